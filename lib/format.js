@@ -1,0 +1,49 @@
+/*
+ * Numbers as a person reads them. Every function takes a value and returns a short text with its unit.
+ */
+
+const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'];
+
+/** @param {number} n 12345.6 → '12,346' */
+export function formatCount(n) {
+  return Math.round(n).toLocaleString('en-US');
+}
+
+/** @param {number} n 8123 → '8.1 KB' (1 KB is 1,000 bytes) */
+export function formatBytes(n) {
+  let size = 0;
+  let value = Math.abs(n);
+  while (value >= 999.5 && size < SIZES.length - 1) {
+    value /= 1000;
+    size++;
+  }
+  const sign = n < 0 ? '-' : '';
+  return `${sign}${value.toFixed(size === 0 || value >= 100 ? 0 : 1)} ${SIZES[size]}`;
+}
+
+/** @param {number} n 123456 → '123k', for the axis of a chart */
+export function formatShort(n) {
+  const value = Math.abs(n);
+  if (value >= 1e9) return `${trim(n / 1e9)}G`;
+  if (value >= 1e6) return `${trim(n / 1e6)}M`;
+  if (value >= 1e3) return `${trim(n / 1e3)}k`;
+  return trim(n);
+}
+
+/** @param {number | null} ms 10.234 → '10.2' (without the unit: it stands in the label); '-' where it is not known */
+export function formatMs(ms) {
+  if (ms === null) return '-';
+  return ms >= 99.95 ? ms.toFixed(0) : ms.toFixed(1);
+}
+
+/** @param {number} ms 83000 → '00:01:23' */
+export function formatElapsed(ms) {
+  const seconds = Math.floor(ms / 1000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+/** @param {number} n */
+function trim(n) {
+  return String(Number(n.toFixed(Math.abs(n) < 10 ? 1 : 0)));
+}

@@ -1,0 +1,82 @@
+/*
+ * What a process says of itself: its ticks, its heap, its garbage collections.
+ */
+import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
+import { Histogram } from './histogram.js';
+import { zeroes } from './reasons.js';
+
+/** @typedef {'minor' | 'major' | 'incremental' | 'weakcb'} GcKind */
+
+/** @type {readonly GcKind[]} */
+export const GC_KINDS = ['minor', 'major', 'incremental', 'weakcb'];
+
+/** @type {Record<number, GcKind>} */
+const KIND_OF = {
+  [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
+  [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: 'incremental',
+  [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb',
+};
+
+/**
+ * Counts are since the process began; ticks are those since the last sample.
+ * @typedef {object} ProcessSample
+ * @property {import('./histogram.js').EncodedHistogram} ticks
+ * @property {number} heapUsedBytes
+ * @property {number} heapTotalBytes
+ * @property {number} heapPhysicalBytes the part of the total that is resident: V8 reserves its young generation at a
+ *   stroke and fills it later, so the total can stand tens of megabytes above
+ * @property {number} externalBytes buffers and other memory outside the heap that JS objects own
+ * @property {Record<GcKind, number>} gcCount
+ * @property {Record<GcKind, number>} gcMs
+ */
+
+export class Sampler {
+  /** @param {number} intervalMs between two ticks */
+  constructor(intervalMs) {
+    this.ticks = new Histogram();
+    this.gcCount = zeroes(GC_KINDS);
+    this.gcMs = zeroes(GC_KINDS);
+    this.lastMs = performance.now();
+    this.timer = setInterval(() => this.tick(), intervalMs);
+    this.observer = new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) this.collected(entry);
+    });
+    this.observer.observe({ entryTypes: ['gc'] });
+  }
+
+  tick() {
+    const nowMs = performance.now();
+    this.ticks.record(nowMs - this.lastMs);
+    this.lastMs = nowMs;
+  }
+
+  /** @param {import('node:perf_hooks').PerformanceEntry & { detail?: unknown }} entry */
+  collected(entry) {
+    const kind = KIND_OF[/** @type {{ kind: number }} */ (entry.detail).kind];
+    if (!kind) return;
+    this.gcCount[kind]++;
+    this.gcMs[kind] += entry.duration;
+  }
+
+  /** @returns {ProcessSample} */
+  take() {
+    // As process.memoryUsage() has them, which opens a file and throws where no descriptor is left.
+    const heap = getHeapStatistics();
+    return {
+      ticks: this.ticks.take(),
+      heapUsedBytes: heap.used_heap_size,
+      heapTotalBytes: heap.total_heap_size,
+      heapPhysicalBytes: heap.total_physical_size,
+      externalBytes: heap.external_memory,
+      gcCount: { ...this.gcCount },
+      gcMs: { ...this.gcMs },
+    };
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.observer.disconnect();
+  }
+}

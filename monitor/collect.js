@@ -1,0 +1,95 @@
+/*
+ * Gathers everything that is known at one second: the workers' snapshots, CPU and RSS of every process, and
+ * the host. Nothing here waits beyond the deadline.
+ */
+import { performance } from 'node:perf_hooks';
+import pidusage from 'pidusage';
+import { readHost } from './host.js';
+
+/**
+ * CPU and memory of a process, as the kernel counts them.
+ * @typedef {{ cpuPercent: number, cpuSeconds: number, rssBytes: number }} ProcessUsage
+ *
+ * @typedef {object} WorkerSample
+ * @property {number} id
+ * @property {number} pid
+ * @property {import('../lib/workers.js').WorkerState} state
+ * @property {boolean} late it has not answered by the deadline
+ * @property {import('../lib/messages.js').Snapshot | null} snapshot the last one
+ * @property {import('../lib/messages.js').Snapshot[]} unread those no frame has seen, oldest first
+ * @property {ProcessUsage | null} usage null where the process is gone
+ *
+ * @typedef {object} Sample
+ * @property {number} timeMs since the epoch
+ * @property {number} elapsedMs since the server listened
+ * @property {number} collectMs how long the collecting took
+ * @property {WorkerSample[]} workers
+ * @property {import('../lib/counts.js').Counts} retired counts of workers that died
+ * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
+ * @property {import('./host.js').Host | null} host
+ * @property {import('./csv.js').LogStatus | null} log
+ */
+
+// It would print to the terminal what it could not read.
+process.env.PIDUSAGE_SILENT = '1';
+
+const NO_USAGE = { cpuPercent: 0, cpuSeconds: 0, rssBytes: 0 };
+
+/**
+ * @param {object} sources
+ * @param {import('../lib/workers.js').Workers} sources.workers
+ * @param {import('../lib/sampler.js').Sampler} sources.sampler of the primary
+ * @param {number} sources.startedMs on performance's clock
+ * @param {number} sources.deadlineMs
+ * @param {import('./csv.js').LogStatus | null} sources.log
+ * @returns {Promise<Sample>}
+ */
+export async function collect({ workers, sampler, startedMs, deadlineMs, log }) {
+  const beginMs = performance.now();
+  const timeMs = Date.now();
+  const pids = workers.slots.filter(isAlive).map(({ pid }) => pid);
+  const [usage, host] = await Promise.all([
+    readUsage([process.pid, ...pids]),
+    readHost(),
+    workers.sample(deadlineMs),
+  ]);
+  return {
+    timeMs,
+    elapsedMs: beginMs - startedMs,
+    collectMs: performance.now() - beginMs,
+    workers: workers.slots.map((slot) => sampleOf(slot, usage.get(slot.pid) ?? null)),
+    retired: structuredClone(workers.retired),
+    primary: { pid: process.pid, ...(usage.get(process.pid) ?? NO_USAGE), ...sampler.take() },
+    host,
+    log,
+  };
+}
+
+/**
+ * @param {import('../lib/workers.js').Slot} slot
+ * @param {ProcessUsage | null} usage
+ * @returns {WorkerSample}
+ */
+function sampleOf(slot, usage) {
+  const { id, pid, state, snapshot } = slot;
+  return { id, pid, state, late: slot.askedId !== 0, snapshot, unread: slot.unread.splice(0), usage };
+}
+
+/** @param {import('../lib/workers.js').Slot} slot */
+function isAlive({ state }) {
+  return state !== 'dead' && state !== 'gone';
+}
+
+/** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without those that are gone */
+async function readUsage(pids) {
+  /** @type {Record<string, { cpu: number, ctime: number, memory: number } | null>} */
+  const found = await pidusage(pids).catch(() => ({}));
+  const rows = Object.entries(found).flatMap(([pid, usage]) => {
+    if (!usage) return [];
+    const { cpu, ctime, memory } = usage;
+    return [
+      /** @type {const} */ ([Number(pid), { cpuPercent: cpu, cpuSeconds: ctime / 1000, rssBytes: memory }]),
+    ];
+  });
+  return new Map(rows);
+}

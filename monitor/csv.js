@@ -1,0 +1,140 @@
+/*
+ * The CSV view: a row each second, from the field table (RFC 4180). One write is under way at a time; a row
+ * that comes while the disk still owes the last one, or that it refuses, is dropped and counted. Rows are
+ * written at the end of the last whole row, so that one torn by a full disk is overwritten by the next.
+ */
+import { mkdir, open, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'csv-stringify/sync';
+import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { FIELDS } from './fields.js';
+
+const MOST_TRIES = 100;
+
+/**
+ * @typedef {object} LogStatus
+ * @property {string} path
+ * @property {number} bytes
+ * @property {number} rowsDropped
+ * @property {string} problem why the last row was dropped; '' where it was not
+ */
+
+/** @param {import('./fields.js').Value[]} values @returns {string} */
+function rowOf(values) {
+  return stringify([values], { record_delimiter: 'windows' });
+}
+
+/** @param {import('./frame.js').Frame} frame @returns {string} */
+export function csvRow({ totals }) {
+  return rowOf(FIELDS.map(({ name }) => totals[name]));
+}
+
+/** @returns {string} */
+export function csvHeader() {
+  return rowOf(FIELDS.map(({ name }) => name));
+}
+
+/**
+ * @param {string} folder made where it is missing
+ * @param {Date} start names the file
+ * @returns {Promise<CsvLog>} with the header written
+ * @throws {HoldfastError} BAD_LOG_DIR
+ */
+export async function openCsvLog(folder, start) {
+  try {
+    await mkdir(folder, { recursive: true });
+    const { file, path } = await createFile(folder, start.toISOString().slice(0, 19).replaceAll(':', '-'));
+    const log = new CsvLog(file, path);
+    await log.append(csvHeader());
+    if (log.problem) throw new Error(log.problem);
+    return log;
+  } catch (error) {
+    const why = codeOf(error) === 'EEXIST' ? 'it is a file, not a folder' : messageOf(error);
+    throw new HoldfastError(
+      'BAD_LOG_DIR',
+      `can't write to --log-dir ${folder}: ${why}; give another, or --no-log`,
+    );
+  }
+}
+
+/** @param {string} folder @param {string} name a second one of the same second gets a number */
+async function createFile(folder, name) {
+  for (let i = 1; ; i++) {
+    const path = join(folder, i === 1 ? `${name}.csv` : `${name}-${i}.csv`);
+    try {
+      return { path, file: await open(path, 'wx') };
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST' || i === MOST_TRIES) throw error;
+    }
+  }
+}
+
+export class CsvLog {
+  /** @param {import('node:fs/promises').FileHandle} file @param {string} path */
+  constructor(file, path) {
+    this.file = file;
+    this.path = path;
+    this.bytes = 0;
+    this.rowsDropped = 0;
+    this.problem = '';
+    /** @type {Promise<void> | null} the write that is under way */
+    this.writing = null;
+  }
+
+  /** @returns {LogStatus} */
+  status() {
+    const { path, bytes, rowsDropped, problem } = this;
+    return { path, bytes, rowsDropped, problem };
+  }
+
+  /** @param {import('./frame.js').Frame} frame */
+  show(frame) {
+    if (this.writing) return this.drop('the disk is slow');
+    void this.append(csvRow(frame));
+  }
+
+  /** A line for people has no place in the CSV. */
+  note() {}
+
+  /** @param {string} text one row @returns {Promise<void>} when it is written or dropped */
+  append(text) {
+    this.writing = this.write(Buffer.from(text))
+      .catch((error) => this.drop(messageOf(error)))
+      .finally(() => {
+        this.writing = null;
+      });
+    return this.writing;
+  }
+
+  /** @param {Buffer} row */
+  async write(row) {
+    const { nlink } = await this.file.stat();
+    if (nlink === 0) throw new Error(`${this.path} was removed`);
+    for (let done = 0; done < row.length; ) {
+      const { bytesWritten } = await this.file.write(row, done, row.length - done, this.bytes + done);
+      done += bytesWritten;
+    }
+    this.bytes += row.length;
+    this.problem = '';
+  }
+
+  /** @param {string} why */
+  drop(why) {
+    this.rowsDropped++;
+    this.problem = why;
+  }
+
+  /** @returns {Promise<void>} when all that can be is on disk */
+  async close() {
+    await this.writing;
+    await this.file.truncate(this.bytes).catch(() => {});
+    await this.file.datasync().catch(() => {});
+    await this.file.close().catch(() => {});
+  }
+
+  /** Removes the file of a run that did not begin. @returns {Promise<void>} */
+  async discard() {
+    await this.close();
+    await unlink(this.path).catch(() => {});
+  }
+}

@@ -1,0 +1,211 @@
+/*
+ * From raw samples to a frame: rates against the last second, merged histograms, the cost of a stream. Pure.
+ */
+import { addCounts, totalOf } from '../lib/counts.js';
+import { mergeHistograms } from '../lib/histogram.js';
+import { FIELDS, METRICS_ONLY } from './fields.js';
+
+/** With fewer streams the server's own memory drowns what they cost. */
+export const COST_FROM_STREAMS = 1000;
+/** Memory does not shrink as streams leave, so they have a cost only while about as many as ever are open. */
+const COST_FROM_PEAK_SHARE = 0.9;
+
+/** @typedef {import('./collect.js').Sample} Sample */
+/** @typedef {import('./collect.js').WorkerSample} WorkerSample */
+/** @typedef {'opened' | 'ended' | 'pings' | 'bytesWritten'} RateName */
+
+/**
+ * A worker's sample with its histograms decoded.
+ * @typedef {WorkerSample & { ticks: import('../lib/histogram.js').Histogram, lateness: import('../lib/histogram.js').Histogram }} WorkerReading
+ */
+
+/**
+ * What costs are measured against: the memory at the last second before the first stream.
+ * @typedef {object} Base
+ * @property {number} heapBytes
+ * @property {number} nativeBytes
+ * @property {number} kernelBytes
+ * @property {number} tcpSockets
+ */
+
+/**
+ * A sample, and all that follows from it and from the reading before.
+ * @typedef {object} Derived
+ * @property {WorkerReading[]} workers
+ * @property {import('../lib/histogram.js').Histogram} ticks of all workers
+ * @property {import('../lib/histogram.js').Histogram} lateness
+ * @property {import('../lib/counts.js').Counts} counts since the server started, dead workers included
+ * @property {number} ended streams that were closed or lost
+ * @property {Record<RateName, number>} rates a second
+ * @property {{ userPercent: number, sysPercent: number, idlePercent: number } | null} cpu of the machine; 100 is one core
+ * @property {Map<number, number>} cpuSecondsOf every process there was, by pid
+ * @property {Base} base
+ * @property {number} peakStreams the most there were
+ * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null where it can't be told
+ *
+ * @typedef {Omit<Sample, 'workers'> & Derived} Reading
+ */
+
+/**
+ * Everything known at one second, as every view gets it.
+ * @typedef {object} Frame
+ * @property {Record<string, import('./fields.js').Value>} totals by field
+ * @property {{ pid: number, values: Record<string, number | null> }} primary what it has of a worker's fields
+ * @property {FrameWorker[]} workers
+ * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
+ *
+ * @typedef {object} FrameWorker
+ * @property {number} id
+ * @property {number} pid
+ * @property {import('../lib/workers.js').WorkerState | 'late'} state
+ * @property {Record<string, number | null>} values by field
+ */
+
+/**
+ * @param {Reading | null} previous
+ * @param {Sample} sample
+ * @returns {Reading}
+ */
+export function deriveReading(previous, sample) {
+  const workers = sample.workers.map((worker) => ({
+    ...worker,
+    ticks: mergeHistograms(worker.unread.map(({ ticks }) => ticks)),
+    lateness: mergeHistograms(worker.unread.map(({ lateness }) => lateness)),
+  }));
+  const unread = sample.workers.flatMap((worker) => worker.unread);
+  const { counts, ended } = countsOf(sample);
+  const streams = sample.workers.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0);
+  const peakStreams = Math.max(previous?.peakStreams ?? 0, streams);
+  const base = counts.opened === 0 || !previous ? memoryOf(sample) : previous.base;
+  return {
+    ...sample,
+    workers,
+    ticks: mergeHistograms(unread.map(({ ticks }) => ticks)),
+    lateness: mergeHistograms(unread.map(({ lateness }) => lateness)),
+    counts,
+    ended,
+    rates: ratesOf(previous, { elapsedMs: sample.elapsedMs, counts, ended }),
+    cpu: cpuOf(previous?.host ?? null, sample.host),
+    cpuSecondsOf: cpuSecondsAfter(previous, sample),
+    base,
+    peakStreams,
+    cost: streams >= COST_FROM_PEAK_SHARE * peakStreams ? costOf(base, sample, streams) : null,
+  };
+}
+
+/** @param {Reading} reading @returns {Frame} */
+export function frameOf(reading) {
+  const { workers, primary, log } = reading;
+  return {
+    totals: Object.fromEntries(FIELDS.map(({ name, total }) => [name, rounded(total(reading))])),
+    primary: { pid: primary.pid, values: primaryValues(primary) },
+    workers: workers.map((worker) => ({
+      id: worker.id,
+      pid: worker.pid,
+      state: worker.late ? 'late' : worker.state,
+      values: valuesOf(worker),
+    })),
+    log,
+  };
+}
+
+/** @param {Sample['primary']} primary */
+function primaryValues({ cpuPercent, rssBytes, heapUsedBytes, heapTotalBytes, ticks }) {
+  const histogram = mergeHistograms([ticks]);
+  return {
+    processCpuPercent: cpuPercent,
+    rssBytes,
+    heapUsedBytes,
+    heapTotalBytes,
+    tickAvgMs: histogram.meanMs(),
+    tickP90Ms: histogram.percentileMs(0.9),
+    tickMaxMs: histogram.maxMs(),
+  };
+}
+
+/** @param {WorkerReading} worker */
+function valuesOf(worker) {
+  /** @type {Record<string, number | null>} */
+  const values = {};
+  for (const { name, worker: read } of [...FIELDS, ...METRICS_ONLY]) {
+    if (read) values[name] = /** @type {number | null} */ (rounded(read(worker)));
+  }
+  return values;
+}
+
+/** @param {import('./fields.js').Value} value @returns {import('./fields.js').Value} to three decimals */
+function rounded(value) {
+  return typeof value === 'number' ? Math.round(value * 1000) / 1000 : value;
+}
+
+/** @param {Sample} sample */
+function countsOf({ workers, retired }) {
+  const counts = structuredClone(retired);
+  for (const { snapshot } of workers) if (snapshot) addCounts(counts, snapshot);
+  return { counts, ended: totalOf(counts.closed) + counts.lost };
+}
+
+/**
+ * @param {Reading | null} previous
+ * @param {Pick<Reading, 'elapsedMs' | 'counts' | 'ended'>} now
+ * @returns {Record<RateName, number>}
+ */
+function ratesOf(previous, now) {
+  const seconds = previous ? (now.elapsedMs - previous.elapsedMs) / 1000 : 0;
+  if (!previous || seconds <= 0) return { opened: 0, ended: 0, pings: 0, bytesWritten: 0 };
+  return {
+    opened: (now.counts.opened - previous.counts.opened) / seconds,
+    ended: (now.ended - previous.ended) / seconds,
+    pings: (now.counts.pings - previous.counts.pings) / seconds,
+    bytesWritten: (now.counts.bytesWritten - previous.counts.bytesWritten) / seconds,
+  };
+}
+
+/**
+ * @param {Reading | null} previous @param {Sample} sample
+ * @returns {Map<number, number>} with the last that was known of those that are gone
+ */
+function cpuSecondsAfter(previous, { primary, workers }) {
+  const seconds = new Map(previous?.cpuSecondsOf);
+  for (const { pid, usage } of [{ pid: primary.pid, usage: primary }, ...workers]) {
+    if (usage) seconds.set(pid, usage.cpuSeconds);
+  }
+  return seconds;
+}
+
+/** @param {import('./host.js').Host | null} before @param {import('./host.js').Host | null} now */
+function cpuOf(before, now) {
+  if (!before || !now || now.cpu.total <= before.cpu.total) return null;
+  const percent = (/** @type {'user' | 'sys' | 'idle'} */ name) =>
+    (100 * now.cpu.cores * (now.cpu[name] - before.cpu[name])) / (now.cpu.total - before.cpu.total);
+  return { userPercent: percent('user'), sysPercent: percent('sys'), idlePercent: percent('idle') };
+}
+
+/** @param {Sample} sample @returns {Base} */
+function memoryOf({ workers, host }) {
+  let heapBytes = 0;
+  let nativeBytes = 0;
+  for (const { snapshot, usage } of workers) {
+    heapBytes += snapshot?.heapPhysicalBytes ?? 0;
+    nativeBytes += snapshot && usage ? usage.rssBytes - snapshot.heapPhysicalBytes : 0;
+  }
+  const kernelBytes = host ? host.memory.slabBytes + host.sockets.bufferBytes : 0;
+  return { heapBytes, nativeBytes, kernelBytes, tcpSockets: host?.sockets.tcp ?? 0 };
+}
+
+/**
+ * What a stream costs: the memory that came since the start, by streams. The kernel's is that of the whole
+ * machine, so it is shared among all the sockets that came since: clients on this machine have one a stream
+ * of their own, and would else be charged to the server.
+ * @param {Base} base @param {Sample} sample @param {number} streams
+ */
+function costOf(base, sample, streams) {
+  if (streams < COST_FROM_STREAMS) return null;
+  const now = memoryOf(sample);
+  const sockets = Math.max(streams, now.tcpSockets - base.tcpSockets);
+  return {
+    heapBytes: (now.heapBytes - base.heapBytes) / streams,
+    nativeBytes: (now.nativeBytes - base.nativeBytes) / streams,
+    kernelBytes: (now.kernelBytes - base.kernelBytes) / sockets,
+  };
+}

@@ -1,0 +1,100 @@
+/*
+ * What the machine says of itself, from /proc. The parsers are pure; `readHost` is the edge.
+ */
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+
+/** The page size's key in the auxiliary vector (getauxval(3), AT_PAGESZ). */
+const AT_PAGESZ = 6n;
+
+/**
+ * @typedef {object} Host
+ * @property {CpuTimes} cpu since the machine started
+ * @property {Memory} memory
+ * @property {Sockets} sockets
+ */
+
+/**
+ * In units of the kernel's clock, over all cores.
+ * @typedef {{ cores: number, user: number, sys: number, idle: number, total: number }} CpuTimes
+ *
+ * `usedBytes` is what is neither free nor buffers and cache; slab is part of it, for the kernel's memory of a
+ * held socket (its inode and dentry) counts as reclaimable though it can't be reclaimed.
+ * @typedef {{ totalBytes: number, usedBytes: number, freeBytes: number, cachedBytes: number, slabBytes: number }} Memory
+ *
+ * `tcp` counts the TCP sockets of all namespaces and of both families, as the slab holds them (`inuse` has
+ * those of IPv4 in this namespace alone).
+ * @typedef {{ tcp: number, bufferBytes: number }} Sockets
+ */
+
+/**
+ * /proc/stat: nice counts as user, the interrupts as sys, iowait as idle (proc(5)).
+ * @param {string} text @returns {CpuTimes}
+ */
+export function parseStat(text) {
+  const [, ...fields] = lineOf(text, 'cpu ').split(/\s+/);
+  const [user, nice, system, idle, iowait, irq, softirq, steal = 0] = fields.map(Number);
+  const times = { user: user + nice, sys: system + irq + softirq, idle: idle + iowait };
+  const total = times.user + times.sys + times.idle + steal;
+  return { cores: text.match(/^cpu\d+ /gm)?.length ?? 1, ...times, total };
+}
+
+/** /proc/meminfo. @param {string} text @returns {Memory} */
+export function parseMeminfo(text) {
+  const bytesOf = (/** @type {string} */ name) =>
+    Number(/(\d+) kB/.exec(lineOf(text, `${name}:`))?.[1] ?? 0) * 1024;
+  const totalBytes = bytesOf('MemTotal');
+  const freeBytes = bytesOf('MemFree');
+  const cachedBytes = bytesOf('Buffers') + bytesOf('Cached');
+  const usedBytes = totalBytes - freeBytes - cachedBytes;
+  return { totalBytes, usedBytes, freeBytes, cachedBytes, slabBytes: bytesOf('Slab') };
+}
+
+/**
+ * /proc/net/sockstat: `mem` is in pages.
+ * @param {string} text @param {number} pageBytes @returns {Sockets}
+ */
+export function parseSockstat(text, pageBytes) {
+  const tcp = lineOf(text, 'TCP:');
+  const udp = lineOf(text, 'UDP:');
+  const pages = numberAfter(tcp, 'mem') + numberAfter(udp, 'mem');
+  return { tcp: numberAfter(tcp, 'alloc'), bufferBytes: pages * pageBytes };
+}
+
+/** /proc/self/auxv: pairs of 64-bit words. @param {Buffer} bytes @returns {number} the page size */
+export function parsePageSize(bytes) {
+  for (let at = 0; at + 16 <= bytes.length; at += 16) {
+    if (bytes.readBigUInt64LE(at) === AT_PAGESZ) return Number(bytes.readBigUInt64LE(at + 8));
+  }
+  return 4096;
+}
+
+/** @param {string} text @param {string} start @returns {string} '' where there is none */
+function lineOf(text, start) {
+  return text.split('\n').find((line) => line.startsWith(start)) ?? '';
+}
+
+/** @param {string} line @param {string} word @returns {number} */
+function numberAfter(line, word) {
+  const words = line.split(/\s+/);
+  const at = words.indexOf(word);
+  return at === -1 ? 0 : Number(words[at + 1]);
+}
+
+let pageBytes = 0;
+
+/** @returns {Promise<Host | null>} null where there is no /proc */
+export async function readHost() {
+  try {
+    pageBytes ||= parsePageSize(readFileSync('/proc/self/auxv'));
+    const paths = ['/proc/stat', '/proc/meminfo', '/proc/net/sockstat'];
+    const [stat, meminfo, sockstat] = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
+    return {
+      cpu: parseStat(stat),
+      memory: parseMeminfo(meminfo),
+      sockets: parseSockstat(sockstat, pageBytes),
+    };
+  } catch {
+    return null;
+  }
+}

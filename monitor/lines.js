@@ -1,0 +1,62 @@
+/*
+ * The lines view: one readable line a second on stdout; what happens goes to stderr.
+ */
+import { formatBytes, formatCount, formatElapsed, formatMs } from '../lib/format.js';
+
+/**
+ * @param {import('./frame.js').Frame} frame
+ * @returns {string}
+ */
+export function lineOf({ totals, workers, log }) {
+  const n = (/** @type {string} */ name) => Number(totals[name] ?? 0);
+  const ms = (/** @type {string} */ name) => formatMs(/** @type {number | null} */ (totals[name]));
+  const late = workers.filter(({ state }) => state === 'late').map(({ id }) => id);
+  const parts = [
+    formatElapsed(n('elapsedMs')),
+    `streams ${formatCount(n('streams'))} (+${formatCount(n('openedPerSecond'))} -${formatCount(n('closedPerSecond'))})/s`,
+    `pings ${formatCount(n('pingsPerSecond'))}/s, late p99 ${ms('pingLatenessP99Ms')} ms`,
+    `ticks ${['Avg', 'P90', 'P99', 'Max'].map((figure) => ms(`tick${figure}Ms`)).join('/')} ms`,
+    `CPU ${n('processCpuPercent').toFixed(0)}%`,
+    totals.rssBytes === null
+      ? 'no worker'
+      : `RSS ${formatBytes(n('rssBytes'))}, heap ${formatBytes(n('heapUsedBytes'))}`,
+  ];
+  if (totals.streamHeapBytes !== null) parts.push(`a stream ${costText(totals)}`);
+  if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
+  if (log?.problem) parts.push(`CSV row dropped: ${log.problem}`);
+  return parts.join(' | ');
+}
+
+/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} what a stream costs, by kind */
+export function costText(totals) {
+  const kinds = /** @type {const} */ (['Heap', 'Native', 'Kernel']);
+  return kinds
+    .map((kind) => `${formatBytes(Number(totals[`stream${kind}Bytes`] ?? 0))} ${kind.toLowerCase()}`)
+    .join(' + ');
+}
+
+export class Lines {
+  /** @param {import('node:stream').Writable} out @param {import('node:stream').Writable} notes */
+  constructor(out, notes) {
+    this.out = out;
+    this.notes = notes;
+  }
+
+  /** @param {import('./frame.js').Frame} frame */
+  show(frame) {
+    if (this.out.writableNeedDrain) return; // nobody reads: what is not written takes no memory
+    this.out.write(`${lineOf(frame)}\n`);
+  }
+
+  /** @param {string} line */
+  note(line) {
+    this.notes.write(`holdfast: ${line}\n`);
+  }
+
+  close() {}
+}
+
+/** Says what happens and shows no frames: for --dashboard off. */
+export class Notes extends Lines {
+  show() {}
+}

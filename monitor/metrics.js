@@ -1,0 +1,68 @@
+/*
+ * The Prometheus view: the rows of the field table that have a metric, as text. Made anew for each scrape
+ * from the last frame, so that nothing of a worker that is gone stays behind.
+ */
+import { Counter, Gauge, Registry } from 'prom-client';
+import { FIELDS, METRICS_ONLY } from './fields.js';
+
+/** Prometheus wants base units. */
+const SCALE = { ms: 1 / 1000 };
+
+/** @typedef {import('./fields.js').Field & { metric: NonNullable<import('./fields.js').Field['metric']> }} MetricField */
+
+const FIELDS_WITH_METRIC = /** @type {MetricField[]} */ (
+  [...FIELDS, ...METRICS_ONLY].filter(({ metric }) => metric)
+);
+
+/**
+ * @param {import('./frame.js').Frame} frame
+ * @returns {Promise<string>} in the text format of Prometheus
+ */
+export function metricsText(frame) {
+  const registry = new Registry();
+  for (const [name, fields] of byMetric()) {
+    const { help, kind, metric, worker } = fields[0];
+    const labelNames = [...(worker ? ['worker'] : []), ...Object.keys(metric.labels)];
+    const options = { name, help: helpOf(fields, help), labelNames, registers: [registry] };
+    const made = kind === 'counter' ? new Counter(options) : new Gauge(options);
+    for (const field of fields) fill(made, field, frame);
+  }
+  return registry.metrics();
+}
+
+/** The content type of `metricsText`. */
+export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
+
+/** @returns {Map<string, MetricField[]>} the rows of each metric: one, or one a label */
+function byMetric() {
+  /** @type {Map<string, MetricField[]>} */
+  const found = new Map();
+  for (const field of FIELDS_WITH_METRIC) {
+    found.set(field.metric.name, [...(found.get(field.metric.name) ?? []), field]);
+  }
+  return found;
+}
+
+/** @param {MetricField[]} fields @param {string} help 'streams closed: slow' → 'streams closed' where rows share it */
+function helpOf(fields, help) {
+  return fields.length === 1 ? help : help.replace(/( with \d+|: [\w-]+)$/, '');
+}
+
+/**
+ * @param {Counter | Gauge} metric
+ * @param {MetricField} field
+ * @param {import('./frame.js').Frame} frame
+ */
+function fill(metric, field, frame) {
+  const scale = field.unit === 'ms' ? SCALE.ms : 1;
+  const { labels } = field.metric;
+  const rows = field.worker
+    ? frame.workers.map(({ id, values }) => ({
+        labels: { ...labels, worker: String(id) },
+        value: values[field.name],
+      }))
+    : [{ labels, value: frame.totals[field.name] }];
+  for (const { labels: all, value } of rows) {
+    if (typeof value === 'number') metric.inc(all, value * scale);
+  }
+}

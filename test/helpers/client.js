@@ -1,0 +1,71 @@
+/*
+ * A client on a raw socket, that keeps what it read.
+ */
+import { connect } from 'node:net';
+import { until } from './until.js';
+
+/**
+ * @param {number} port
+ * @param {string} [bytes] sent at once
+ * @param {string} [host]
+ */
+export function rawClient(port, bytes = '', host = '127.0.0.1') {
+  const socket = connect({ port, host, noDelay: true });
+  const client = {
+    socket,
+    received: '',
+    ended: false,
+    closed: false,
+    /** @param {string} text */
+    send: (text) => socket.write(text),
+    /** @param {RegExp} pattern @param {number} [deadlineMs] */
+    untilRead: (pattern, deadlineMs) =>
+      until(
+        () => pattern.exec(client.received),
+        `${pattern} in ${JSON.stringify(client.received)}`,
+        deadlineMs,
+      ),
+    /** @returns {Promise<boolean>} */
+    untilClosed: () => until(() => client.closed, 'the connection is closed'),
+    close: () => socket.destroy(),
+  };
+  socket.on('data', (data) => {
+    client.received += data.toString('latin1');
+  });
+  socket.on('end', () => {
+    client.ended = true;
+  });
+  socket.on('close', () => {
+    client.closed = true;
+  });
+  socket.on('error', () => {});
+  if (bytes) socket.write(bytes);
+  return client;
+}
+
+/** @param {Record<string, string>} [headers] @param {string} [version] */
+export function get(headers = {}, version = '1.1') {
+  const lines = Object.entries({ Host: 'localhost', ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  return `GET / HTTP/${version}\r\n${lines.join('')}\r\n`;
+}
+
+/**
+ * Takes chunked transfer coding off.
+ * @param {string} response head and body
+ * @returns {string[]} the chunks that are whole
+ */
+export function chunksOf(response) {
+  let rest = response.slice(response.indexOf('\r\n\r\n') + 4);
+  const chunks = [];
+  for (;;) {
+    const size = /^([0-9a-f]+)\r\n/i.exec(rest);
+    if (!size) return chunks;
+    const start = size[0].length;
+    const end = start + Number.parseInt(size[1], 16);
+    if (rest.length < end + 2) return chunks;
+    chunks.push(rest.slice(start, end));
+    rest = rest.slice(end + 2);
+  }
+}

@@ -1,0 +1,125 @@
+/*
+ * The real server as a child process, on ports the system chose.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { until } from './until.js';
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The transports that every test of the wire runs against. */
+export const TRANSPORTS = ['http'];
+
+/** @param {import('node:test').TestContext} t @returns {string} a folder of its own, gone after the test */
+export function temporaryFolder(t) {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/**
+ * A child process whose output is kept.
+ * @param {import('node:test').TestContext} t it is killed after the test, with its process group
+ * @param {string} command
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnOptions} [options]
+ */
+export function run(t, command, args, options = {}) {
+  const child = spawn(command, args, { cwd: ROOT, detached: true, stdio: 'pipe', ...options });
+  const output = { stdout: '', stderr: '' };
+  child.stdout?.on('data', (data) => {
+    output.stdout += data;
+  });
+  child.stderr?.on('data', (data) => {
+    output.stderr += data;
+  });
+  child.on('error', (error) => {
+    output.stderr += error.message;
+  });
+  /** @type {Promise<{ code: number | null, signal: string | null }>} */
+  const exit = new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal })));
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null && child.pid) {
+      process.kill(-child.pid, 'SIGKILL');
+      await exit;
+    }
+  });
+  return { child, output, exit, pid: child.pid ?? 0 };
+}
+
+/**
+ * @param {import('node:test').TestContext} t
+ * @param {string[]} [args] options of the server
+ * @param {object} [how]
+ * @param {string[]} [how.nodeArgs]
+ * @param {string[]} [how.prefix] a command that runs the server, such as `ip netns exec name`
+ * @param {boolean} [how.remote] its ports can't be reached from here
+ */
+export async function startServer(t, args = [], { nodeArgs = [], prefix = [], remote = false } = {}) {
+  const folder = temporaryFolder(t);
+  const defaults = [
+    '--port',
+    '0',
+    '--admin-port',
+    'auto',
+    '--dashboard',
+    'off',
+    '--refresh',
+    '100',
+    '--log-dir',
+    folder,
+  ];
+  const [command, ...words] = [...prefix, process.execPath, ...nodeArgs, 'server.js', ...defaults, ...args];
+  const process_ = run(t, command, words);
+  const { output, child } = process_;
+  const port = await until(() => {
+    if (child.exitCode !== null) throw new Error(`the server ended: ${output.stderr}`);
+    return /admin on/.test(output.stderr) && Number(/listening on http:\S+:(\d+)/.exec(output.stderr)?.[1]);
+  }, 'the server listens');
+  const adminPort = Number(/admin on http:\S+?:(\d+)/.exec(output.stderr)?.[1]);
+  const admin = async (/** @type {string} */ path) => fetch(`http://127.0.0.1:${adminPort}${path}`);
+  if (!remote) await until(async () => (await admin('/frame')).ok, 'the first frame');
+  /** @returns {Promise<import('../../monitor/frame.js').Frame>} */
+  const frame = async () => (await admin('/frame')).json();
+  return {
+    ...process_,
+    port,
+    adminPort,
+    folder,
+    admin,
+    frame,
+    /** @param {(totals: Record<string, any>) => boolean} condition @param {string} what */
+    untilTotals: (condition, what) =>
+      until(async () => {
+        const { totals } = await frame();
+        return condition(totals) && totals;
+      }, what),
+    /** Drains the server. @returns {Promise<{ code: number | null, signal: string | null }>} */
+    stop: () => {
+      child.kill('SIGTERM');
+      return process_.exit;
+    },
+    csv: () => readCsv(folder),
+  };
+}
+
+/** @param {string} folder @returns {Record<string, string>[]} the rows of the one CSV in it */
+export function readCsv(folder) {
+  const [file] = readdirSync(folder).filter((name) => name.endsWith('.csv'));
+  const [head, ...rows] = readFileSync(join(folder, file), 'utf8').split('\r\n').slice(0, -1);
+  const names = head.split(',');
+  return rows.map((row) => Object.fromEntries(row.split(',').map((value, i) => [names[i], value])));
+}
+
+/** @param {number} pid of the leader of a process group, such as `run` makes */
+export function groupIsAlive(pid) {
+  try {
+    process.kill(-pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

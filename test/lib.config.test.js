@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { helpText, OPTIONS, readConfig } from '../lib/config.js';
+
+/** @param {string[]} args @param {Record<string, string>} [env] */
+const read = (args, env = {}) => readConfig(args, env).config;
+
+/** @param {string[]} args @param {Record<string, string>} [env] */
+const refusalOf = (args, env = {}) => {
+  try {
+    read(args, env);
+  } catch (error) {
+    return /** @type {Error} */ (error).message;
+  }
+  return '';
+};
+
+test('without flags the defaults are those of the issue', () => {
+  assert.deepEqual(read([]), {
+    port: 8888,
+    host: '',
+    workers: 'auto',
+    streams: 0,
+    transport: 'auto',
+    pingIntervalMs: 20_000,
+    sampleIntervalMs: 10,
+    refreshMs: 1000,
+    gcIntervalMs: 60_000,
+    nagle: false,
+    maxHeadBytes: 8192,
+    headTimeoutMs: 10_000,
+    maxBacklogBytes: 65_536,
+    drainMs: 5000,
+    dashboard: 'auto',
+    logDir: 'logs',
+    noLog: false,
+    adminPort: 8890,
+  });
+});
+
+test('a flag wins over the environment, and the environment over the default', () => {
+  assert.equal(read([], { HOLDFAST_PING_INTERVAL: '500' }).pingIntervalMs, 500);
+  assert.equal(read(['--ping-interval', '700'], { HOLDFAST_PING_INTERVAL: '500' }).pingIntervalMs, 700);
+  assert.equal(read(['--ping-interval=800']).pingIntervalMs, 800);
+});
+
+test('a flag without a value is on by its presence; a variable says 1 or 0', () => {
+  assert.equal(read(['--nagle', '--no-log']).nagle, true);
+  assert.equal(read(['--no-log']).noLog, true);
+  assert.equal(read([], { HOLDFAST_NO_LOG: '1' }).noLog, true);
+  assert.equal(read([], { HOLDFAST_NO_LOG: '0' }).noLog, false);
+});
+
+test('auto is taken where a number may be chosen for one', () => {
+  assert.equal(read(['--workers', '3']).workers, 3);
+  assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
+});
+
+test('what is wrong is said with what was given and what was expected', () => {
+  assert.match(refusalOf(['--port', '70000']), /--port got '70000': expected a whole number from 0 to 65535/);
+  assert.match(refusalOf(['--port']), /--port got no value/);
+  assert.match(refusalOf(['--drain', '1.5']), /--drain got '1\.5'/);
+  assert.match(refusalOf(['--transport', 'udp']), /expected one of auto, http, hold/);
+  assert.match(
+    refusalOf([], { HOLDFAST_WORKERS: 'many' }),
+    /HOLDFAST_WORKERS got 'many': expected auto or a whole/,
+  );
+  assert.match(refusalOf(['--pong-interval', '1']), /unknown option --pong-interval/);
+  assert.match(refusalOf(['--por', '1']), /did you mean --port\?/);
+  assert.match(refusalOf(['-p', '80']), /unknown option -p: did you mean --port\?/);
+  assert.match(refusalOf(['8888']), /unexpected argument '8888'/);
+  assert.match(refusalOf(['--log-dir', '']), /--log-dir got ''/);
+});
+
+test('the help has a line for every option', () => {
+  for (const { flag } of OPTIONS) assert.match(helpText(), new RegExp(`^  --${flag}\\b.*\\S`, 'm'));
+  assert.equal(readConfig(['-h'], {}).help, true);
+});

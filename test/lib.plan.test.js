@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { descriptorLimit, planWorkers } from '../lib/plan.js';
+
+/** @param {object} [wish] */
+const plan = (wish) =>
+  planWorkers({ workers: 'auto', streams: 0, cores: 2, descriptorLimit: 20_000, ...wish });
+
+test('one worker a core where nothing else is asked', () => {
+  assert.equal(plan().workers, 2);
+  assert.equal(plan({ cores: 8 }).workers, 8);
+});
+
+test('more workers where the streams need more descriptors', () => {
+  const { workers, capacity } = plan({ streams: 1_000_000 });
+  assert.ok(workers * capacity >= 1_000_000);
+  assert.ok((workers - 1) * capacity < 1_000_000);
+});
+
+test('a worker keeps descriptors for itself and for requests on their way', () => {
+  const { capacity, connectionLimit } = plan();
+  assert.ok(connectionLimit < 20_000);
+  assert.ok(capacity < connectionLimit);
+});
+
+test('connections are handed round only where the descriptors are wanted to more than a half', () => {
+  assert.equal(plan().scheduling, 'shared');
+  assert.equal(plan({ streams: 15_000 }).scheduling, 'shared');
+  assert.equal(plan({ streams: 30_000 }).scheduling, 'round-robin');
+});
+
+test('too few workers for the streams are refused with the number that would do and the line to change', () => {
+  assert.throws(() => plan({ streams: 100_000, workers: 2 }), {
+    code: 'NO_PLAN',
+    message: /--workers 2: .*20000 descriptors.*give --workers 6, or set '\* hard nofile \d+'/,
+  });
+});
+
+test('a limit that leaves no room, or more workers than there may be, is refused', () => {
+  assert.throws(() => plan({ descriptorLimit: 100 }), { code: 'NO_PLAN', message: /100 descriptors/ });
+  assert.throws(() => plan({ streams: 100_000_000 }), { code: 'NO_PLAN', message: /1024 are the most/ });
+});
+
+test('more workers than the primary has descriptors for are refused', () => {
+  assert.throws(() => plan({ workers: 60, descriptorLimit: 128 }), {
+    code: 'NO_PLAN',
+    message: /enough for 21/,
+  });
+  assert.throws(() => plan({ streams: 3000, descriptorLimit: 128 }), {
+    code: 'NO_PLAN',
+    message: /21 are the most here/,
+  });
+});
+
+test('the limit of this process is read', () => {
+  assert.ok(descriptorLimit() >= 128);
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { networkInterfaces } from 'node:os';
+import { test } from 'node:test';
+import { rawClient } from './helpers/client.js';
+import { startServer } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+test('health, readiness, the frame and the metrics are served', async (t) => {
+  const server = await startServer(t);
+  assert.equal(await (await server.admin('/healthz')).text(), 'ok\n');
+  assert.equal(await (await server.admin('/readyz?verbose')).text(), 'ready\n');
+  const { totals, workers } = await server.frame();
+  assert.equal(totals.workers, workers.length);
+  const metrics = await server.admin('/metrics');
+  assert.match(metrics.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  const text = await metrics.text();
+  assert.match(text, /^holdfast_streams\{worker="1"\} 0$/m);
+  const { error, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    input: text,
+    encoding: 'utf8',
+  });
+  if (!error) assert.equal(`${stdout}${stderr}`, '');
+});
+
+test('other paths are 404, other methods 405', async (t) => {
+  const server = await startServer(t);
+  const missing = await server.admin('/nothing');
+  assert.equal(missing.status, 404);
+  assert.match(await missing.text(), /\/healthz, \/readyz, \/frame, \/metrics/);
+  const post = await fetch(`http://127.0.0.1:${server.adminPort}/frame`, { method: 'POST' });
+  assert.equal(post.status, 405);
+  assert.equal(post.headers.get('allow'), 'GET, HEAD');
+});
+
+test('a crowd at the admin port takes no descriptors from the primary', async (t) => {
+  const server = await startServer(t);
+  const crowd = Array.from({ length: 300 }, () => rawClient(server.adminPort));
+  await until(() => crowd.filter(({ closed }) => closed).length >= 200, 'most are turned away');
+  for (const client of crowd) client.close();
+  await until(async () => (await server.admin('/healthz').catch(() => null))?.ok, 'it answers again');
+});
+
+test('it answers on 127.0.0.1 only', async (t) => {
+  const server = await startServer(t);
+  const others = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  const addresses = [
+    '127.0.0.2',
+    ...others.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
+  ];
+  for (const address of addresses)
+    await assert.rejects(fetch(`http://${address}:${server.adminPort}/healthz`), address);
+});

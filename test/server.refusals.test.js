@@ -1,0 +1,189 @@
+/*
+ * Every request that opens no stream gets the answer HTTP has for it, and is counted.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+import { get, rawClient } from './helpers/client.js';
+import { startServer, TRANSPORTS } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+/**
+ * @param {number} port @param {string} bytes
+ * @returns {Promise<string>} all that came until the server closed
+ */
+async function answerTo(port, bytes) {
+  const client = rawClient(port, bytes);
+  await client.untilClosed();
+  return client.received;
+}
+
+for (const transport of TRANSPORTS) {
+  const args = ['--transport', transport];
+
+  describe(`refusals of the ${transport} transport`, () => {
+    test('HEAD has the head of the stream and no body', async (t) => {
+      const server = await startServer(t, args);
+      const answer = await answerTo(server.port, 'HEAD / HTTP/1.1\r\nHost: a\r\n\r\n');
+      assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[\s\S]*Cache-Control: no-store[\s\S]*\r\n\r\n$/);
+      assert.equal((await server.frame()).totals.opened, 0);
+    });
+
+    test('a client that is still sending a large body gets to read its refusal', async (t) => {
+      const server = await startServer(t, args);
+      for (let i = 0; i < 5; i++) {
+        const url = `http://127.0.0.1:${server.port}/`;
+        const { status, headers } = await fetch(url, { method: 'POST', body: new Uint8Array(20_000_000) });
+        assert.deepEqual([status, headers.get('allow')], [405, 'GET, HEAD']);
+      }
+    });
+
+    test('404, 405 with Allow, and 400, each counted', async (t) => {
+      const server = await startServer(t, args);
+      const cases = /** @type {[string, RegExp][]} */ ([
+        ['GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n', /^HTTP\/1\.1 404 Not Found\r\n/],
+        [
+          'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc',
+          /^HTTP\/1\.1 405 [\s\S]*\r\nAllow: GET, HEAD\r\n/,
+        ],
+        ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', /^HTTP\/1\.1 405 [\s\S]*\r\nAllow: GET, HEAD\r\n/],
+        ['GET / HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 400 Bad Request\r\n/],
+        ['GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc', /^HTTP\/1\.1 400 /],
+        ['GET / HTTP/9.9\r\nHost: a\r\n\r\n', /^HTTP\/1\.1 505 HTTP Version Not Supported\r\n/],
+        ['GET / HTTP/2.0\r\nHost: a\r\n\r\n', /^HTTP\/1\.1 505 /],
+        ['GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n', /^HTTP\/1\.1 400 /],
+        ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', /^HTTP\/1\.1 400 /],
+        ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /^HTTP\/1\.1 400 /],
+      ]);
+      for (const [bytes, pattern] of cases) assert.match(await answerTo(server.port, bytes), pattern, bytes);
+      const totals = await server.untilTotals(({ refused400 }) => refused400 === 5, 'all are counted');
+      assert.deepEqual(
+        [totals.refused404, totals.refused405, totals.refused505, totals.opened],
+        [1, 2, 2, 0],
+      );
+    });
+
+    test('an Expect header, in whatever company, kills nothing and hides nothing', async (t) => {
+      const server = await startServer(t, args);
+      const expecting = (/** @type {string} */ what) => get({ Expect: what });
+      const odd = rawClient(server.port, expecting('miracles') + get());
+      const held = rawClient(server.port, get());
+      await held.untilRead(/Welcome!/);
+      held.send(expecting('miracles').repeat(100));
+      const asking = rawClient(server.port, expecting('100-continue'));
+      await asking.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*Welcome!/);
+      await Promise.all([odd.untilClosed(), held.untilClosed()]);
+      const totals = await server.untilTotals(
+        ({ closedBadRequest }) => closedBadRequest === 2,
+        'both are closed',
+      );
+      assert.deepEqual([totals.opened, totals.streams, totals.lost], [3, 1, 0]);
+      asking.close();
+    });
+
+    test('a bad head is refused at whatever byte it breaks, and the server goes on', async (t) => {
+      const server = await startServer(t, args);
+      const head = get();
+      const clients = Array.from({ length: head.length }, (_, i) =>
+        rawClient(server.port, `${head.slice(0, i)}\x00${head.slice(i)}`),
+      );
+      await Promise.all(clients.map((client) => client.untilClosed()));
+      for (const client of clients) assert.match(client.received, /^HTTP\/1\.1 (4\d\d|505) /);
+      const good = rawClient(server.port, get());
+      await good.untilRead(/Welcome!/);
+      good.close();
+    });
+
+    test('a head that is cut off at any byte opens nothing and breaks nothing', async (t) => {
+      const server = await startServer(t, args);
+      const head = get();
+      const clients = Array.from({ length: head.length - 1 }, (_, i) => {
+        const client = rawClient(server.port, head.slice(0, i));
+        client.socket.end();
+        return client;
+      });
+      await Promise.all(clients.map((client) => client.untilClosed()));
+      const good = rawClient(server.port, get());
+      await good.untilRead(/Welcome!/);
+      assert.equal((await server.untilTotals(({ opened }) => opened > 0, 'the good one')).opened, 1);
+      good.close();
+    });
+
+    test('a head that is too slow gets 408, as does a connection that says nothing', async (t) => {
+      const server = await startServer(t, [...args, '--head-timeout', '300']);
+      const answers = await Promise.all([
+        answerTo(server.port, 'GET / HTTP/1.1\r\nHo'),
+        answerTo(server.port, ''),
+      ]);
+      for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n/);
+      await server.untilTotals(({ refused408 }) => refused408 === 2, 'both are counted');
+    });
+
+    test('a head that is too large gets 431, though its client goes on sending', async (t) => {
+      const server = await startServer(t, [...args, '--max-head', '1024']);
+      const large = get({ Cookie: 'x'.repeat(200_000) });
+      assert.match(await answerTo(server.port, large), /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+      const fitting = rawClient(server.port, get({ Cookie: 'x'.repeat(800) }));
+      await fitting.untilRead(/Welcome!/);
+      fitting.close();
+      await server.untilTotals(({ refused431 }) => refused431 === 1, 'it is counted');
+    });
+
+    test('over capacity 503 with Retry-After; once a stream goes there is room again', async (t) => {
+      if (spawnSync('prlimit', ['--version']).error)
+        return t.skip('prlimit is not here (Debian: util-linux)');
+      const server = await startServer(t, [...args, '--workers', '1'], {
+        prefix: ['prlimit', '--nofile=160:160'],
+      });
+      const clients = Array.from({ length: 91 }, () => rawClient(server.port, get()));
+      await server.untilTotals(({ streams }) => streams === 91, 'all that fit');
+      const answer = await answerTo(server.port, get());
+      assert.match(answer, /^HTTP\/1\.1 503 Service Unavailable\r\n[\s\S]*\r\nRetry-After: \d+\r\n/);
+      clients[0].close();
+      await server.untilTotals(({ streams, refused503 }) => streams === 90 && refused503 === 1, 'room');
+      clients[0] = rawClient(server.port, get());
+      await clients[0].untilRead(/Welcome!/);
+      for (const client of clients) client.close();
+    });
+
+    test('where the descriptors of the workers are wanted to more than a half, connections are shared out evenly', async (t) => {
+      if (spawnSync('prlimit', ['--version']).error)
+        return t.skip('prlimit is not here (Debian: util-linux)');
+      const plan = ['--workers', '2', '--streams', '150'];
+      const server = await startServer(t, [...args, ...plan], { prefix: ['prlimit', '--nofile=160:160'] });
+      const clients = [];
+      for (let i = 0; i < 40; i++) {
+        const client = rawClient(server.port, get());
+        await client.untilRead(/Welcome!/);
+        clients.push(client);
+      }
+      await server.untilTotals(({ streams }) => streams === 40, '40 streams');
+      const { workers } = await server.frame();
+      assert.deepEqual(
+        workers.map(({ values }) => values.streams),
+        [20, 20],
+      );
+      for (const client of clients) client.close();
+    });
+
+    test('connections beyond the descriptors are cut, and the server goes on', async (t) => {
+      if (spawnSync('prlimit', ['--version']).error)
+        return t.skip('prlimit is not here (Debian: util-linux)');
+      const server = await startServer(t, [...args, '--workers', '1'], {
+        prefix: ['prlimit', '--nofile=160:160'],
+      });
+      const silent = Array.from({ length: 200 }, () => rawClient(server.port));
+      await server.untilTotals(({ cut }) => cut >= 100, 'those over the limit are cut');
+      for (const client of silent) client.close();
+      await until(async () => {
+        const good = rawClient(server.port, get());
+        await until(
+          () => good.received !== '' || good.closed,
+          'an answer, or the cut of one that came too early',
+        );
+        good.close();
+        return /Welcome!/.test(good.received);
+      }, 'there is room again');
+    });
+  });
+}

@@ -1,0 +1,151 @@
+/*
+ * Starting: what can't work ends with one line and status 1, and flags of node reach the workers.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { get, rawClient } from './helpers/client.js';
+import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+/** @param {string[]} args @param {object} [options] */
+function serverOf(args, options) {
+  return spawnSync(process.execPath, ['server.js', ...args], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    timeout: 20_000,
+    ...options,
+  });
+}
+
+/** @param {{ status: number | null, stderr: string, stdout: string }} ended @param {RegExp} line */
+function assertOneLine({ status, stderr, stdout }, line) {
+  assert.match(stderr, line);
+  assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+  assert.equal(stdout, '');
+  assert.equal(status, 1);
+}
+
+test('--help lists every option, --version prints the version', () => {
+  const help = serverOf(['--help']);
+  assert.match(help.stdout, /--ping-interval N .*\(20000\)/);
+  assert.equal(help.status, 0);
+  assert.match(serverOf(['--version']).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('in a worker of somebody else it says that it must be a process of its own', () => {
+  assertOneLine(serverOf([], { env: { ...process.env, NODE_UNIQUE_ID: '1' } }), /NODE_UNIQUE_ID is set/);
+});
+
+test('a bad option ends in one line', () => {
+  assertOneLine(serverOf(['--port', 'eighty']), /^holdfast: --port got 'eighty': expected a whole number/);
+  assertOneLine(serverOf(['--bogus']), /^holdfast: unknown option --bogus/);
+  assertOneLine(serverOf(['--dashboard', 'tui']), /^holdfast: --dashboard tui needs a terminal/);
+});
+
+test('a transport that is not built ends in one line', () => {
+  assertOneLine(
+    serverOf(['--transport', 'hold', '--no-log', '--admin-port', '0', '--port', '0']),
+    /--transport hold is not built here: give --transport http/,
+  );
+});
+
+test('a port in use ends in one line that names the option, and leaves no CSV', async (t) => {
+  const server = await startServer(t);
+  const folder = temporaryFolder(t);
+  const log = ['--log-dir', folder];
+  assertOneLine(
+    serverOf(['--port', String(server.port), '--admin-port', '0', ...log]),
+    new RegExp(`port ${server.port} is in use.*--port`),
+  );
+  assertOneLine(
+    serverOf(['--port', '0', '--admin-port', String(server.adminPort), ...log]),
+    /is in use.*--admin-port/,
+  );
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('an address that is not of this machine ends in one line', () => {
+  assertOneLine(
+    serverOf(['--host', '192.0.2.1', '--no-log', '--admin-port', '0', '--port', '0']),
+    /'192\.0\.2\.1' is no address of this machine/,
+  );
+});
+
+test('a log folder that cannot be made ends in one line', () => {
+  const file = join(ROOT, 'package.json', 'logs');
+  assertOneLine(
+    serverOf(['--log-dir', file, '--admin-port', '0', '--port', '0']),
+    /can't write to --log-dir .*ENOTDIR/,
+  );
+});
+
+test('a worker is not started by hand', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['worker.js'], { cwd: ROOT, encoding: 'utf8' });
+  assert.match(stderr, /run node server\.js/);
+  assert.equal(status, 1);
+});
+
+test('options of the environment are read', async (t) => {
+  const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_WORKERS=3'] });
+  assert.equal((await server.frame()).workers.length, 3);
+});
+
+test('flags of node reach the workers, and --expose-gc collects each --gc-interval', async (t) => {
+  const major = Number(process.versions.node.split('.')[0]);
+  const nodeArgs = ['--expose-gc', ...(major < 24 ? ['--nouse-idle-notification'] : [])];
+  const server = await startServer(t, ['--gc-interval', '100', '--workers', '1'], { nodeArgs });
+  const { workers } = await server.frame();
+  const command = readFileSync(`/proc/${workers[0].pid}/cmdline`, 'utf8').split('\0');
+  for (const flag of nodeArgs) assert.ok(command.includes(flag), flag);
+  const before = Number(workers[0].values.gcCountMajor);
+  await until(
+    async () => Number((await server.frame()).workers[0].values.gcCountMajor) >= before + 5,
+    'five collections',
+  );
+});
+
+test('writes are not delayed unless --nagle is given', async (t) => {
+  if (spawnSync('strace', ['-V']).error) return t.skip('strace is not here (Debian: strace)');
+  for (const [flags, expected] of /** @type {[string[], boolean][]} */ ([
+    [[], true],
+    [['--nagle'], false],
+  ])) {
+    const trace = join(temporaryFolder(t), 'trace');
+    const prefix = ['strace', '-f', '-qq', '-e', 'trace=setsockopt', '-o', trace];
+    const server = await startServer(t, ['--workers', '1', ...flags], { prefix });
+    const client = rawClient(server.port, get());
+    await client.untilRead(/Welcome!/);
+    client.close();
+    const [{ pid }] = (await server.frame()).workers;
+    const calls = readFileSync(trace, 'utf8').match(new RegExp(`^${pid} .*TCP_NODELAY, \\[1\\]`, 'm'));
+    assert.equal(calls !== null, expected, `${flags}`);
+  }
+});
+
+test('each second a row is on disk, and a full disk drops rows, says so, and takes rows again', async (t) => {
+  const folder = temporaryFolder(t);
+  const disk = join(folder, 'disk');
+  mkdirSync(disk);
+  const mount = 'mount -t tmpfs -o size=32k none "$0/disk" && head -c 20000 /dev/zero > "$0/disk/filler"';
+  const release = '(until [ -e "$0/release" ]; do sleep 0.1; done; rm "$0/disk/filler") >&- 2>&- &';
+  const prefix = ['unshare', '-m', 'sh', '-c', `${mount} && { ${release} } && exec "$@"`, folder];
+  const { error, status, stderr } = spawnSync(prefix[0], ['-m', 'sh', '-c', mount, folder], {
+    encoding: 'utf8',
+  });
+  if (error || status !== 0) return t.skip(`no disk can be mounted here: ${error?.message ?? stderr}`);
+  const server = await startServer(t, ['--log-dir', disk], { prefix });
+  await until(async () => (await server.frame()).log?.rowsDropped, 'rows are dropped');
+  assert.match(server.output.stderr, /CSV: row dropped: ENOSPC/);
+  const client = rawClient(server.port, get());
+  await client.untilRead(/Welcome!/);
+  client.close();
+  run(t, 'touch', [join(folder, 'release')]);
+  await until(() => /CSV: written again/.test(server.output.stderr), 'rows are written again');
+  const inside = `/proc/${(await server.frame()).primary.pid}/root${disk}`;
+  const [name] = readdirSync(inside).filter((file) => file.endsWith('.csv'));
+  const [head, ...rows] = readFileSync(join(inside, name), 'utf8').split('\r\n').slice(0, -1);
+  for (const row of rows) assert.equal(row.split(',').length, head.split(',').length, 'no row is torn');
+});

@@ -1,0 +1,89 @@
+/*
+ * One worker: its transport and its sampler, at the primary's word. Started by server.js.
+ */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
+import { dispatch } from './lib/messages.js';
+import { Sampler } from './lib/sampler.js';
+import { chooseTransport, createTransport } from './transport/index.js';
+import { decide } from './transport/wire.js';
+
+if (!process.send) {
+  exitWith(
+    'worker.js',
+    new HoldfastError('NO_PRIMARY', 'a worker is started by the primary: run node server.js'),
+  );
+}
+
+/** @type {import('./transport/index.js').Transport | null} */
+let transport = null;
+/** @type {Sampler | null} */
+let sampler = null;
+
+// The primary says when to end. Ctrl-C reaches the whole process group, so a worker lets it pass.
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
+process.on('disconnect', () => process.exit(0));
+process.on('message', (message) => {
+  dispatch(handlers, /** @type {import('./lib/messages.js').ToWorker} */ (message));
+});
+
+const handlers = {
+  /** @param {import('./lib/messages.js').Start} message */
+  start: (message) => void start(message).catch(fail),
+
+  /** @param {import('./lib/messages.js').Sample} message */
+  sample({ id }) {
+    const snapshot = takeSnapshot();
+    if (snapshot) tell({ type: 'snapshot', id, snapshot });
+  },
+
+  gc: () => collectGarbage(),
+
+  /** @param {import('./lib/messages.js').Drain} message */
+  drain: ({ periodMs }) => void drain(periodMs).catch(fail),
+};
+
+/** @param {import('./lib/messages.js').Start} message */
+async function start({ config, capacity, connectionLimit }) {
+  const { port, host, sampleIntervalMs, gcIntervalMs } = config;
+  const name = chooseTransport(config.transport);
+  const made = await createTransport(name, { ...config, decide, capacity, connectionLimit });
+  const bound = await made.listen(port, host).catch((error) => {
+    throw codeOf(error) ? listenError(error, 'port', port, host) : error;
+  });
+  transport = made;
+  sampler = new Sampler(sampleIntervalMs);
+  if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
+  tell({ type: 'ready', port: bound, transport: name });
+}
+
+/** @param {number} periodMs */
+async function drain(periodMs) {
+  await transport?.drain(periodMs);
+  const snapshot = takeSnapshot();
+  process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
+}
+
+/** @returns {import('./lib/messages.js').Snapshot | null} null before it listens */
+function takeSnapshot() {
+  return transport && sampler && { ...sampler.take(), ...transport.take() };
+}
+
+/** Collects at once, with or without --expose-gc. */
+function collectGarbage() {
+  setFlagsFromString('--expose-gc');
+  /** @type {() => void} */ (globalThis.gc ?? runInNewContext('gc'))();
+}
+
+/** @param {unknown} error that ends this worker */
+function fail(error) {
+  process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
+}
+
+/** @param {import('./lib/messages.js').ToPrimary} message */
+function tell(message) {
+  process.send?.(message);
+}
+
+tell({ type: 'hello' });
