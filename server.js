@@ -14,11 +14,13 @@ import { helpText, readConfig } from './lib/config.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
 import { descriptorLimit, planWorkers } from './lib/plan.js';
+import { freePort } from './lib/port.js';
 import { Workers } from './lib/workers.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { Lines, Notes } from './monitor/lines.js';
+import { chooseTransport } from './transport/index.js';
 
 /** As a shell has it: 128 and the number of the signal. */
 const SIGNAL_STATUS = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
@@ -40,7 +42,7 @@ async function main() {
       'NODE_UNIQUE_ID is set, as in a worker of a cluster: start server.js as a process of its own',
     );
   }
-  await new Server(config).run();
+  await new Server(config, await chooseTransport(config.transport)).run();
 }
 
 /** @returns {string} */
@@ -49,16 +51,26 @@ function versionOf() {
 }
 
 class Server {
-  /** @param {import('./lib/config.js').Config} config */
-  constructor(config) {
+  /**
+   * @param {import('./lib/config.js').Config} config
+   * @param {import('./transport/index.js').Choice} transport
+   */
+  constructor(config, transport) {
     this.config = config;
+    this.transport = transport;
     this.dashboard = chooseDashboard(config.dashboard);
-    this.plan = planWorkers({ ...config, cores: availableParallelism(), descriptorLimit: descriptorLimit() });
+    this.plan = planWorkers({
+      ...config,
+      cores: availableParallelism(),
+      descriptorLimit: descriptorLimit(),
+      mostShards: transport.mostShards,
+    });
     /** @type {State} */
     this.state = 'starting';
     this.workers = new Workers({
       exec: fileURLToPath(new URL('worker.js', import.meta.url)),
       plan: this.plan,
+      transport: transport.name,
       config,
     });
     this.admin = new Admin(() => this.isReady());
@@ -79,7 +91,7 @@ class Server {
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
     if (this.state !== 'starting') return;
-    const port = await workers.start().catch(async (error) => {
+    const port = await this.start().catch(async (error) => {
       await this.discardLog();
       throw error;
     });
@@ -91,11 +103,20 @@ class Server {
     // The last two are in sight in the smallest dashboard.
     if (log) this.note(`CSV in ${log.path}`);
     if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /metrics`);
-    const room = formatCount(plan.workers * plan.capacity);
-    this.note(`${plan.workers} workers, ${workers.transport} transport, room for ${room} streams`);
+    if (this.transport.note) this.note(this.transport.note);
+    const tables = plan.workers * plan.shards;
+    const parts = plan.shards > 1 ? ` of ${plan.shards} shards` : '';
+    const room = formatCount(tables * plan.capacity);
+    this.note(`${plan.workers} workers${parts}, ${this.transport.name} transport, room for ${room} streams`);
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
     await this.monitor.start();
+  }
+
+  /** @returns {Promise<number>} the port, when all workers listen */
+  async start() {
+    const { port, host } = this.config;
+    return this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
   }
 
   /** @returns {Promise<import('./monitor/index.js').View | null>} null where the server is ending already */

@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { dispatch } from './lib/messages.js';
 import { Sampler } from './lib/sampler.js';
-import { chooseTransport, createTransport } from './transport/index.js';
+import { createTransport } from './transport/index.js';
 import { decide } from './transport/wire.js';
 
 if (!process.send) {
@@ -45,17 +45,16 @@ const handlers = {
 };
 
 /** @param {import('./lib/messages.js').Start} message */
-async function start({ config, capacity, connectionLimit }) {
+async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs } = config;
-  const name = chooseTransport(config.transport);
-  const made = await createTransport(name, { ...config, decide, capacity, connectionLimit });
+  const made = await createTransport(name, { ...config, ...share, decide });
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
   transport = made;
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
-  tell({ type: 'ready', port: bound, transport: name });
+  tell({ type: 'ready', port: bound });
 }
 
 /** @param {number} periodMs */

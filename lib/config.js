@@ -35,7 +35,7 @@ export const OPTIONS = [
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on (all of them)'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one a core, or what --streams needs'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is what the workers can hold'),
-  option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: http is node:http; hold, the native one, is not built yet'),
+  option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold where it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to a stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker'),
   option('refresh', 'refreshMs', integer(100, 60_000), 1000, 'ms between two frames: a line, a row of the CSV, a drawing'),

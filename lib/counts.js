@@ -4,7 +4,7 @@
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from './reasons.js';
 
 /** Those that are a number in a snapshot and in the sum alike. */
-const PLAIN = /** @type {const} */ (['opened', 'cut', 'pings', 'bytesWritten']);
+const PLAIN = /** @type {const} */ (['opened', 'cut', 'pings', 'deliveries', 'bytesWritten']);
 
 /**
  * @typedef {object} Counts
@@ -13,6 +13,7 @@ const PLAIN = /** @type {const} */ (['opened', 'cut', 'pings', 'bytesWritten']);
  * @property {Record<import('./reasons.js').RefusalStatus, number>} refused
  * @property {number} cut
  * @property {number} pings
+ * @property {number} deliveries
  * @property {number} bytesWritten
  * @property {number} gcCount of all kinds
  * @property {number} gcMs of all kinds
@@ -27,6 +28,7 @@ export function noCounts() {
     refused: zeroes(REFUSAL_STATUSES),
     cut: 0,
     pings: 0,
+    deliveries: 0,
     bytesWritten: 0,
     gcCount: 0,
     gcMs: 0,

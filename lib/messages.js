@@ -29,18 +29,32 @@ import { HoldfastError } from './errors.js';
  * @property {number} pings
  * @property {number} bytesWritten to streams
  * @property {number} backlogBytes waiting now
+ * @property {number} deliveries messages written to streams
  * @property {import('./histogram.js').EncodedHistogram} lateness of pings
+ * @property {import('./histogram.js').EncodedHistogram} openCpu ns of CPU by stream opened; like the next two it is empty
+ *   where the transport can't tell
+ * @property {import('./histogram.js').EncodedHistogram} pingCpu ns of CPU by ping
+ * @property {import('./histogram.js').EncodedHistogram} deliveryCpu ns of CPU by delivery
  */
 
 /**
- * @typedef {{ type: 'start', config: import('./config.js').Config, capacity: number, connectionLimit: number }} Start
+ * @typedef {object} Start
+ * @property {'start'} type
+ * @property {import('./config.js').Config} config with the port to listen on
+ * @property {string} transport
+ * @property {number} capacity of a shard
+ * @property {number} connectionLimit of a shard
+ * @property {number} shards
+ * @property {number} seat of the first shard among all
+ * @property {number} seats
+ *
  * @typedef {{ type: 'sample', id: number }} Sample
  * @typedef {{ type: 'gc' }} Gc
  * @typedef {{ type: 'drain', periodMs: number }} Drain
  * @typedef {Start | Sample | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
- * @typedef {{ type: 'ready', port: number, transport: string }} Ready
+ * @typedef {{ type: 'ready', port: number }} Ready
  * @typedef {{ type: 'failed', code: string, message: string }} Failed
  * @typedef {{ type: 'snapshot', id: number, snapshot: Snapshot }} SnapshotMessage
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained

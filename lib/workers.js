@@ -51,14 +51,15 @@ export class Workers extends EventEmitter {
    * @param {object} options
    * @param {string} options.exec path of worker.js
    * @param {import('./plan.js').Plan} options.plan
+   * @param {string} options.transport
    * @param {import('./config.js').Config} options.config
    */
-  constructor({ exec, plan, config }) {
+  constructor({ exec, plan, transport, config }) {
     super();
+    this.transport = transport;
     this.plan = plan;
     this.config = config;
     this.port = 0;
-    this.transport = '';
     this.ending = false;
     this.lastId = 0;
     /** What the dead had counted, so that totals never fall. */
@@ -71,8 +72,13 @@ export class Workers extends EventEmitter {
     cluster.setupPrimary({ exec, args: [], silent: true });
   }
 
-  /** @returns {Promise<number>} the port, when all workers listen @throws {HoldfastError} why one can't */
-  start() {
+  /**
+   * @param {number} port to listen on
+   * @returns {Promise<number>} the port, when all workers listen
+   * @throws {HoldfastError} why one can't
+   */
+  start(port) {
+    this.config = { ...this.config, port };
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
       for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0));
@@ -136,13 +142,18 @@ export class Workers extends EventEmitter {
   /** @param {Slot} slot that hears us from now on: what was sent before is lost */
   greeted(slot) {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
-    const { config, plan } = this;
+    const { config, transport, plan } = this;
+    const { workers, shards, capacity, connectionLimit } = plan;
     slot.state = 'starting';
     this.send(slot, {
       type: 'start',
       config,
-      capacity: plan.capacity,
-      connectionLimit: plan.connectionLimit,
+      transport,
+      capacity,
+      connectionLimit,
+      shards,
+      seat: (slot.id - 1) * shards,
+      seats: workers * shards,
     });
   }
 
@@ -154,12 +165,11 @@ export class Workers extends EventEmitter {
   }
 
   /** @param {Slot} slot @param {import('./messages.js').Ready} message */
-  ready(slot, { port, transport }) {
+  ready(slot, { port }) {
     if (slot.state === 'starting') slot.state = 'ready';
     clearTimeout(slot.timer);
     if (this.port !== 0 && this.port !== port) this.emit('note', `the port is now ${port}`);
     this.port = port;
-    this.transport = transport;
     if (!this.starting) this.emit('note', `worker ${slot.id} (pid ${slot.pid}) listens`);
     else if (this.slots.every(({ state }) => state === 'ready')) {
       this.starting.resolve(port);

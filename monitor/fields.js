@@ -13,7 +13,7 @@ import { GC_KINDS } from '../lib/sampler.js';
 /**
  * @typedef {object} Field
  * @property {string} name
- * @property {'ISO 8601' | 'ms' | 's' | 'bytes' | 'bytes/s' | '1/s' | '%' | 'count'} unit
+ * @property {'ISO 8601' | 'µs' | 'ms' | 's' | 'bytes' | 'bytes/s' | '1/s' | '%' | 'count'} unit
  * @property {'gauge' | 'counter'} kind
  * @property {string} help
  * @property {((worker: WorkerReading) => number | null) | null} worker its value for one worker, null where
@@ -54,6 +54,8 @@ export const FIELDS = [
   rate('closedPerSecond', '1/s', 'streams closed a second, lost ones counted', 'ended'),
   counter('pings', 'count', 'pings written', (w) => w.snapshot?.pings ?? 0, (r) => r.counts.pings, 'holdfast_pings_total'),
   rate('pingsPerSecond', '1/s', 'pings written a second', 'pings'),
+  counter('deliveries', 'count', 'published messages written to streams', (w) => w.snapshot?.deliveries ?? 0, (r) => r.counts.deliveries, 'holdfast_deliveries_total'),
+  rate('deliveriesPerSecond', '1/s', 'published messages written a second', 'deliveries'),
   counter('bytesWritten', 'bytes', 'bytes written to streams', (w) => w.snapshot?.bytesWritten ?? 0, (r) => r.counts.bytesWritten, 'holdfast_written_bytes_total'),
   rate('bytesPerSecond', 'bytes/s', 'bytes written to streams a second', 'bytesWritten'),
   sum('backlogBytes', 'bytes', 'gauge', 'bytes that the kernel refused and that wait', (w) => w.snapshot?.backlogBytes ?? 0, 'holdfast_backlog_bytes'),
@@ -99,6 +101,12 @@ export const FIELDS = [
   merged('pingLatenessP50Ms', 'lateness of pings, median', 'lateness', (h) => h.percentileMs(0.5), 'holdfast_ping_lateness_p50_seconds'),
   merged('pingLatenessP99Ms', 'lateness of pings, 99th percentile', 'lateness', (h) => h.percentileMs(0.99), 'holdfast_ping_lateness_p99_seconds'),
   merged('pingLatenessMaxMs', 'lateness of pings, the worst', 'lateness', (h) => h.maxMs(), 'holdfast_ping_lateness_max_seconds'),
+  cpu('openCpuUs', 'CPU to open a stream, mean', 'openCpu', (h) => h.meanMs(), 'holdfast_open_cpu_mean_seconds'),
+  cpu('openCpuP99Us', 'CPU to open a stream, 99th percentile', 'openCpu', (h) => h.percentileMs(0.99), 'holdfast_open_cpu_p99_seconds'),
+  cpu('pingCpuUs', 'CPU of a ping, mean', 'pingCpu', (h) => h.meanMs(), 'holdfast_ping_cpu_mean_seconds'),
+  cpu('pingCpuP99Us', 'CPU of a ping, 99th percentile', 'pingCpu', (h) => h.percentileMs(0.99), 'holdfast_ping_cpu_p99_seconds'),
+  cpu('deliveryCpuUs', 'CPU of a delivery, mean', 'deliveryCpu', (h) => h.meanMs(), 'holdfast_delivery_cpu_mean_seconds'),
+  cpu('deliveryCpuP99Us', 'CPU of a delivery, 99th percentile', 'deliveryCpu', (h) => h.percentileMs(0.99), 'holdfast_delivery_cpu_p99_seconds'),
   counter('gcCount', 'count', 'garbage collections of the workers', (w) => totalOf(w.snapshot?.gcCount ?? {}), (r) => r.counts.gcCount),
   counter('gcMs', 'ms', 'time in garbage collections of the workers', (w) => totalOf(w.snapshot?.gcMs ?? {}), (r) => r.counts.gcMs),
   whole('logRowsDropped', 'count', 'rows of the CSV that the disk did not take', (r) => r.log?.rowsDropped ?? 0),
@@ -180,7 +188,7 @@ function rate(name, unit, help, of) {
 
 /**
  * A figure of a distribution; that of the whole is of the merged histograms.
- * @param {string} name @param {string} help @param {'ticks' | 'lateness'} of
+ * @param {string} name @param {string} help @param {import('./frame.js').HistogramName} of
  * @param {(histogram: import('../lib/histogram.js').Histogram) => number} figure @param {string} metric
  * @returns {Field}
  */
@@ -188,6 +196,17 @@ function merged(name, help, of, figure, metric) {
   const read = (/** @type {WorkerReading | Reading} */ owner) =>
     owner[of].count === 0 ? null : figure(owner[of]);
   return { ...row(name, 'ms', 'gauge', help, metric), worker: read, total: read };
+}
+
+/**
+ * CPU of the threads that hold the streams, by what it was spent on. Their histograms are of ns, which a histogram
+ * of µs takes for a thousand times as much: its ms are our µs.
+ * @param {string} name @param {string} help @param {import('./frame.js').HistogramName} of
+ * @param {(histogram: import('../lib/histogram.js').Histogram) => number} figure @param {string} metric
+ * @returns {Field}
+ */
+function cpu(name, help, of, figure, metric) {
+  return { ...merged(name, `${help}; hold transport`, of, figure, metric), unit: 'µs' };
 }
 
 /**

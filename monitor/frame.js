@@ -12,11 +12,17 @@ const COST_FROM_PEAK_SHARE = 0.9;
 
 /** @typedef {import('./collect.js').Sample} Sample */
 /** @typedef {import('./collect.js').WorkerSample} WorkerSample */
-/** @typedef {'opened' | 'ended' | 'pings' | 'bytesWritten'} RateName */
+/** @typedef {'opened' | 'ended' | 'pings' | 'deliveries' | 'bytesWritten'} RateName */
+
+/** Those of a snapshot. */
+const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingCpu', 'deliveryCpu']);
+
+/** @typedef {(typeof HISTOGRAMS)[number]} HistogramName */
+/** @typedef {Record<HistogramName, import('../lib/histogram.js').Histogram>} Histograms */
 
 /**
  * A worker's sample with its histograms decoded.
- * @typedef {WorkerSample & { ticks: import('../lib/histogram.js').Histogram, lateness: import('../lib/histogram.js').Histogram }} WorkerReading
+ * @typedef {WorkerSample & Histograms} WorkerReading
  */
 
 /**
@@ -32,8 +38,6 @@ const COST_FROM_PEAK_SHARE = 0.9;
  * A sample, and all that follows from it and from the reading before.
  * @typedef {object} Derived
  * @property {WorkerReading[]} workers
- * @property {import('../lib/histogram.js').Histogram} ticks of all workers
- * @property {import('../lib/histogram.js').Histogram} lateness
  * @property {import('../lib/counts.js').Counts} counts since the server started, dead workers included
  * @property {number} ended streams that were closed or lost
  * @property {Record<RateName, number>} rates a second
@@ -43,7 +47,7 @@ const COST_FROM_PEAK_SHARE = 0.9;
  * @property {number} peakStreams the most there were
  * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null where it can't be told
  *
- * @typedef {Omit<Sample, 'workers'> & Derived} Reading
+ * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading the histograms are of all workers
  */
 
 /**
@@ -67,11 +71,7 @@ const COST_FROM_PEAK_SHARE = 0.9;
  * @returns {Reading}
  */
 export function deriveReading(previous, sample) {
-  const workers = sample.workers.map((worker) => ({
-    ...worker,
-    ticks: mergeHistograms(worker.unread.map(({ ticks }) => ticks)),
-    lateness: mergeHistograms(worker.unread.map(({ lateness }) => lateness)),
-  }));
+  const workers = sample.workers.map((worker) => ({ ...worker, ...histogramsOf(worker.unread) }));
   const unread = sample.workers.flatMap((worker) => worker.unread);
   const { counts, ended } = countsOf(sample);
   const streams = sample.workers.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0);
@@ -80,8 +80,7 @@ export function deriveReading(previous, sample) {
   return {
     ...sample,
     workers,
-    ticks: mergeHistograms(unread.map(({ ticks }) => ticks)),
-    lateness: mergeHistograms(unread.map(({ lateness }) => lateness)),
+    ...histogramsOf(unread),
     counts,
     ended,
     rates: ratesOf(previous, { elapsedMs: sample.elapsedMs, counts, ended }),
@@ -91,6 +90,12 @@ export function deriveReading(previous, sample) {
     peakStreams,
     cost: streams >= COST_FROM_PEAK_SHARE * peakStreams ? costOf(base, sample, streams) : null,
   };
+}
+
+/** @param {import('../lib/messages.js').Snapshot[]} snapshots @returns {Histograms} merged */
+function histogramsOf(snapshots) {
+  const merged = HISTOGRAMS.map((name) => [name, mergeHistograms(snapshots.map((one) => one[name]))]);
+  return /** @type {Histograms} */ (Object.fromEntries(merged));
 }
 
 /** @param {Reading} reading @returns {Frame} */
@@ -152,11 +157,12 @@ function countsOf({ workers, retired }) {
  */
 function ratesOf(previous, now) {
   const seconds = previous ? (now.elapsedMs - previous.elapsedMs) / 1000 : 0;
-  if (!previous || seconds <= 0) return { opened: 0, ended: 0, pings: 0, bytesWritten: 0 };
+  if (!previous || seconds <= 0) return { opened: 0, ended: 0, pings: 0, deliveries: 0, bytesWritten: 0 };
   return {
     opened: (now.counts.opened - previous.counts.opened) / seconds,
     ended: (now.ended - previous.ended) / seconds,
     pings: (now.counts.pings - previous.counts.pings) / seconds,
+    deliveries: (now.counts.deliveries - previous.counts.deliveries) / seconds,
     bytesWritten: (now.counts.bytesWritten - previous.counts.bytesWritten) / seconds,
   };
 }

@@ -6,7 +6,8 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
 /** Prometheus wants base units. */
-const SCALE = { ms: 1 / 1000 };
+/** @type {Record<string, number>} */
+const SCALE = { ms: 1e-3, µs: 1e-6 };
 
 /** @typedef {import('./fields.js').Field & { metric: NonNullable<import('./fields.js').Field['metric']> }} MetricField */
 
@@ -54,7 +55,7 @@ function helpOf(fields, help) {
  * @param {import('./frame.js').Frame} frame
  */
 function fill(metric, field, frame) {
-  const scale = field.unit === 'ms' ? SCALE.ms : 1;
+  const scale = SCALE[field.unit] ?? 1;
   const { labels } = field.metric;
   const rows = field.worker
     ? frame.workers.map(({ id, values }) => ({

@@ -9,7 +9,7 @@ import { ROOT } from './helpers/server.js';
 
 /** What each room may import, besides itself, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
-  'server.js': ['monitor', 'lib'],
+  'server.js': ['monitor', 'lib', 'transport/index.js'],
   'worker.js': ['channels', 'transport', 'lib'],
   lib: [],
   transport: ['native', 'lib'],

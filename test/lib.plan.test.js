@@ -36,6 +36,29 @@ test('too few workers for the streams are refused with the number that would do 
   });
 });
 
+test('where shards have tables of their own there is one worker a core, and shards as the streams need', () => {
+  const sharded = (/** @type {object} */ wish) => plan({ mostShards: 256, ...wish });
+  assert.deepEqual([sharded({}).workers, sharded({}).shards], [2, 1]);
+  assert.deepEqual([sharded({ streams: 60_000 }).workers, sharded({ streams: 60_000 }).shards], [2, 2]);
+  assert.equal(sharded({ streams: 60_000, workers: 1 }).shards, 4);
+  const { workers, shards, capacity } = sharded({ streams: 1_000_000 });
+  const mean = 1_000_000 / (workers * shards);
+  assert.equal(workers, 2);
+  assert.ok(
+    mean + 6 * Math.sqrt(mean) <= capacity,
+    'connections come by lot, and the fullest shard has room',
+  );
+  assert.ok((workers * shards - 2) * capacity < 1_060_000, 'not many more than needed');
+});
+
+test('where they have not, one worker for many streams is refused with the number that would do', () => {
+  assert.equal(plan({ streams: 60_000 }).workers, 4);
+  assert.throws(() => plan({ streams: 60_000, workers: 1 }), {
+    code: 'NO_PLAN',
+    message: /give --workers 4/,
+  });
+});
+
 test('a limit that leaves no room, or more workers than there may be, is refused', () => {
   assert.throws(() => plan({ descriptorLimit: 100 }), { code: 'NO_PLAN', message: /100 descriptors/ });
   assert.throws(() => plan({ streams: 100_000_000 }), { code: 'NO_PLAN', message: /1024 are the most/ });

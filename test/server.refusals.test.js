@@ -145,45 +145,61 @@ for (const transport of TRANSPORTS) {
       await clients[0].untilRead(/Welcome!/);
       for (const client of clients) client.close();
     });
-
-    test('where the descriptors of the workers are wanted to more than a half, connections are shared out evenly', async (t) => {
-      if (spawnSync('prlimit', ['--version']).error)
-        return t.skip('prlimit is not here (Debian: util-linux)');
-      const plan = ['--workers', '2', '--streams', '150'];
-      const server = await startServer(t, [...args, ...plan], { prefix: ['prlimit', '--nofile=160:160'] });
-      const clients = [];
-      for (let i = 0; i < 40; i++) {
-        const client = rawClient(server.port, get());
-        await client.untilRead(/Welcome!/);
-        clients.push(client);
-      }
-      await server.untilTotals(({ streams }) => streams === 40, '40 streams');
-      const { workers } = await server.frame();
-      assert.deepEqual(
-        workers.map(({ values }) => values.streams),
-        [20, 20],
-      );
-      for (const client of clients) client.close();
-    });
-
-    test('connections beyond the descriptors are cut, and the server goes on', async (t) => {
-      if (spawnSync('prlimit', ['--version']).error)
-        return t.skip('prlimit is not here (Debian: util-linux)');
-      const server = await startServer(t, [...args, '--workers', '1'], {
-        prefix: ['prlimit', '--nofile=160:160'],
-      });
-      const silent = Array.from({ length: 200 }, () => rawClient(server.port));
-      await server.untilTotals(({ cut }) => cut >= 100, 'those over the limit are cut');
-      for (const client of silent) client.close();
-      await until(async () => {
-        const good = rawClient(server.port, get());
-        await until(
-          () => good.received !== '' || good.closed,
-          'an answer, or the cut of one that came too early',
-        );
-        good.close();
-        return /Welcome!/.test(good.received);
-      }, 'there is room again');
-    });
   });
 }
+
+test('in the http transport, where the descriptors of the workers are wanted to more than a half, connections are shared out evenly', async (t) => {
+  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+  const plan = ['--workers', '2', '--streams', '150'];
+  const server = await startServer(t, ['--transport', 'http', ...plan], {
+    prefix: ['prlimit', '--nofile=160:160'],
+  });
+  const clients = [];
+  for (let i = 0; i < 40; i++) {
+    const client = rawClient(server.port, get());
+    await client.untilRead(/Welcome!/);
+    clients.push(client);
+  }
+  await server.untilTotals(({ streams }) => streams === 40, '40 streams');
+  const { workers } = await server.frame();
+  assert.deepEqual(
+    workers.map(({ values }) => values.streams),
+    [20, 20],
+  );
+  for (const client of clients) client.close();
+});
+
+test('in the http transport connections beyond the descriptors are cut, and the server goes on', async (t) => {
+  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+  const server = await startServer(t, ['--transport', 'http', '--workers', '1'], {
+    prefix: ['prlimit', '--nofile=160:160'],
+  });
+  const silent = Array.from({ length: 200 }, () => rawClient(server.port));
+  await server.untilTotals(({ cut }) => cut >= 100, 'those over the limit are cut');
+  for (const client of silent) client.close();
+  await until(async () => {
+    const good = rawClient(server.port, get());
+    await until(
+      () => good.received !== '' || good.closed,
+      'an answer, or the cut of one that came too early',
+    );
+    good.close();
+    return /Welcome!/.test(good.received);
+  }, 'there is room again');
+});
+
+test('in the hold transport connections beyond the descriptors wait, and are served once there is room', async (t) => {
+  if (!TRANSPORTS.includes('hold')) return t.skip('the native core is not built');
+  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+  const server = await startServer(t, ['--transport', 'hold', '--workers', '1'], {
+    prefix: ['prlimit', '--nofile=160:160'],
+  });
+  const silent = Array.from({ length: 200 }, () => rawClient(server.port));
+  await until(() => silent.every(({ socket }) => socket.readyState === 'open'), 'the kernel took them all');
+  const good = rawClient(server.port, get());
+  await server.untilTotals(({ elapsedMs }) => elapsedMs > 500, 'the server goes on');
+  assert.equal(good.received, '');
+  for (const client of silent) client.close();
+  await good.untilRead(/Welcome!/);
+  good.close();
+});

@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { get, rawClient } from './helpers/client.js';
-import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
+import { ROOT, run, startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /** @param {string[]} args @param {object} [options] */
@@ -45,11 +45,16 @@ test('a bad option ends in one line', () => {
   assertOneLine(serverOf(['--dashboard', 'tui']), /^holdfast: --dashboard tui needs a terminal/);
 });
 
-test('a transport that is not built ends in one line', () => {
+test('a transport that is not here ends in one line; auto does without it, and says so', async (t) => {
   assertOneLine(
-    serverOf(['--transport', 'hold', '--no-log', '--admin-port', '0', '--port', '0']),
-    /--transport hold is not built here: give --transport http/,
+    serverOf(['--transport', 'hold', '--no-log', '--admin-port', '0', '--port', '0'], {
+      env: { ...process.env, HOLDFAST_NATIVE: 'off' },
+    }),
+    /--transport hold is not here: HOLDFAST_NATIVE is off; give --transport http/,
   );
+  const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_NATIVE=off'] });
+  assert.match(server.output.stderr, /HOLDFAST_NATIVE is off\): the http transport serves/);
+  assert.match(server.output.stderr, /workers, http transport, room for/);
 });
 
 test('a port in use ends in one line that names the option, and leaves no CSV', async (t) => {
@@ -107,23 +112,28 @@ test('flags of node reach the workers, and --expose-gc collects each --gc-interv
   );
 });
 
-test('writes are not delayed unless --nagle is given', async (t) => {
-  if (spawnSync('strace', ['-V']).error) return t.skip('strace is not here (Debian: strace)');
-  for (const [flags, expected] of /** @type {[string[], boolean][]} */ ([
-    [[], true],
-    [['--nagle'], false],
-  ])) {
-    const trace = join(temporaryFolder(t), 'trace');
-    const prefix = ['strace', '-f', '-qq', '-e', 'trace=setsockopt', '-o', trace];
-    const server = await startServer(t, ['--workers', '1', ...flags], { prefix });
-    const client = rawClient(server.port, get());
-    await client.untilRead(/Welcome!/);
-    client.close();
-    const [{ pid }] = (await server.frame()).workers;
-    const calls = readFileSync(trace, 'utf8').match(new RegExp(`^${pid} .*TCP_NODELAY, \\[1\\]`, 'm'));
-    assert.equal(calls !== null, expected, `${flags}`);
-  }
-});
+for (const transport of TRANSPORTS) {
+  test(`writes of the ${transport} transport are not delayed unless --nagle is given`, async (t) => {
+    if (spawnSync('strace', ['-V']).error) return t.skip('strace is not here (Debian: strace)');
+    for (const [flags, expected] of /** @type {[string[], boolean][]} */ ([
+      [[], true],
+      [['--nagle'], false],
+    ])) {
+      const trace = join(temporaryFolder(t), 'trace');
+      const prefix = ['strace', '-f', '-qq', '-e', 'trace=setsockopt', '-o', trace];
+      const server = await startServer(t, ['--transport', transport, '--workers', '1', ...flags], { prefix });
+      const client = rawClient(server.port, get());
+      await client.untilRead(/Welcome!/);
+      client.close();
+      const [{ pid }] = (await server.frame()).workers;
+      const threads = readdirSync(`/proc/${pid}/task`).join('|');
+      const calls = readFileSync(trace, 'utf8').match(
+        new RegExp(`^(${threads}) .*TCP_NODELAY, \\[1\\]`, 'm'),
+      );
+      assert.equal(calls !== null, expected, `${flags}`);
+    }
+  });
+}
 
 test('each second a row is on disk, and a full disk drops rows, says so, and takes rows again', async (t) => {
   const folder = temporaryFolder(t);

@@ -34,6 +34,7 @@ test('HEAD answers with the head of the stream; other methods are refused', () =
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
     assert.deepEqual(decisionOn({ method }), { refuse: 405 }, method);
   }
+  assert.deepEqual(decisionOn({ method: 'CONNECT', target: 'a:1' }), { refuse: 405 });
 });
 
 test('a version of HTTP that is not ours is refused as such', () => {
@@ -57,6 +58,11 @@ test('events begin with a retry that is spread over 2 to 5 seconds', () => {
   assert.equal(FORMATS.events.welcome(0), 'retry: 2000\nevent: welcome\ndata: Welcome!\n\n');
   assert.match(FORMATS.events.welcome(0.9999), /^retry: 4999\n/);
   assert.match(FORMATS.events.ping, /^:.*\n\n$/);
+});
+
+test('a message is a line of data of an event, as many as it has lines', () => {
+  assert.equal(FORMATS.text.message('a\nb'), 'a\nb');
+  assert.equal(FORMATS.events.message('a\nb\r\nc\rd'), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
 });
 
 test('a refusal says what it must: Allow with 405, Retry-After with 503, Date and length always', () => {

@@ -20,6 +20,9 @@ const ACCEPT_QUEUE = 65_535;
 const DRAIN_GRACE_MS = 1000;
 const DRAIN_STEP_MS = 20;
 
+/** What CPU it spends on what, one process can't tell of itself. */
+const NOTHING = new Histogram().take();
+
 const now = performance.now.bind(performance);
 
 /** One open stream, and its seat in the wheel. */
@@ -59,6 +62,7 @@ class HttpTransport {
       refused: zeroes(REFUSAL_STATUSES),
       cut: 0,
       pings: 0,
+      deliveries: 0,
       bytesWritten: 0,
     };
     this.lateness = new Histogram();
@@ -96,7 +100,14 @@ class HttpTransport {
       if (bytes === 0) this.backlogged.delete(stream);
       backlogBytes += bytes;
     }
-    return { ...this.counters, backlogBytes, lateness: this.lateness.take() };
+    return {
+      ...this.counters,
+      backlogBytes,
+      lateness: this.lateness.take(),
+      openCpu: NOTHING,
+      pingCpu: NOTHING,
+      deliveryCpu: NOTHING,
+    };
   }
 
   /** @param {number} periodMs @returns {Promise<void>} */

@@ -6,8 +6,11 @@ import { HoldfastError } from '../lib/errors.js';
 /**
  * @typedef {object} TransportOptions
  * @property {(head: import('./wire.js').Head) => import('./wire.js').Decision} decide what to do with a request
- * @property {number} capacity streams; past it 503
- * @property {number} connectionLimit connections; past it they are cut
+ * @property {number} capacity streams of one shard; past it 503
+ * @property {number} connectionLimit connections of one shard; past it they are cut, or wait
+ * @property {number} shards parts with a table of descriptors of their own; 1 where the transport has none
+ * @property {number} seat where its shards stand among all of the machine, so that they don't wake together
+ * @property {number} seats
  * @property {number} pingIntervalMs
  * @property {boolean} nagle
  * @property {number} maxHeadBytes
@@ -28,20 +31,46 @@ import { HoldfastError } from '../lib/errors.js';
 /** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
 const TRANSPORTS = {
   http: () => import('./http.js'),
+  hold: () => import('./hold.js'),
 };
+
+/** As many as the number of a shard, a byte, can tell apart. */
+const MOST_SHARDS = 256;
+
+/**
+ * @typedef {object} Choice
+ * @property {string} name of a transport that is here
+ * @property {number} mostShards tables of descriptors that one worker can have
+ * @property {string} note what is not as it could be, and why; '' where all is well
+ */
 
 /**
  * @param {'auto' | 'http' | 'hold'} wish auto is hold where it is built, and http elsewhere
- * @returns {string} the name of a transport that is here
+ * @returns {Promise<Choice>}
  * @throws {HoldfastError} NO_TRANSPORT
  */
-export function chooseTransport(wish) {
-  if (wish === 'auto') return 'hold' in TRANSPORTS ? 'hold' : 'http';
-  if (wish in TRANSPORTS) return wish;
-  throw new HoldfastError(
-    'NO_TRANSPORT',
-    `--transport ${wish} is not built here: give --transport ${Object.keys(TRANSPORTS).join(' or ')}, or auto`,
-  );
+export async function chooseTransport(wish) {
+  if (wish === 'http') return { name: 'http', mostShards: 1, note: '' };
+  const { native, problem } = await import('../native/index.js');
+  if (!native) {
+    if (wish === 'auto') {
+      return {
+        name: 'http',
+        mostShards: 1,
+        note: `the native core is not here (${problem}): the http transport serves`,
+      };
+    }
+    throw new HoldfastError(
+      'NO_TRANSPORT',
+      `--transport hold is not here: ${problem}; give --transport http, or auto`,
+    );
+  }
+  if (process.env.HOLDFAST_UNSHARE !== 'off' && native.canUnshare()) {
+    return { name: 'hold', mostShards: MOST_SHARDS, note: '' };
+  }
+  const note =
+    'threads get no table of descriptors of their own here (unshare is refused): one shard a worker';
+  return { name: 'hold', mostShards: 1, note };
 }
 
 /**

@@ -16,6 +16,7 @@ const RETRY_AFTER_S = 5;
  * @property {string} contentType
  * @property {(random: number) => string} welcome what is written at once; random is 0 to 1
  * @property {string} ping
+ * @property {(text: string) => string} message one that was published
  */
 
 /** @type {Record<'text' | 'events', Format>} */
@@ -24,6 +25,7 @@ export const FORMATS = {
     contentType: 'text/plain; charset=utf-8',
     welcome: () => 'Welcome!',
     ping: 'ping',
+    message: (text) => text,
   },
   events: {
     contentType: 'text/event-stream',
@@ -32,6 +34,7 @@ export const FORMATS = {
       return `retry: ${retryMs}\nevent: welcome\ndata: Welcome!\n\n`;
     },
     ping: ': ping\n\n',
+    message: (text) => `data: ${text.replace(/\r\n|\r|\n/g, '\ndata: ')}\n\n`,
   },
 };
 
@@ -47,6 +50,24 @@ export function streamHeaders(format) {
     'X-Accel-Buffering': 'no',
     Connection: 'close',
   };
+}
+
+/**
+ * The response head of a stream.
+ * @param {Format} format
+ * @param {boolean} isChunked not to HTTP/1.0
+ * @returns {string} bytes, ASCII
+ */
+export function openingHead(format, isChunked) {
+  return responseHead(200, {
+    ...streamHeaders(format),
+    ...(isChunked ? { 'Transfer-Encoding': 'chunked' } : {}),
+  });
+}
+
+/** @param {string} payload ASCII @returns {string} one chunk */
+export function chunked(payload) {
+  return `${payload.length.toString(16)}\r\n${payload}\r\n`;
 }
 
 /**
@@ -111,6 +132,7 @@ function responseHead(status, headers) {
 export function decide({ method, target, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return { refuse: 400 };
+  if (method === 'CONNECT') return { refuse: 405 }; // its target is no path
   if (pathOf(target) !== '/') return { refuse: 404 };
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return { refuse: 400 };

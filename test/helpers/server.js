@@ -6,12 +6,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { native } from '../../native/index.js';
 import { until } from './until.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The transports that every test of the wire runs against. */
-export const TRANSPORTS = ['http'];
+export const TRANSPORTS = native ? ['http', 'hold'] : ['http'];
 
 /** @param {import('node:test').TestContext} t @returns {string} a folder of its own, gone after the test */
 export function temporaryFolder(t) {

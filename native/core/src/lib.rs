@@ -1,0 +1,24 @@
+//! Holds open HTTP streams outside of JS. A `Hold` is some shards; a shard is a thread with an epoll, a table of
+//! rows, a wheel of pings, and, where the kernel lets it, a descriptor table of its own.
+//!
+//! In reading order: `hold` (all shards), `shard` (the loop of one), `door` (from accepted to answered), `stream`
+//! (from held to gone); below them `rows`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
+
+mod channels;
+pub mod command;
+mod door;
+pub mod framing;
+pub mod head;
+mod hold;
+pub mod id;
+pub mod mail;
+mod rows;
+mod shard;
+mod stream;
+mod sys;
+pub mod telemetry;
+mod wheel;
+
+pub use hold::{Adoption, Hold, HoldOptions, can_unshare};
+pub use shard::Options;
+pub use sys::duplicate;

@@ -1,0 +1,161 @@
+//! What goes between the thread of JS and the shards: commands in, events out, and a bell on each side that is
+//! rung once however much is waiting.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::command::Command;
+use crate::id::Id;
+use crate::telemetry::Reason;
+
+/// What a shard is told.
+#[derive(Debug)]
+pub enum Word {
+    Command(Command),
+    /// Listen, and say on which port.
+    Listen(SocketAddr, Sender<io::Result<u16>>),
+    Stop,
+}
+
+/// The letter box of one shard.
+#[derive(Debug)]
+pub struct Inbox {
+    words: Mutex<Vec<Word>>,
+    rung: AtomicBool,
+    bell: OwnedFd,
+}
+
+impl Inbox {
+    /// `bell` is an eventfd whose copy the shard listens to.
+    pub fn new(bell: OwnedFd) -> Self {
+        Inbox { words: Mutex::default(), rung: AtomicBool::new(false), bell }
+    }
+
+    pub fn post(&self, words: impl IntoIterator<Item = Word>) {
+        lock(&self.words).extend(words);
+        if !self.rung.swap(true, AcqRel) {
+            // It can only fail where 2^64 rings were not heard.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// All that came. The shard has read its bell before.
+    pub fn take(&self) -> Vec<Word> {
+        self.rung.store(false, Release);
+        std::mem::take(&mut lock(&self.words))
+    }
+}
+
+/// Heads that came whole in one turn of one shard.
+#[derive(Debug, Default)]
+pub struct Heads {
+    pub ids: Vec<Id>,
+    /// As `head::read` writes them.
+    pub lines: Vec<u8>,
+}
+
+/// What the shards have to say.
+#[derive(Debug, Default)]
+pub struct Events {
+    pub heads: VecDeque<Heads>,
+    /// Streams that ended by themselves, where that was asked for.
+    pub closed: Vec<(Id, Reason)>,
+    /// What became of adoptions, by their tokens.
+    pub adopted: Vec<(u32, Option<Id>)>,
+    /// Shards that handed a connection over; each time it stands here there is one to fetch.
+    pub passed: Vec<u8>,
+    /// Shards whose drain has come to its end.
+    pub drained: Vec<u8>,
+}
+
+impl Events {
+    fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.closed.is_empty() && self.adopted.is_empty() && self.passed.is_empty() && self.drained.is_empty()
+    }
+
+    fn append(&mut self, mut other: Events) {
+        self.heads.append(&mut other.heads);
+        self.closed.append(&mut other.closed);
+        self.adopted.append(&mut other.adopted);
+        self.passed.append(&mut other.passed);
+        self.drained.append(&mut other.drained);
+    }
+}
+
+/// The letter box of JS, shared by all shards. Its bell is a pipe that the event loop reads: each shard has a copy
+/// of the end to write to, in its own table of descriptors.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    events: Mutex<Events>,
+    rung: AtomicBool,
+}
+
+impl Outbox {
+    /// Empties `events` into the box. The bell is to be rung where this says true.
+    #[must_use]
+    pub fn post(&self, events: &mut Events) -> bool {
+        if events.is_empty() {
+            return false;
+        }
+        lock(&self.events).append(std::mem::take(events));
+        !self.rung.swap(true, AcqRel)
+    }
+
+    /// What came, but no more heads than `most` and a batch; the flag says whether others are left.
+    pub fn take(&self, most: usize) -> (Events, bool) {
+        self.rung.store(false, Release);
+        let mut waiting = lock(&self.events);
+        let mut taken = std::mem::take(&mut *waiting);
+        let mut count = 0;
+        let fitting = taken.heads.iter().take_while(|heads| {
+            let fits = count < most;
+            count += heads.ids.len();
+            fits
+        });
+        let fitting = fitting.count();
+        waiting.heads = taken.heads.split_off(fitting);
+        (taken, !waiting.heads.is_empty())
+    }
+}
+
+/// A thread that panicked while it held the lock left whole words behind: they are moved, never edited.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(count: usize) -> Events {
+        let ids = vec![Id::new(0, 0, 0); count];
+        Events { heads: [Heads { ids, lines: Vec::new() }].into(), ..Events::default() }
+    }
+
+    #[test]
+    fn the_bell_is_rung_once_until_the_box_is_emptied() {
+        let outbox = Outbox::default();
+        assert!(!outbox.post(&mut Events::default()), "nothing was said");
+        assert!(outbox.post(&mut heads(1)));
+        assert!(!outbox.post(&mut heads(1)));
+        assert_eq!(outbox.take(10).0.heads.len(), 2);
+        assert!(outbox.post(&mut heads(1)));
+    }
+
+    #[test]
+    fn heads_come_in_portions() {
+        let outbox = Outbox::default();
+        for count in [5, 5, 5] {
+            let _ = outbox.post(&mut heads(count));
+        }
+        let (first, more) = outbox.take(6);
+        assert_eq!((first.heads.len(), more), (2, true));
+        let (second, more) = outbox.take(6);
+        assert_eq!((second.heads.len(), more), (1, false));
+    }
+}

@@ -1,0 +1,67 @@
+//! The one module with `unsafe`: what the kernel does to a whole descriptor table, which no type can vouch for.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::thread::UnshareFlags;
+
+/// Descriptors that a thread is to take along into a table of its own. They are open in both tables afterwards,
+/// and each side closes its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Luggage<const N: usize>([RawFd; N]);
+
+impl<const N: usize> Luggage<N> {
+    pub fn of(owned: &[OwnedFd; N]) -> Self {
+        Luggage(std::array::from_fn(|i| owned[i].as_raw_fd()))
+    }
+
+    /// Gives the calling thread a descriptor table of its own with nothing in it but this luggage.
+    /// EPERM where a filter forbids it; then nothing has changed.
+    pub fn unshare(self) -> io::Result<[OwnedFd; N]> {
+        // SAFETY: unshare copies the table; the descriptors of other threads stay as they are in theirs. The
+        // calling thread owns no descriptor yet, so nothing it holds changes its meaning.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+        let mut kept = self.0;
+        kept.sort_unstable();
+        let mut from = 0;
+        for fd in kept {
+            close_range(from, fd - 1);
+            from = fd + 1;
+        }
+        close_range(from, RawFd::MAX);
+        // SAFETY: these numbers have no other owner in the new table, and a second call would fail to find them
+        // only in a table of yet another thread.
+        Ok(self.0.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+}
+
+/// Closes the descriptors `first` to `last` of the calling thread's own table.
+fn close_range(first: RawFd, last: RawFd) {
+    if first > last {
+        return;
+    }
+    // SAFETY: takes three numbers and touches no memory.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if done == 0 {
+        return;
+    }
+    // A kernel before 5.9. No descriptor lies above the limit, unless it was lowered since.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let end = limit.unwrap_or(1 << 20).min(1 << 20) as RawFd;
+    for fd in first..=last.min(end) {
+        // SAFETY: the table is the caller's own, and nothing in it but the luggage is used any more.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// A second descriptor for a file that another part of the process has open under this number. EBADF where none
+/// is.
+pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: the borrow lasts for one system call, which checks the number.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+}

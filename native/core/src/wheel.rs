@@ -1,0 +1,143 @@
+//! The ping wheel. No stream has a timer, nor a place in a list: the row of a stream decides when it is due.
+//!
+//! An interval is cut into slots; row `r` is due in slot `r * golden % slots`, each a golden section after the one
+//! before, so that the rows, which fill from 0 up, are spread over the interval however few they are. The wheel
+//! turns the other way: in slot `t` the rows are due that are `t / golden` (the inverse, modulo slots).
+
+const SLOT_MS: u64 = 100;
+const FEWEST_SLOTS: u64 = 10;
+
+/// A slot whose time has come, and the rows in it that are still to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub due_ns: u64,
+    next_row: u64,
+}
+
+#[derive(Debug)]
+pub struct Wheel {
+    slots: u64,
+    /// The inverse of the golden section of the slots.
+    step: u64,
+    slot_ns: u64,
+    offset_ns: u64,
+    /// Counts slots since the clock began.
+    tick: u64,
+    current: Option<Due>,
+}
+
+impl Wheel {
+    /// Shard `number` of `of` turns its wheel a share of a slot later than the one before, so that they don't
+    /// wake together.
+    pub fn new(interval_ms: u64, number: u64, of: u64, now_ns: u64) -> Self {
+        let slots = (interval_ms / SLOT_MS).max(FEWEST_SLOTS);
+        let slot_ns = interval_ms * 1_000_000 / slots;
+        let section = (slots as f64 * 0.618_033_988_75) as u64;
+        let golden = (section.max(1)..).find(|golden| gcd(*golden, slots) == 1).unwrap_or(1);
+        let step = (1..slots).find(|step| step * golden % slots == 1).unwrap_or(1);
+        let mut wheel = Wheel { slots, step, slot_ns, offset_ns: slot_ns * number / of.max(1), tick: 0, current: None };
+        wheel.skip_to(now_ns);
+        wheel
+    }
+
+    /// When the next slot is due, on the clock handed in.
+    pub fn due_ns(&self) -> u64 {
+        match self.current {
+            Some(due) => due.due_ns,
+            None => self.tick * self.slot_ns + self.offset_ns,
+        }
+    }
+
+    /// Forgets what was due before now: nobody was there to be pinged.
+    pub fn skip_to(&mut self, now_ns: u64) {
+        self.current = None;
+        self.tick = now_ns.saturating_sub(self.offset_ns) / self.slot_ns + 1;
+    }
+
+    /// The next row that is due, and since when. Call it until there is none, or stop anywhere and go on later.
+    pub fn next(&mut self, now_ns: u64, rows: usize) -> Option<(usize, u64)> {
+        loop {
+            let due = match self.current {
+                Some(due) => due,
+                None if self.due_ns() > now_ns => return None,
+                None => Due { due_ns: self.due_ns(), next_row: self.tick % self.slots * self.step % self.slots },
+            };
+            if due.next_row < rows as u64 {
+                self.current = Some(Due { next_row: due.next_row + self.slots, ..due });
+                return Some((due.next_row as usize, due.due_ns));
+            }
+            self.current = None;
+            self.tick += 1;
+        }
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// When each row is due within `ms`, in order.
+    fn turn(wheel: &mut Wheel, ms: u64, rows: usize) -> Vec<(usize, u64)> {
+        std::iter::from_fn(|| wheel.next(ms * MS, rows)).collect()
+    }
+
+    #[test]
+    fn every_row_is_due_once_an_interval_exactly_an_interval_apart() {
+        for (interval, rows) in [(20_000, 1000), (100, 33), (10, 1), (86_400_000, 5), (12_345, 777)] {
+            let mut wheel = Wheel::new(interval, 0, 1, 0);
+            let mut last = vec![None; rows];
+            for (row, due) in turn(&mut wheel, interval * 3, rows) {
+                if let Some(before) = last[row].replace(due) {
+                    assert!((due - before).abs_diff(interval * MS) < wheel.slots, "{interval}: {}", due - before);
+                }
+            }
+            assert!(last.iter().all(Option::is_some), "{interval}");
+        }
+    }
+
+    #[test]
+    fn rows_are_spread_over_the_interval_however_few() {
+        for rows in [2, 10, 50, 200, 1000] {
+            let mut wheel = Wheel::new(20_000, 0, 1, 0);
+            let due: Vec<u64> = turn(&mut wheel, 20_000, rows).iter().map(|(_, due)| *due).collect();
+            assert_eq!(due.len(), rows);
+            for quarter in 0..4 {
+                let within = due.iter().filter(|due| (quarter * 5000 + 1..=(quarter + 1) * 5000).contains(&(*due / MS)));
+                let share = within.count() as f64 / rows as f64;
+                assert!((share - 0.25).abs() <= 3.0 / rows as f64, "{rows} rows: {share} in quarter {quarter}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_can_stop_in_the_middle_of_a_slot_and_go_on() {
+        let (mut whole, mut parts) = (Wheel::new(100, 0, 1, 0), Wheel::new(100, 0, 1, 0));
+        let expected = turn(&mut whole, 100, 500);
+        let mut seen = Vec::new();
+        while let Some(next) = parts.next(100 * MS, 500) {
+            seen.push(next);
+            assert!(parts.due_ns() <= 100 * MS || seen.len() == expected.len());
+        }
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn shards_are_due_at_times_of_their_own() {
+        let due: Vec<u64> = (0..4).map(|number| Wheel::new(20_000, number, 4, 0).due_ns() / MS).collect();
+        assert_eq!(due, [100, 125, 150, 175]);
+    }
+
+    #[test]
+    fn what_was_missed_while_nobody_was_there_is_forgotten() {
+        let mut wheel = Wheel::new(1000, 0, 1, 0);
+        wheel.skip_to(70_000 * MS);
+        assert_eq!(wheel.next(70_000 * MS, 100), None);
+        assert!(wheel.next(70_100 * MS, 100).is_some());
+    }
+}

@@ -1,0 +1,79 @@
+/*
+ * The face of the addon, as `src/lib.rs` has it; what each value means is said there.
+ */
+
+/**
+ * @typedef {object} Settings
+ * @property {number} shards
+ * @property {number} seat
+ * @property {number} seats
+ * @property {boolean} unshare
+ * @property {number} capacity
+ * @property {number} connections
+ * @property {number} pingIntervalMs
+ * @property {string} pingText
+ * @property {string} pingEvents
+ * @property {boolean} nodelay
+ * @property {number} maxHeadBytes
+ * @property {number} headTimeoutMs
+ * @property {number} maxBacklogBytes
+ * @property {number} userTimeoutMs
+ * @property {string[]} headers
+ * @property {boolean} reportsCloses
+ */
+
+/**
+ * @typedef {object} Happenings
+ * @property {number[]} heads
+ * @property {Buffer} lines
+ * @property {number[]} closed
+ * @property {number[]} adopted
+ * @property {number[]} passed
+ * @property {number} drained
+ * @property {boolean} hasMore
+ */
+
+/**
+ * @typedef {object} Encoded
+ * @property {number} count
+ * @property {number} sum
+ * @property {number} min
+ * @property {number} max
+ * @property {number[]} buckets
+ */
+
+/**
+ * @typedef {object} Counters
+ * @property {number} streams
+ * @property {number} connections
+ * @property {number} opened
+ * @property {number[]} closed
+ * @property {number} pings
+ * @property {number} deliveries
+ * @property {number} bytesWritten
+ * @property {number} backlogBytes
+ * @property {Encoded} latenessUs
+ * @property {Encoded} openCpuNs
+ * @property {Encoded} pingCpuNs
+ * @property {Encoded} deliveryCpuNs
+ */
+
+/**
+ * @typedef {object} Core
+ * @property {boolean} isUnshared
+ * @property {() => number} takeBell
+ * @property {(address: string, port: number) => number} listen
+ * @property {(records: Uint8Array) => void} command
+ * @property {(mostHeads: number) => Happenings} takeEvents
+ * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt
+ * @property {() => Counters} takeCounters
+ * @property {() => void} stop
+ */
+
+/**
+ * @typedef {object} Native
+ * @property {new (settings: Settings) => Core} Core
+ * @property {() => boolean} canUnshare
+ */
+
+export {};

@@ -1,0 +1,146 @@
+/*
+ * Writes commands to the native core into one buffer, so that a batch is one call. The records are those of
+ * native/core/src/command.rs.
+ */
+
+/** The operations. */
+const OP = {
+  hold: 1,
+  refuse: 2,
+  pass: 3,
+  send: 4,
+  close: 5,
+  subscribe: 6,
+  unsubscribe: 7,
+  publish: 8,
+  drain: 9,
+};
+const FIRST_SIZE = 4096;
+const MOST_CHANNELS = 65_535;
+
+/**
+ * A message in the two forms it can have on a stream.
+ * @typedef {{ text: string, events: string }} Payload
+ */
+
+export class Commands {
+  constructor() {
+    this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
+    this.size = 0;
+  }
+
+  /** @returns {Uint8Array} what was written since the last time, valid until the next write */
+  take() {
+    const records = this.buffer.subarray(0, this.size);
+    this.size = 0;
+    return records;
+  }
+
+  /**
+   * @param {number} id @param {number} format @param {string} opening Latin-1: the response head and the welcome
+   * @param {readonly string[]} channels
+   */
+  hold(id, format, opening, channels) {
+    this.op(OP.hold, id);
+    this.u8(format);
+    this.latin1(opening);
+    this.room(2);
+    this.size = this.buffer.writeUInt16LE(Math.min(channels.length, MOST_CHANNELS), this.size);
+    for (const channel of channels) this.utf8(channel);
+  }
+
+  /** @param {number} id @param {string} response Latin-1, whole */
+  refuse(id, response) {
+    this.op(OP.refuse, id);
+    this.latin1(response);
+  }
+
+  /** @param {number} id */
+  pass(id) {
+    this.op(OP.pass, id);
+  }
+
+  /** @param {number} id @param {Payload} payload */
+  send(id, payload) {
+    this.op(OP.send, id);
+    this.payload(payload);
+  }
+
+  /** @param {number} id */
+  close(id) {
+    this.op(OP.close, id);
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    this.op(OP.subscribe, id);
+    this.utf8(channel);
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    this.op(OP.unsubscribe, id);
+    this.utf8(channel);
+  }
+
+  /** @param {string} channel @param {Payload} payload */
+  publish(channel, payload) {
+    this.u8(OP.publish);
+    this.utf8(channel);
+    this.payload(payload);
+  }
+
+  /** @param {number} periodMs */
+  drain(periodMs) {
+    this.u8(OP.drain);
+    this.u32(periodMs);
+  }
+
+  /** @param {number} op @param {number} id */
+  op(op, id) {
+    this.room(9);
+    this.buffer[this.size] = op;
+    this.size = this.buffer.writeDoubleLE(id, this.size + 1);
+  }
+
+  /** @param {Payload} payload */
+  payload({ text, events }) {
+    this.utf8(text);
+    this.utf8(events);
+  }
+
+  /** @param {number} value */
+  u8(value) {
+    this.room(1);
+    this.buffer[this.size++] = value;
+  }
+
+  /** @param {number} value */
+  u32(value) {
+    this.room(4);
+    this.size = this.buffer.writeUInt32LE(value, this.size);
+  }
+
+  /** @param {string} text */
+  latin1(text) {
+    this.u32(text.length);
+    this.room(text.length);
+    this.size += this.buffer.write(text, this.size, 'latin1');
+  }
+
+  /** @param {string} text */
+  utf8(text) {
+    const bytes = Buffer.byteLength(text);
+    this.u32(bytes);
+    this.room(bytes);
+    this.size += this.buffer.write(text, this.size, 'utf8');
+  }
+
+  /** @param {number} bytes that are about to be written */
+  room(bytes) {
+    if (this.size + bytes <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.size + bytes));
+    this.buffer.copy(larger, 0, 0, this.size);
+    this.buffer = larger;
+  }
+}

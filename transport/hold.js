@@ -1,0 +1,410 @@
+/*
+ * The native transport: streams held outside of JS. JS decides, once for each head, and is asked for a batch of
+ * heads at a time; what follows of a stream, its pings, its backlog, its end, is native.
+ *
+ * `Hold` is also what an application of one's own uses (`import { Hold } from 'holdfast'`); `create` at the end
+ * makes a transport of it for the worker.
+ */
+import { lookup } from 'node:dns/promises';
+import { Socket } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { HoldfastError } from '../lib/errors.js';
+import { descriptorLimit, limitsOf } from '../lib/plan.js';
+import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../lib/reasons.js';
+import { native, problem } from '../native/index.js';
+import { adoptable, letGo } from './adopt.js';
+import { Commands } from './commands.js';
+import { chunked, FORMATS, headAnswer, openingHead, refusal } from './wire.js';
+
+/** Heads that are answered before other callbacks have their turn. */
+const HEADS_A_BATCH = 512;
+/** A peer that leaves what was sent unacknowledged for two ping intervals is dead, but no sooner than this. */
+const USER_TIMEOUT_MIN_MS = 5000;
+/** How soon an adoption is tried again where too many are on their way. */
+const BUSY_MS = 5;
+/** The bits of a format in native. */
+const EVENTS = 1;
+const CHUNKED = 2;
+/** What stands for a header that was not sent. */
+const ABSENT = '\r';
+/** Headers that `decide` of wire.js looks at. */
+const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
+/** No timer may be longer. */
+const FOR_EVER_MS = 0x7fffffff;
+
+/** @typedef {import('./wire.js').Head} Head */
+/** @typedef {import('./wire.js').Format} Format */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+
+/**
+ * `hold` opens a stream that listens to `channels`, `head` and `refuse` answer, `pass` hands the connection, of
+ * which nothing was read, to the `server` of the options.
+ * @typedef {{ hold: Format, channels?: readonly string[] } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { pass: true }} HoldDecision
+ */
+
+/**
+ * @typedef {object} HoldOptions
+ * @property {(head: Head) => HoldDecision} [decide] what to do with a request; without it every request is passed on
+ * @property {string[]} [headers] names, in lower case, of other headers that `decide` looks at
+ * @property {import('node:http').Server} [server] takes what is passed on
+ * @property {(id: number, reason: CloseReason) => void} [onClose] called for every stream that ends
+ * @property {import('./commands.js').Payload} [ping] what is written each interval
+ * @property {number} [pingIntervalMs]
+ * @property {number} [shards] threads; each holds as many streams as a process may have descriptors
+ * @property {number} [capacity] streams that one shard takes; past it 503
+ * @property {number} [connectionLimit] connections that one shard takes; past it they wait
+ * @property {boolean} [nagle]
+ * @property {number} [maxHeadBytes]
+ * @property {number} [headTimeoutMs]
+ * @property {number} [maxBacklogBytes]
+ * @property {number} [seat] where its shards stand among all of the machine, so that they don't wake together
+ * @property {number} [seats]
+ */
+
+const DEFAULTS = {
+  decide: () => /** @type {HoldDecision} */ ({ pass: true }),
+  headers: /** @type {string[]} */ ([]),
+  ping: { text: FORMATS.text.ping, events: FORMATS.events.ping },
+  pingIntervalMs: 20_000,
+  shards: 1,
+  nagle: false,
+  maxHeadBytes: 8192,
+  headTimeoutMs: 10_000,
+  maxBacklogBytes: 65_536,
+  seat: 0,
+  seats: 0,
+};
+
+/** Many open streams, held natively. */
+export class Hold {
+  /**
+   * @param {HoldOptions} [options]
+   * @throws {HoldfastError} NO_NATIVE where the native core is not here
+   */
+  constructor(options = {}) {
+    if (!native) throw new HoldfastError('NO_NATIVE', `the native core is not here: ${problem}`);
+    const settings = { ...DEFAULTS, ...limitsOf(descriptorLimit()), ...options };
+    this.decide = settings.decide;
+    this.server = settings.server;
+    this.onClose = settings.onClose;
+    this.headers = [...new Set([...HEADERS, ...settings.headers])];
+    this.shards = settings.shards;
+    this.refused = zeroes(REFUSAL_STATUSES);
+    this.commands = new Commands();
+    this.isFlushing = false;
+    this.isDraining = false;
+    this.drained = 0;
+    /** @type {() => void} */
+    this.onDrained = () => {};
+    /** @type {Map<number, { resolve: (id: number) => void, reject: (error: Error) => void }>} */
+    this.adoptions = new Map();
+    this.lastToken = 0;
+    this.openings = new Openings();
+    /** @type {NodeJS.Timeout | undefined} keeps the event loop alive while it listens */
+    this.anchor = undefined;
+    this.see = this.see.bind(this);
+    this.core = new native.Core({
+      shards: settings.shards,
+      seat: settings.seat,
+      seats: settings.seats || settings.shards,
+      unshare: process.env.HOLDFAST_UNSHARE !== 'off',
+      capacity: settings.capacity,
+      connections: settings.connectionLimit,
+      pingIntervalMs: settings.pingIntervalMs,
+      pingText: settings.ping.text,
+      pingEvents: settings.ping.events,
+      nodelay: !settings.nagle,
+      maxHeadBytes: settings.maxHeadBytes,
+      headTimeoutMs: settings.headTimeoutMs,
+      maxBacklogBytes: settings.maxBacklogBytes,
+      userTimeoutMs: Math.max(2 * settings.pingIntervalMs, USER_TIMEOUT_MIN_MS),
+      headers: this.headers,
+      reportsCloses: settings.onClose !== undefined,
+    });
+    // A byte comes when there is something to see. It does not keep the event loop alive.
+    const onread = { buffer: Buffer.alloc(16), callback: () => this.see() };
+    const read = /** @type {import('node:net').SocketConstructorOpts} */ ({ onread }); // which node's types lack
+    this.bell = new Socket({ ...read, fd: this.core.takeBell(), writable: false }).unref();
+  }
+
+  /**
+   * @param {number} [port] 0 takes a free one
+   * @param {string} [host] '' for every address of the machine
+   * @returns {Promise<number>} the port
+   * @throws {NodeJS.ErrnoException}
+   */
+  async listen(port = 0, host = '') {
+    const bound = host === '' ? this.bindAny(port) : this.bind((await lookup(host)).address, port);
+    this.anchor ??= setInterval(() => {}, FOR_EVER_MS);
+    return bound;
+  }
+
+  /** @param {number} port */
+  bindAny(port) {
+    try {
+      return this.bind('::', port);
+    } catch (error) {
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+      if (code !== 'EAFNOSUPPORT' && code !== 'EADDRNOTAVAIL') throw error;
+      return this.bind('0.0.0.0', port);
+    }
+  }
+
+  /** @param {string} address @param {number} port */
+  bind(address, port) {
+    try {
+      return this.core.listen(address, port);
+    } catch (error) {
+      throw systemError(error, 'listen');
+    }
+  }
+
+  /**
+   * Takes over the stream of a response of node:http: what was written to it still leaves, and from then on it
+   * is held natively and the socket of JS is gone ('close' is emitted on the response).
+   * @param {import('node:http').ServerResponse} response a 200 without a length; its head is sent if it was not yet
+   * @param {{ channels?: readonly string[] }} [how] what it listens to
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} NOT_ADOPTABLE, and why; OVER_CAPACITY. The response is as it was then
+   */
+  async adopt(response, { channels = [] } = {}) {
+    const { socket, isEvents, isChunked } = adoptable(response);
+    const format = (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
+    const list = channels.map(String);
+    const fd = await letGo(response, socket);
+    const token = ++this.lastToken;
+    for (;;) {
+      if (this.isDraining) throw socket.resume() && overCapacity('it is closing');
+      const refused = this.core.adopt(fd(), token, format, list);
+      if (refused === 'full') throw socket.resume() && overCapacity('every shard is full');
+      if (refused === '') break;
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
+    const adopted = new Promise((resolve, reject) => this.adoptions.set(token, { resolve, reject }));
+    socket.destroy();
+    return adopted;
+  }
+
+  /**
+   * Sends a message to every stream that listens to a channel.
+   * @param {string} channel
+   * @param {string} message on streams of events it is the data of one
+   */
+  publish(channel, message) {
+    this.commands.publish(channel, payloadOf(message));
+    this.flushSoon();
+  }
+
+  /** @param {number} id of a stream; one that has ended is passed over in silence @param {string} message */
+  send(id, message) {
+    this.commands.send(id, payloadOf(message));
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    this.commands.subscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    this.commands.unsubscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** Ends one stream gently. @param {number} id */
+  end(id) {
+    this.commands.close(id);
+    this.flushSoon();
+  }
+
+  /**
+   * Accepts no more, lets the streams go evenly over the period, and ends the threads.
+   * @param {number} [periodMs]
+   * @returns {Promise<void>} when the last connection is gone
+   */
+  async close(periodMs = 0) {
+    if (this.isDraining) return;
+    this.isDraining = true;
+    const gone = new Promise((resolve) => {
+      this.onDrained = () => resolve(undefined);
+    });
+    const wait = setInterval(() => {}, FOR_EVER_MS);
+    this.commands.drain(periodMs);
+    this.flush();
+    await gone;
+    clearInterval(wait);
+    clearInterval(this.anchor);
+    this.core.stop();
+    this.bell.destroy();
+  }
+
+  /** @returns {import('../native/types.js').Counters} counts since it began; histograms since the last time */
+  take() {
+    return this.core.takeCounters();
+  }
+
+  /** Many commands of one turn of the event loop are one call. */
+  flushSoon() {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    queueMicrotask(() => this.flush());
+  }
+
+  flush() {
+    this.isFlushing = false;
+    const records = this.commands.take();
+    if (records.length > 0) this.core.command(records);
+  }
+
+  /** Something happened: called at most once a turn of the event loop. @returns {boolean} that the bell is to be read on */
+  see() {
+    const { heads, lines, closed, adopted, passed, drained, hasMore } = this.core.takeEvents(HEADS_A_BATCH);
+    if (heads.length > 0) this.answer(heads, lines.toString('latin1').split('\n'));
+    for (const fd of passed) this.passOn(fd);
+    for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    for (let i = 0; i < closed.length; i += 2) this.onClose?.(closed[i], CLOSE_REASONS[closed[i + 1]]);
+    this.drained += drained;
+    if (this.drained === this.shards) this.onDrained();
+    if (hasMore) setImmediate(this.see);
+    return true;
+  }
+
+  /** @param {number[]} ids @param {string[]} lines method, target, version and headers of each */
+  answer(ids, lines) {
+    let at = 0;
+    this.openings.refresh();
+    for (const id of ids) {
+      const [method, target, version] = [lines[at], lines[at + 1], lines[at + 2]];
+      at += 3;
+      /** @type {Head['headers']} */
+      const headers = {};
+      for (const name of this.headers) {
+        const value = lines[at++];
+        if (value !== ABSENT) headers[name] = value;
+      }
+      // Without a method it is no head, but the status to refuse one with.
+      if (method === '') this.refuse(id, Number(target), false);
+      else this.act(id, { method, target, version, headers });
+    }
+    this.flush();
+  }
+
+  /** @param {number} id @param {Head} head */
+  act(id, head) {
+    const decision = this.decide(head);
+    if ('hold' in decision) {
+      const isChunked = head.version !== '1.0';
+      const format = (decision.hold === FORMATS.events ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
+      this.commands.hold(id, format, this.openings.of(decision.hold, isChunked), decision.channels ?? []);
+    } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
+    else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
+    else if (this.server) this.commands.pass(id);
+    else this.refuse(id, 404, head.method === 'HEAD');
+  }
+
+  /** @param {number} id @param {number} status @param {boolean} headOnly */
+  refuse(id, status, headOnly) {
+    const known = /** @type {import('../lib/reasons.js').RefusalStatus} */ (status);
+    this.refused[known]++;
+    this.commands.refuse(id, refusal(known, headOnly));
+  }
+
+  /** @param {number} fd of a connection of which nothing was read */
+  passOn(fd) {
+    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    if (this.server) this.server.emit('connection', socket);
+    else socket.destroy();
+  }
+
+  /** @param {number} token @param {number} id */
+  settle(token, id) {
+    const adoption = this.adoptions.get(token);
+    this.adoptions.delete(token);
+    if (id >= 0) adoption?.resolve(id);
+    else adoption?.reject(overCapacity('the shard filled up meanwhile, and the connection is closed'));
+  }
+}
+
+/** What a stream begins with; the heads are made once a second, for their Date. */
+class Openings {
+  constructor() {
+    this.second = 0;
+    /** @type {Map<Format, [string, string]>} */
+    this.heads = new Map();
+  }
+
+  refresh() {
+    const second = Math.floor(Date.now() / 1000);
+    if (second === this.second) return;
+    this.second = second;
+    this.heads.clear();
+  }
+
+  /** @param {Format} format @param {boolean} isChunked @returns {string} */
+  of(format, isChunked) {
+    let heads = this.heads.get(format);
+    if (!heads) {
+      heads = [openingHead(format, false), openingHead(format, true)];
+      this.heads.set(format, heads);
+    }
+    const welcome = format.welcome(Math.random());
+    return isChunked ? heads[1] + chunked(welcome) : heads[0] + welcome;
+  }
+}
+
+/** @param {string} message @returns {import('./commands.js').Payload} */
+function payloadOf(message) {
+  const text = String(message);
+  return { text: FORMATS.text.message(text), events: FORMATS.events.message(text) };
+}
+
+/** @param {string} why */
+function overCapacity(why) {
+  return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
+}
+
+/** @param {unknown} error of native, whose text has the number @param {string} syscall */
+function systemError(error, syscall) {
+  const number = /^errno (\d+)$/.exec(/** @type {Error} */ (error).message)?.[1];
+  if (!number) return error;
+  const code = getSystemErrorName(-Number(number));
+  return Object.assign(new Error(`${syscall} ${code}`), { code, syscall, errno: -Number(number) });
+}
+
+/**
+ * @param {import('./index.js').TransportOptions} options
+ * @returns {import('./index.js').Transport}
+ */
+export function create(options) {
+  const hold = new Hold(options);
+  return {
+    listen: (port, host) => hold.listen(port, host),
+    take: () => countersOf(hold),
+    drain: (periodMs) => hold.close(periodMs),
+  };
+}
+
+/** @param {Hold} hold @returns {import('../lib/messages.js').TransportCounters} */
+function countersOf(hold) {
+  const { closed, latenessUs, openCpuNs, pingCpuNs, deliveryCpuNs, ...counts } = hold.take();
+  return {
+    ...counts,
+    closed: Object.assign(
+      zeroes(CLOSE_REASONS),
+      Object.fromEntries(CLOSE_REASONS.map((r, i) => [r, closed[i]])),
+    ),
+    refused: { ...hold.refused },
+    cut: 0,
+    lateness: encoded(latenessUs),
+    openCpu: encoded(openCpuNs),
+    pingCpu: encoded(pingCpuNs),
+    deliveryCpu: encoded(deliveryCpuNs),
+  };
+}
+
+/** @param {import('../native/types.js').Encoded} histogram @returns {import('../lib/histogram.js').EncodedHistogram} */
+function encoded({ count, sum, min, max, buckets }) {
+  return { count, sumUs: sum, minUs: min, maxUs: max, buckets };
+}
