@@ -24,10 +24,10 @@
 
 /**
  * @typedef {object} Happenings
- * @property {number[]} heads
+ * @property {Float64Array} heads
  * @property {Buffer} lines
- * @property {number[]} closed
- * @property {number[]} adopted
+ * @property {Float64Array} closed
+ * @property {Float64Array} adopted
  * @property {number[]} passed
  * @property {number} drained
  * @property {boolean} hasMore

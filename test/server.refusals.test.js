@@ -194,7 +194,7 @@ test('in the hold transport connections beyond the descriptors wait, and are ser
   const server = await startServer(t, ['--transport', 'hold', '--workers', '1'], {
     prefix: ['prlimit', '--nofile=160:160'],
   });
-  const silent = Array.from({ length: 200 }, () => rawClient(server.port));
+  const silent = Array.from({ length: 200 }, () => rawClient(server.port, 'G'));
   await until(() => silent.every(({ socket }) => socket.readyState === 'open'), 'the kernel took them all');
   const good = rawClient(server.port, get());
   await server.untilTotals(({ elapsedMs }) => elapsedMs > 500, 'the server goes on');

@@ -16,6 +16,8 @@ const OP = {
   drain: 9,
 };
 const FIRST_SIZE = 4096;
+/** A buffer that grew beyond this is not kept. */
+const MOST_KEPT = 1_048_576;
 const MOST_CHANNELS = 65_535;
 
 /**
@@ -33,17 +35,18 @@ export class Commands {
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
+    if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
   }
 
   /**
-   * @param {number} id @param {number} format @param {string} opening Latin-1: the response head and the welcome
+   * @param {number} id @param {number} format @param {Uint8Array} opening the response head and the welcome
    * @param {readonly string[]} channels
    */
   hold(id, format, opening, channels) {
     this.op(OP.hold, id);
     this.u8(format);
-    this.latin1(opening);
+    this.bytes(opening);
     this.room(2);
     this.size = this.buffer.writeUInt16LE(Math.min(channels.length, MOST_CHANNELS), this.size);
     for (const channel of channels) this.utf8(channel);
@@ -119,6 +122,14 @@ export class Commands {
   u32(value) {
     this.room(4);
     this.size = this.buffer.writeUInt32LE(value, this.size);
+  }
+
+  /** @param {Uint8Array} bytes */
+  bytes(bytes) {
+    this.u32(bytes.length);
+    this.room(bytes.length);
+    this.buffer.set(bytes, this.size);
+    this.size += bytes.length;
   }
 
   /** @param {string} text */

@@ -25,10 +25,15 @@ const BUSY_MS = 5;
 /** The bits of a format in native. */
 const EVENTS = 1;
 const CHUNKED = 2;
-/** What stands for a header that was not sent. */
+/** What ends a head, and what stands for a header that was not sent. */
+const END = '\0';
 const ABSENT = '\r';
+/** Heads that are remembered. */
+const MOST_HEADS = 256;
 /** Headers that `decide` of wire.js looks at. */
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
+/** How many welcomes of a kind are made; a stream gets one of them by lot. */
+const JITTERS = 16;
 /** No timer may be longer. */
 const FOR_EVER_MS = 0x7fffffff;
 
@@ -100,6 +105,8 @@ export class Hold {
     this.adoptions = new Map();
     this.lastToken = 0;
     this.openings = new Openings();
+    /** @type {Map<string, Head>} */
+    this.heads = new Map();
     /** @type {NodeJS.Timeout | undefined} keeps the event loop alive while it listens */
     this.anchor = undefined;
     this.see = this.see.bind(this);
@@ -261,7 +268,7 @@ export class Hold {
   /** Something happened: called at most once a turn of the event loop. @returns {boolean} that the bell is to be read on */
   see() {
     const { heads, lines, closed, adopted, passed, drained, hasMore } = this.core.takeEvents(HEADS_A_BATCH);
-    if (heads.length > 0) this.answer(heads, lines.toString('latin1').split('\n'));
+    if (heads.length > 0) this.answer(heads, lines.toString('latin1').split(END));
     for (const fd of passed) this.passOn(fd);
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
     for (let i = 0; i < closed.length; i += 2) this.onClose?.(closed[i], CLOSE_REASONS[closed[i + 1]]);
@@ -271,24 +278,30 @@ export class Hold {
     return true;
   }
 
-  /** @param {number[]} ids @param {string[]} lines method, target, version and headers of each */
-  answer(ids, lines) {
-    let at = 0;
+  /** @param {Float64Array} ids @param {string[]} records the lines of each head */
+  answer(ids, records) {
     this.openings.refresh();
-    for (const id of ids) {
-      const [method, target, version] = [lines[at], lines[at + 1], lines[at + 2]];
-      at += 3;
-      /** @type {Head['headers']} */
-      const headers = {};
-      for (const name of this.headers) {
-        const value = lines[at++];
-        if (value !== ABSENT) headers[name] = value;
-      }
+    for (let i = 0; i < ids.length; i++) {
+      const head = this.heads.get(records[i]) ?? this.parse(records[i]);
       // Without a method it is no head, but the status to refuse one with.
-      if (method === '') this.refuse(id, Number(target), false);
-      else this.act(id, { method, target, version, headers });
+      if (head.method === '') this.refuse(ids[i], Number(head.target), false);
+      else this.act(ids[i], head);
     }
     this.flush();
+  }
+
+  /** Clients send the same heads over and over: each is taken apart once. @param {string} record @returns {Head} */
+  parse(record) {
+    const [method, target, version, ...values] = record.split('\n');
+    /** @type {Head['headers']} */
+    const headers = {};
+    values.forEach((value, i) => {
+      if (value !== ABSENT) headers[this.headers[i]] = value;
+    });
+    const head = { method, target, version, headers };
+    if (this.heads.size >= MOST_HEADS) this.heads.clear();
+    this.heads.set(record, head);
+    return head;
   }
 
   /** @param {number} id @param {Head} head */
@@ -327,30 +340,35 @@ export class Hold {
   }
 }
 
-/** What a stream begins with; the heads are made once a second, for their Date. */
+/** What streams begin with: response head and welcome. Made once a second, for the Date. */
 class Openings {
   constructor() {
     this.second = 0;
-    /** @type {Map<Format, [string, string]>} */
-    this.heads = new Map();
+    /** @type {Map<Format, { whole: Buffer[], chunked: Buffer[] }>} */
+    this.made = new Map();
   }
 
   refresh() {
     const second = Math.floor(Date.now() / 1000);
     if (second === this.second) return;
     this.second = second;
-    this.heads.clear();
+    this.made.clear();
   }
 
-  /** @param {Format} format @param {boolean} isChunked @returns {string} */
+  /** @param {Format} format @param {boolean} isChunked @returns {Buffer} one of some, which differ in their jitter */
   of(format, isChunked) {
-    let heads = this.heads.get(format);
-    if (!heads) {
-      heads = [openingHead(format, false), openingHead(format, true)];
-      this.heads.set(format, heads);
+    let made = this.made.get(format);
+    if (!made) {
+      const welcomes = Array.from({ length: JITTERS }, (_, i) =>
+        format.welcome((i + Math.random()) / JITTERS),
+      );
+      made = {
+        whole: welcomes.map((welcome) => Buffer.from(openingHead(format, false) + welcome)),
+        chunked: welcomes.map((welcome) => Buffer.from(openingHead(format, true) + chunked(welcome))),
+      };
+      this.made.set(format, made);
     }
-    const welcome = format.welcome(Math.random());
-    return isChunked ? heads[1] + chunked(welcome) : heads[0] + welcome;
+    return (isChunked ? made.chunked : made.whole)[Math.floor(Math.random() * JITTERS)];
   }
 }
 

@@ -142,6 +142,7 @@ export function decide({ method, target, version, headers }) {
 
 /** @param {string} target '/', '/?x', 'http://host/' → '/' */
 function pathOf(target) {
+  if (target === '/') return target;
   const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
   return path === '' ? '/' : path;
 }
@@ -156,7 +157,8 @@ function hasBody(headers) {
  * @returns {boolean} whether text/event-stream is named, and not with q=0
  */
 function acceptsEvents(accept) {
-  return String(accept ?? '')
+  if (accept === undefined) return false;
+  return String(accept)
     .toLowerCase()
     .split(',')
     .map((range) => range.split(';').map((part) => part.trim()))

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use holdfast_core::framing::{Format, Payload};
 use holdfast_core::telemetry::{Histogram, Merged, Telemetry};
 use holdfast_core::{Adoption, Hold, HoldOptions, Options};
-use napi::bindgen_prelude::{Buffer, Uint8Array};
+use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
 
@@ -36,13 +36,13 @@ pub struct Settings {
 #[napi(object)]
 pub struct Happenings {
     /// Ids of the heads that came, in the order of their lines.
-    pub heads: Vec<f64>,
+    pub heads: Float64Array,
     /// Latin-1; for each head a line for its method, target, version and each header asked for.
     pub lines: Buffer,
     /// Id, reason, id, reason…
-    pub closed: Vec<f64>,
+    pub closed: Float64Array,
     /// Token, id, token, id…; an id of -1 where there was no room.
-    pub adopted: Vec<f64>,
+    pub adopted: Float64Array,
     /// Descriptors of connections that are node's now.
     pub passed: Vec<i32>,
     /// How many shards have come to the end of their drain.
@@ -131,10 +131,15 @@ impl Core {
             lines.extend_from_slice(&batch.lines);
         }
         Happenings {
-            heads,
+            heads: heads.into(),
             lines: lines.into(),
-            closed: events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]).collect(),
-            adopted: events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]).collect(),
+            closed: events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]).collect::<Vec<f64>>().into(),
+            adopted: events
+                .adopted
+                .iter()
+                .flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())])
+                .collect::<Vec<f64>>()
+                .into(),
             passed,
             drained: events.drained.len() as u32,
             has_more,

@@ -11,6 +11,8 @@ import { until } from './until.js';
  */
 export function rawClient(port, bytes = '', host = '127.0.0.1') {
   const socket = connect({ port, host, noDelay: true });
+  // A connection that said nothing may never hear that its server has ended.
+  socket.unref();
   const client = {
     socket,
     received: '',

@@ -14,12 +14,15 @@ use rustix::net::{
 
 use crate::head::{self, Head};
 use crate::id::Id;
-use crate::rows::{NONE, State};
+use crate::rows::{Input, NONE, State};
 use crate::shard::{MS, Options, SCRATCH_BYTES, Shard};
-use crate::telemetry::{add, take_off};
+use crate::sys;
+use crate::telemetry::{Reason, add, take_off};
 
 /// The queue of a listening socket: as long as the kernel (somaxconn) lets it be.
 const ACCEPT_QUEUE: i32 = 65_535;
+/// For how long a connection that has sent nothing is not worth waking for.
+const DEFER_S: i32 = 1;
 /// Connections that one turn accepts.
 const ACCEPTS_A_TURN: usize = 64;
 /// How long to wait where the system is short of something.
@@ -64,6 +67,7 @@ impl Listener {
         }
         sockopt::set_tcp_nodelay(&fd, options.nodelay)?;
         sockopt::set_tcp_user_timeout(&fd, options.user_timeout_ms)?;
+        sys::defer_accept(&fd, DEFER_S)?;
         if options.max_head_bytes > USUAL_HEAD_BYTES {
             // A head is peeked at, so all of it must fit the kernel's buffer.
             sockopt::set_socket_recv_buffer_size(&fd, options.max_head_bytes * 2)?;
@@ -118,8 +122,7 @@ impl Shard {
 
     fn let_in(&mut self, fd: OwnedFd) {
         let index = self.insert(fd);
-        self.rows.row(index).state = State::Head;
-        self.watch(index);
+        self.read_head(index, false);
     }
 
     /// Makes a row for a connection. There is room.
@@ -131,15 +134,20 @@ impl Shard {
         self.rows.insert(fd, (self.now_ns / MS) as u32)
     }
 
-    /// Has epoll tell of input and of the end, once for each change. A row that can't be watched is freed.
-    pub(crate) fn watch(&mut self, index: u32) -> bool {
+    /// Has epoll tell of input and of the end, once for each change, and at once of what is there already. A row
+    /// that can't be watched is closed.
+    pub(crate) fn watch(&mut self, index: u32) {
         let data = epoll::EventData::new_u64(self.rows.id_of(index).bits());
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        let watched = self.rows.row(index).fd.as_ref().is_some_and(|fd| epoll::add(&self.epoll, fd, data, flags).is_ok());
-        if !watched {
-            self.free(index);
+        let row = self.rows.row(index);
+        row.input = Input::None;
+        if !row.fd.as_ref().is_some_and(|fd| epoll::add(&self.epoll, fd, data, flags).is_ok()) {
+            self.close(index, Reason::Error);
         }
-        watched
+    }
+
+    fn is_watched(&mut self, index: u32) -> bool {
+        self.rows.row(index).input != Input::Unwatched
     }
 
     /// Closes a connection that carries no stream any more.
@@ -160,19 +168,27 @@ impl Shard {
         let peeked = match recv(fd, &mut self.scratch[..most], RecvFlags::PEEK) {
             Ok((0, _)) => return drop(self.free(index)),
             Ok((count, _)) => &self.scratch[..count],
-            Err(Errno::AGAIN | Errno::INTR) if !has_ended => return,
+            Err(Errno::AGAIN | Errno::INTR) if !has_ended => return self.watch_head(index),
             Err(_) => return drop(self.free(index)),
         };
         let options = &self.options;
         match head::read(peeked, options.max_head_bytes, &options.headers, &mut self.heads.lines) {
             Head::Partial if has_ended => drop(self.free(index)),
-            Head::Partial => {}
+            Head::Partial => self.watch_head(index),
             Head::Whole(size) => {
-                row.has_more = has_ended || peeked.len() > size;
+                if row.input != Input::Unwatched && (has_ended || peeked.len() > size) {
+                    row.input = Input::Some;
+                }
                 row.head_bytes = size as u32;
                 self.ask(index);
             }
             Head::Bad(status) => self.ask_refusal(index, status),
+        }
+    }
+
+    fn watch_head(&mut self, index: u32) {
+        if !self.is_watched(index) {
+            self.watch(index);
         }
     }
 
@@ -185,10 +201,8 @@ impl Shard {
     /// Asks JS for a response that refuses: to a head without a method, whose target is the status.
     pub(crate) fn ask_refusal(&mut self, index: u32, status: u16) {
         let lines = &mut self.heads.lines;
-        lines.extend_from_slice(format!("\n{status}\n\n").as_bytes());
-        for _ in &self.options.headers {
-            lines.extend_from_slice(b"\r\n");
-        }
+        lines.extend_from_slice(format!("\n{status}").as_bytes());
+        lines.push(head::END);
         self.ask(index);
     }
 
@@ -204,7 +218,7 @@ impl Shard {
         }
         row.state = State::Lingering;
         row.since_ms = since_ms;
-        self.discard(index);
+        if self.is_watched(index) { self.discard(index) } else { self.watch(index) }
     }
 
     /// The row that waits for this answer; None where it came too late.
@@ -239,7 +253,8 @@ impl Shard {
     /// Hands a connection, of which nothing was read, to node:http.
     pub(crate) fn pass(&mut self, id: Id) {
         let Some(index) = self.asked(id) else { return };
-        let Some(fd) = &self.rows.row(index).fd else { return };
+        let row = self.rows.row(index);
+        let Some(fd) = &row.fd else { return };
         let fds = [fd.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -247,7 +262,9 @@ impl Shard {
         match sendmsg(&self.transfer, &[io::IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(_) => {
                 // Closing it would not: node's copy keeps it in this epoll.
-                let _ = epoll::delete(&self.epoll, fd);
+                if row.input != Input::Unwatched {
+                    let _ = epoll::delete(&self.epoll, fd);
+                }
                 self.events.passed.push(self.number);
                 self.free(index);
             }

@@ -7,6 +7,9 @@ const MOST_FIELDS: usize = 128;
 /// What stands for a header that was not sent; no value can hold it.
 const ABSENT: &[u8] = b"\r";
 
+/// What ends the lines of a head; no head can hold it.
+pub const END: u8 = 0;
+
 /// What the bytes at hand hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
@@ -19,7 +22,7 @@ pub enum Head {
 }
 
 /// Reads a head and appends it to `out` as lines for JS: method, target, version, then the value of each header
-/// asked for. `out` is as it was unless the head is whole.
+/// asked for; the last line ends with `END`. `out` is as it was unless the head is whole.
 ///
 /// `asked` are names in lower case. A header sent more than once has its values joined by commas, but for
 /// Content-Length, which then is refused: two of them are how requests are smuggled.
@@ -51,7 +54,7 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
             out.extend_from_slice(field.value);
         }
     }
-    out.push(b'\n');
+    out.push(END);
     Head::Whole(size)
 }
 
@@ -74,8 +77,8 @@ mod tests {
     #[test]
     fn a_whole_head_is_written_down_line_by_line() {
         let bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nACCEPT: b\r\nAccept: c\r\n\r\nmore";
-        assert_eq!(lines(bytes), (Head::Whole(bytes.len() - 4), "GET\n/x\n1.1\na\nb, c\n".into()));
-        assert_eq!(lines(b"GET / HTTP/1.0\r\n\r\n"), (Head::Whole(18), "GET\n/\n1.0\n\r\n\r\n".into()));
+        assert_eq!(lines(bytes), (Head::Whole(bytes.len() - 4), "GET\n/x\n1.1\na\nb, c\0".into()));
+        assert_eq!(lines(b"GET / HTTP/1.0\r\n\r\n"), (Head::Whole(18), "GET\n/\n1.0\n\r\n\r\0".into()));
     }
 
     #[test]

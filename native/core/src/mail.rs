@@ -74,7 +74,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.heads.is_empty() && self.closed.is_empty() && self.adopted.is_empty() && self.passed.is_empty() && self.drained.is_empty()
     }
 

@@ -10,9 +10,11 @@ pub const NONE: u32 = u32::MAX;
 
 /// How a connection moves:
 ///
+/// ```text
 ///     accepted -> Head --head whole--> Asked --hold--> Held --close--> Ending --> free
 ///                  |  \                  |  \--pass on--------------------------> free
 ///                  \---\----refuse-------/--> Lingering ------------------------> free
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
@@ -26,6 +28,16 @@ pub enum State {
     Ending,
     /// Answered; it may read and close.
     Lingering,
+}
+
+/// What is known of input after the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Input {
+    /// The row is not in the epoll yet, which will tell.
+    Unwatched,
+    None,
+    Some,
 }
 
 /// A connection. 24 bytes, and nothing else is kept of a stream that has no channel and no backlog.
@@ -43,8 +55,7 @@ pub struct Row {
     pub format: Format,      // 1
     /// Whether it has bytes in the table of backlogs.
     pub is_backlogged: bool, // 1
-    /// Whether something came after the head, or since.
-    pub has_more: bool, // 1
+    pub input: Input,        // 1
 }
 
 const _: () = assert!(size_of::<Row>() == 24);
@@ -140,7 +151,7 @@ fn free_row() -> Row {
         state: State::Head,
         format: Format::default(),
         is_backlogged: false,
-        has_more: false,
+        input: Input::Unwatched,
     }
 }
 

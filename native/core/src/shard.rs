@@ -18,7 +18,7 @@ use crate::door::Listener;
 use crate::framing::{FORMATS, Format, Message, Payload};
 use crate::id::Id;
 use crate::mail::{Events, Heads, Inbox, Outbox, Word};
-use crate::rows::{Rows, State};
+use crate::rows::{Input, Rows, State};
 use crate::stream::{Backlog, Job, Walk};
 use crate::telemetry::Telemetry;
 use crate::wheel::Wheel;
@@ -32,6 +32,9 @@ pub const STRIDE: u32 = 16;
 pub const MS: u64 = 1_000_000;
 /// What may be read, or discarded, at once.
 pub const SCRATCH_BYTES: usize = 65_536;
+
+/// JS is told no oftener: what comes together is answered together, and one that comes alone is told at once.
+const TELL_EVERY_NS: u64 = MS;
 
 /// What epoll says of things that are no rows: ids of shards that can't be.
 const BELL: u64 = u64::MAX;
@@ -95,6 +98,7 @@ pub struct Shard {
     pub(crate) scratch: Vec<u8>,
     pub(crate) heads: Heads,
     pub(crate) events: Events,
+    told_ns: u64,
     pub(crate) now_ns: u64,
     /// CPU spent on connections since the last stream was opened.
     door_cpu_ns: u64,
@@ -151,6 +155,7 @@ impl Shard {
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             heads: Heads::default(),
             events: Events::default(),
+            told_ns: 0,
             now_ns,
             door_cpu_ns: 0,
             opened_in_turn: 0,
@@ -205,7 +210,7 @@ impl Shard {
         match self.rows.state(index) {
             State::Free => {}
             State::Head => self.read_head(index, has_ended),
-            State::Asked => self.rows.row(index).has_more = true,
+            State::Asked => self.rows.row(index).input = Input::Some,
             State::Held | State::Ending => {
                 if flags.contains(epoll::EventFlags::OUT) {
                     self.write_backlog(index);
@@ -259,8 +264,12 @@ impl Shard {
         epoll::EventData::new_u64(LISTENER)
     }
 
-    /// Says what was gathered in this turn.
+    /// Says what was gathered, unless JS was told a moment ago.
     fn flush(&mut self) {
+        if !self.has_news() || self.now_ns < self.told_ns + TELL_EVERY_NS {
+            return;
+        }
+        self.told_ns = self.now_ns;
         if !self.heads.ids.is_empty() {
             self.events.heads.push_back(std::mem::take(&mut self.heads));
         }
@@ -268,6 +277,10 @@ impl Shard {
             // It can only fail where nobody reads any more.
             let _ = rustix::io::write(&self.bell_of_js, &[0]);
         }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.heads.ids.is_empty() || !self.events.is_empty()
     }
 
     /// CPU that went into connections counts for the streams that came of them, in this turn or the next.
@@ -285,6 +298,9 @@ impl Shard {
         let mut until_ns = self.now_ns + 3600 * 1000 * MS;
         if self.has_jobs() {
             until_ns = 0;
+        }
+        if self.has_news() {
+            until_ns = until_ns.min(self.told_ns + TELL_EVERY_NS);
         }
         if self.held > 0 {
             until_ns = until_ns.min(self.wheel.due_ns());

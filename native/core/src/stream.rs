@@ -13,7 +13,7 @@ use crate::command::Records;
 use crate::door::LINGER_NS;
 use crate::framing::{Format, Message};
 use crate::id::Id;
-use crate::rows::{NONE, State};
+use crate::rows::{Input, NONE, State};
 use crate::shard::{Drain, MS, SCRATCH_BYTES, SLICE_NS, STRIDE, Shard, cpu_ns, now_ns};
 use crate::telemetry::{Reason, add, take_off};
 
@@ -71,11 +71,16 @@ impl Shard {
         if recv(fd, &mut self.scratch[..size], RecvFlags::TRUNC).is_err() {
             return drop(self.free(index));
         }
-        let has_more = row.has_more;
+        let input = row.input;
         self.open(index, format, channels);
         self.opened_in_turn += 1;
-        if self.write(index, opening) && has_more {
-            self.read_stream(index);
+        if !self.write(index, opening) {
+            return;
+        }
+        match input {
+            Input::Unwatched => self.watch(index),
+            Input::None => {}
+            Input::Some => self.read_stream(index),
         }
     }
 
@@ -105,10 +110,10 @@ impl Shard {
             let _ = sockopt::set_tcp_nodelay(&fd, self.options.nodelay);
             let _ = sockopt::set_tcp_user_timeout(&fd, self.options.user_timeout_ms);
             let index = self.insert(fd);
-            self.watch(index).then(|| {
-                self.open(index, format, &channels);
-                self.rows.id_of(index)
-            })
+            self.open(index, format, &channels);
+            let id = self.rows.id_of(index);
+            self.watch(index);
+            self.rows.find(id).map(|_| id)
         });
         self.events.adopted.push((token, adopted));
     }

