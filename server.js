@@ -73,7 +73,10 @@ class Server {
       transport: transport.name,
       config,
     });
-    this.admin = new Admin(() => this.isReady());
+    this.admin = new Admin({
+      isReady: () => this.isReady(),
+      publish: (channel, message) => this.workers.publish(channel, message),
+    });
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
@@ -102,7 +105,8 @@ class Server {
     this.monitor = new Monitor({ workers, log, config, views: [view, admin, ...(log ? [log] : [])] });
     // The last two are in sight in the smallest dashboard.
     if (log) this.note(`CSV in ${log.path}`);
-    if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /metrics`);
+    if (adminPort)
+      this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /metrics /publish`);
     if (this.transport.note) this.note(this.transport.note);
     const tables = plan.workers * plan.shards;
     const parts = plan.shards > 1 ? ` of ${plan.shards} shards` : '';

@@ -38,6 +38,9 @@ const handlers = {
     if (snapshot) tell({ type: 'snapshot', id, snapshot });
   },
 
+  /** @param {import('./lib/messages.js').Publish} message */
+  publish: ({ channel, message }) => transport?.publish(channel, message),
+
   gc: () => collectGarbage(),
 
   /** @param {import('./lib/messages.js').Drain} message */

@@ -48,7 +48,7 @@ export const OPTIONS = [
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal, lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder of the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
-  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 of /healthz /readyz /frame /metrics; 0 is off, auto a free one'),
+  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 of /healthz /readyz /frame /metrics /publish; 0 is off, auto a free one'),
 ];
 
 /**

@@ -7,6 +7,7 @@
  *       | <--- ready | failed ---------- |    it listens, or why it can't
  *       | ---- sample {id} ------------> |    each second, one at a time
  *       | <--- snapshot {id, …} -------- |    by the deadline; after it the worker is late
+ *       | ---- publish {channel, …} ---> |
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    the last word; then it exits
@@ -49,9 +50,10 @@ import { HoldfastError } from './errors.js';
  * @property {number} seats
  *
  * @typedef {{ type: 'sample', id: number }} Sample
+ * @typedef {{ type: 'publish', channel: string, message: string }} Publish
  * @typedef {{ type: 'gc' }} Gc
  * @typedef {{ type: 'drain', periodMs: number }} Drain
- * @typedef {Start | Sample | Gc | Drain} ToWorker
+ * @typedef {Start | Sample | Publish | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number }} Ready

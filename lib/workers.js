@@ -249,6 +249,12 @@ export class Workers extends EventEmitter {
     return this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
   }
 
+  /** Sends a message to every stream that listens to a channel. @param {string} channel @param {string} message */
+  publish(channel, message) {
+    for (const slot of this.slots)
+      if (slot.state === 'ready') this.send(slot, { type: 'publish', channel, message });
+  }
+
   gc() {
     for (const slot of this.slots) if (slot.state === 'ready') this.send(slot, { type: 'gc' });
   }

@@ -1,11 +1,14 @@
 /*
- * The admin view: health, the last frame and the metrics over HTTP, on 127.0.0.1 only.
+ * The admin view: health, the last frame and the metrics over HTTP, on 127.0.0.1 only; and the way in for what is
+ * published.
  */
 import { createServer } from 'node:http';
 import { codeOf, listenError } from '../lib/errors.js';
 import { METRICS_TYPE, metricsText } from './metrics.js';
 
 const HOST = '127.0.0.1';
+/** The largest message that can be published. */
+const MOST_MESSAGE_BYTES = 65_536;
 /** Enough for its readers, too few to take the primary's descriptors. */
 const MOST_CONNECTIONS = 64;
 
@@ -14,28 +17,32 @@ const MOST_CONNECTIONS = 64;
  * @property {number} status
  * @property {string} type
  * @property {string} body
+ * @property {string} [allow]
  */
 
 /** @param {number} status @param {string} body @returns {Answer} */
 const text = (status, body) => ({ status, type: 'text/plain; charset=utf-8', body: `${body}\n` });
 
 export class Admin {
-  /** @param {() => boolean} isReady whether the server takes streams */
-  constructor(isReady) {
+  /**
+   * @param {object} server
+   * @param {() => boolean} server.isReady whether it takes streams
+   * @param {(channel: string, message: string) => void} server.publish
+   */
+  constructor({ isReady, publish }) {
     this.isReady = isReady;
+    this.publish = publish;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
     this.server = createServer((request, response) => {
-      this.answer(request.method ?? '', request.url ?? '')
+      this.answer(request)
         .catch((error) => text(500, String(error)))
-        .then(({ status, type, body }) => {
-          const allow = status === 405 ? { Allow: 'GET, HEAD' } : {};
-          const length = Buffer.byteLength(body);
+        .then(({ status, type, body, allow }) => {
           response.writeHead(status, {
             'Content-Type': type,
-            'Content-Length': length,
+            'Content-Length': Buffer.byteLength(body),
             'Cache-Control': 'no-store',
-            ...allow,
+            ...(allow ? { Allow: allow } : {}),
           });
           response.end(body);
         });
@@ -56,15 +63,20 @@ export class Admin {
     });
   }
 
-  /** @param {string} method @param {string} url @returns {Promise<Answer>} */
-  async answer(method, url) {
-    const route = this.routes[url.replace(/\?.*/s, '')];
+  /** @param {import('node:http').IncomingMessage} request @returns {Promise<Answer>} */
+  async answer(request) {
+    const path = (request.url ?? '').replace(/\?.*/s, '');
+    const route = this.routes[path];
     if (!route) return text(404, `404 Not Found: there are ${Object.keys(this.routes).join(', ')}`);
-    if (method !== 'GET' && method !== 'HEAD') return text(405, '405 Method Not Allowed');
-    return route();
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const allow = path === '/publish' ? 'POST' : 'GET, HEAD';
+    if (path === '/publish' ? request.method !== 'POST' : !isRead) {
+      return { ...text(405, '405 Method Not Allowed'), allow };
+    }
+    return route(request);
   }
 
-  /** @type {Record<string, () => Answer | Promise<Answer>>} */
+  /** @type {Record<string, (request: import('node:http').IncomingMessage) => Answer | Promise<Answer>>} */
   routes = {
     '/healthz': () => text(200, 'ok'),
     '/readyz': () => (this.isReady() ? text(200, 'ready') : text(503, 'not ready')),
@@ -76,7 +88,29 @@ export class Admin {
       this.frame
         ? { status: 200, type: METRICS_TYPE, body: await metricsText(this.frame) }
         : text(503, 'no frame yet'),
+    '/publish': (request) => this.takeMessage(request),
   };
+
+  /**
+   * POST /publish?channel=NAME, the body is the message. The pages of a browser may not: they send an Origin.
+   * @param {import('node:http').IncomingMessage} request @returns {Promise<Answer>}
+   */
+  async takeMessage(request) {
+    const channel = new URL(request.url ?? '', 'http://localhost').searchParams.get('channel');
+    if (request.headers.origin !== undefined) return text(403, '403 Forbidden: not from a page of a browser');
+    if (!channel) return text(400, '400 Bad Request: name a channel, as in /publish?channel=news');
+    const chunks = [];
+    let bytes = 0;
+    for await (const chunk of request) {
+      bytes += chunk.length;
+      if (bytes <= MOST_MESSAGE_BYTES) chunks.push(chunk);
+    }
+    if (bytes > MOST_MESSAGE_BYTES) {
+      return text(413, `413 Content Too Large: ${bytes} bytes; a message has at most ${MOST_MESSAGE_BYTES}`);
+    }
+    this.publish(channel, Buffer.concat(chunks).toString());
+    return text(202, 'published');
+  }
 
   /** @param {import('./frame.js').Frame} frame */
   show(frame) {

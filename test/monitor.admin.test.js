@@ -51,3 +51,25 @@ test('it answers on 127.0.0.1 only', async (t) => {
   for (const address of addresses)
     await assert.rejects(fetch(`http://${address}:${server.adminPort}/healthz`), address);
 });
+
+test('POST /publish takes a message for a channel; anything else is refused with a word', async (t) => {
+  const server = await startServer(t);
+  const publish = (/** @type {string} */ query, /** @type {RequestInit} */ init = {}) =>
+    fetch(`http://127.0.0.1:${server.adminPort}/publish${query}`, { method: 'POST', body: 'hello', ...init });
+  const listener = rawClient(server.port, 'GET /?channel=news HTTP/1.1\r\nHost: a\r\n\r\n');
+  await listener.untilRead(/Welcome!/);
+  const refused = [
+    await publish(''),
+    await publish('?channel=news', { body: 'x'.repeat(65_537) }),
+    await publish('?channel=news', { headers: { Origin: 'http://evil.example' } }),
+    await publish('?channel=news', { method: 'GET', body: null }),
+  ];
+  assert.deepEqual(
+    refused.map(({ status }) => status),
+    [400, 413, 403, 405],
+  );
+  assert.equal(refused[3].headers.get('allow'), 'POST');
+  assert.equal((await publish('?channel=news')).status, 202);
+  await listener.untilRead(/Welcome!\r\n5\r\nhello\r\n$/);
+  listener.close();
+});

@@ -61,6 +61,36 @@ for (const transport of TRANSPORTS) {
       client.close();
     });
 
+    test('has what is published on its channels, framed as it is, and nothing of others', async (t) => {
+      const server = await startServer(t, ['--transport', transport]);
+      const open = (/** @type {string} */ query, headers = {}, version = '1.1') =>
+        rawClient(server.port, get(headers, version).replace('/ HTTP', `/${query} HTTP`));
+      const text = open('?channel=news&channel=other');
+      const events = open('?channel=news', { Accept: 'text/event-stream' });
+      const old = open('?channel=news', {}, '1.0');
+      const deaf = open('?channel=else');
+      await server.untilTotals(({ streams }) => streams === 4, '4 streams');
+      const publish = (/** @type {string} */ body) =>
+        fetch(`http://127.0.0.1:${server.adminPort}/publish?channel=news`, { method: 'POST', body });
+      assert.equal((await publish('grüße\nan alle')).status, 202);
+      await server.untilTotals(({ deliveries }) => deliveries === 3, '3 deliveries');
+      assert.equal((await publish('x'.repeat(65_536))).status, 202);
+      await old.untilRead(/x{65536}$/);
+      const bytes = Buffer.from('grüße\nan alle').toString('latin1');
+      const long = 'x'.repeat(65_536);
+      await until(() => chunksOf(text.received).length === 3, 'both messages');
+      assert.deepEqual(chunksOf(text.received), ['Welcome!', bytes, long]);
+      await until(() => chunksOf(events.received).length === 3, 'both events');
+      const lines = bytes.replace('\n', '\ndata: ');
+      assert.deepEqual(chunksOf(events.received).slice(1), [`data: ${lines}\n\n`, `data: ${long}\n\n`]);
+      assert.ok(old.received.endsWith(`Welcome!${bytes}${long}`));
+      assert.deepEqual(chunksOf(deaf.received), ['Welcome!']);
+      for (const client of [text, events, old, deaf]) client.close();
+      await server.untilTotals(({ streams }) => streams === 0, 'all are gone');
+      assert.equal((await publish('to nobody')).status, 202);
+      assert.equal((await server.frame()).totals.deliveries, 6);
+    });
+
     test('opens when its request arrives a byte at a time', async (t) => {
       const server = await startServer(t, args);
       const client = rawClient(server.port);

@@ -60,6 +60,18 @@ test('events begin with a retry that is spread over 2 to 5 seconds', () => {
   assert.match(FORMATS.events.ping, /^:.*\n\n$/);
 });
 
+test('a stream listens to the channels that its target names, few and short ones', () => {
+  assert.deepEqual(decisionOn({ target: '/?channel=news&x=1&channel=a%20b' }), {
+    hold: FORMATS.text,
+    channels: ['news', 'a b'],
+  });
+  const many = (/** @type {number} */ count) => `/?${'channel=a&'.repeat(count)}`;
+  assert.ok('hold' in decisionOn({ target: many(16) }));
+  for (const target of [many(17), '/?channel=', `/?channel=${'x'.repeat(257)}`]) {
+    assert.deepEqual(decisionOn({ target }), { refuse: 400 }, target);
+  }
+});
+
 test('a message is a line of data of an event, as many as it has lines', () => {
   assert.equal(FORMATS.text.message('a\nb'), 'a\nb');
   assert.equal(FORMATS.events.message('a\nb\r\nc\rd'), 'data: a\ndata: b\ndata: c\ndata: d\n\n');

@@ -15,6 +15,9 @@ import { headAnswer, refusal } from './wire.js';
  */
 const LINGER_MS = 1000;
 
+/** One for all streams that listen to none. @type {readonly string[]} */
+const NO_CHANNELS = [];
+
 const kDoor = Symbol('door');
 const kStream = Symbol('stream');
 const kAnswered = Symbol('answered');
@@ -26,7 +29,7 @@ const kAnswered = Symbol('answered');
  * @typedef {object} House
  * @property {{ refused: Record<import('../lib/reasons.js').RefusalStatus, number>, cut: number }} counters counted up here
  * @property {() => boolean} isFull
- * @property {(response: import('node:http').ServerResponse, format: import('./wire.js').Format) => HttpStream} hold
+ * @property {(response: import('node:http').ServerResponse, format: import('./wire.js').Format, channels: readonly string[]) => HttpStream} hold
  * @property {(stream: HttpStream, reason: import('../lib/reasons.js').CloseReason) => void} destroy
  * @property {(stream: HttpStream) => void} forget its connection is gone
  */
@@ -128,7 +131,7 @@ function onRequest(request, response) {
   else if ('head' in decision) answer(socket, headAnswer(decision.head));
   else if (house.isFull()) refuse(house, socket, 503, false);
   else {
-    socket[kStream] = house.hold(response, decision.hold);
+    socket[kStream] = house.hold(response, decision.hold, decision.channels ?? NO_CHANNELS);
     outside.delete(socket);
   }
 }

@@ -399,6 +399,7 @@ export function create(options) {
   const hold = new Hold(options);
   return {
     listen: (port, host) => hold.listen(port, host),
+    publish: (channel, message) => hold.publish(channel, message),
     take: () => countersOf(hold),
     drain: (periodMs) => hold.close(periodMs),
   };

@@ -29,13 +29,14 @@ const now = performance.now.bind(performance);
 export class HttpStream {
   /**
    * @param {import('node:http').ServerResponse} response
-   * @param {string} ping
-   * @param {number} pingBytes on the wire
+   * @param {import('./wire.js').Format} format
+   * @param {readonly string[]} channels
    */
-  constructor(response, ping, pingBytes) {
+  constructor(response, format, channels) {
     this.response = response;
-    this.ping = ping;
-    this.pingBytes = pingBytes;
+    this.format = format;
+    this.channels = channels;
+    this.isChunked = response.req.httpVersion !== '1.0';
     this.slot = -1;
     this.place = 0;
     /** @type {import('../lib/reasons.js').CloseReason | null} */
@@ -70,8 +71,10 @@ class HttpTransport {
     this.backlogged = new Set();
     /** @type {Wheel<HttpStream>} */
     this.wheel = new Wheel(options.pingIntervalMs, now());
-    /** @type {HttpStream[]} written to in this turn of the wheel */
-    this.pinged = [];
+    /** @type {HttpStream[]} written to in this turn of the wheel, or of a channel */
+    this.written = [];
+    /** @type {Map<string, Set<HttpStream>>} who listens to what */
+    this.channels = new Map();
     this.draining = false;
     this.turnWheel = this.turnWheel.bind(this);
     this.noteBacklogs = this.noteBacklogs.bind(this);
@@ -134,26 +137,42 @@ class HttpTransport {
   /** Pings all that are due, and comes again when the next slot is. */
   turnWheel() {
     this.wheel.turn(now, (stream, lateMs) => this.ping(stream, lateMs));
-    if (this.pinged.length > 0) setImmediate(this.noteBacklogs);
+    if (this.written.length > 0) setImmediate(this.noteBacklogs);
     this.timer = setTimeout(this.turnWheel, Math.max(1, this.wheel.dueMs - now()));
   }
 
   /** @param {HttpStream} stream @param {number} lateMs */
   ping(stream, lateMs) {
-    const { response } = stream;
-    const backlogBytes = response.writableLength;
-    if (backlogBytes > this.options.maxBacklogBytes) return this.destroy(stream, 'slow');
-    response.write(stream.ping);
+    if (!this.write(stream, stream.format.ping)) return;
     this.counters.pings++;
-    this.counters.bytesWritten += stream.pingBytes;
     this.lateness.record(lateMs);
-    this.pinged.push(stream);
+  }
+
+  /** @param {string} channel @param {string} message */
+  publish(channel, message) {
+    for (const stream of this.channels.get(channel) ?? []) {
+      if (this.write(stream, stream.format.message(message))) this.counters.deliveries++;
+    }
+    if (this.written.length > 0) setImmediate(this.noteBacklogs);
+  }
+
+  /** @param {HttpStream} stream @param {string} payload @returns {boolean} false where it was too slow, and is closed */
+  write(stream, payload) {
+    const { response, isChunked } = stream;
+    if (response.writableLength > this.options.maxBacklogBytes) {
+      this.destroy(stream, 'slow');
+      return false;
+    }
+    response.write(payload);
+    this.counters.bytesWritten += wireBytes(payload, isChunked);
+    this.written.push(stream);
+    return true;
   }
 
   /** Once the writes of a turn have left: what is still here is a backlog. */
   noteBacklogs() {
-    for (const stream of this.pinged) if (stream.response.writableLength > 0) this.backlogged.add(stream);
-    this.pinged.length = 0;
+    for (const stream of this.written) if (stream.response.writableLength > 0) this.backlogged.add(stream);
+    this.written.length = 0;
   }
 
   isFull() {
@@ -163,12 +182,14 @@ class HttpTransport {
   /**
    * @param {import('node:http').ServerResponse} response
    * @param {import('./wire.js').Format} format
+   * @param {readonly string[]} channels
    * @returns {HttpStream}
    */
-  hold(response, format) {
+  hold(response, format, channels) {
     const socket = /** @type {import('node:net').Socket} */ (response.socket);
-    const chunked = response.req.httpVersion !== '1.0';
-    const stream = new HttpStream(response, format.ping, wireBytes(format.ping, chunked));
+    const stream = new HttpStream(response, format, channels);
+    for (const channel of channels)
+      this.channels.set(channel, (this.channels.get(channel) ?? new Set()).add(stream));
     response.writeHead(200, streamHeaders(format));
     response.write(format.welcome(Math.random()));
     this.wheel.add(stream);
@@ -203,6 +224,11 @@ class HttpTransport {
   release(stream, reason) {
     stream.reason = reason;
     this.wheel.remove(stream);
+    for (const channel of stream.channels) {
+      const listeners = this.channels.get(channel);
+      listeners?.delete(stream);
+      if (listeners?.size === 0) this.channels.delete(channel);
+    }
   }
 
   /** @param {HttpStream} stream whose connection is gone */

@@ -23,6 +23,8 @@ import { HoldfastError } from '../lib/errors.js';
  * holds once an interval, closes those that fall behind, and counts it all.
  * @typedef {object} Transport
  * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' is all addresses
+ * @property {(channel: string, message: string) => void} publish writes a message to every stream that listens to
+ *   the channel
  * @property {() => import('../lib/messages.js').TransportCounters} take the counters; empties the histograms
  * @property {(periodMs: number) => Promise<void>} drain stops accepting, closes the streams evenly over the
  *   period, and resolves when the last connection is gone

@@ -7,6 +7,9 @@ import { STATUS_CODES } from 'node:http';
 /** Clients of a server that went away come back spread over this time, not all at once. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
+/** What one stream may listen to, and how long a name may be. */
+const MOST_CHANNELS = 16;
+const MOST_CHANNEL_BYTES = 256;
 /** What a 503 asks for, in seconds. */
 const RETRY_AFTER_S = 5;
 
@@ -72,11 +75,12 @@ export function chunked(payload) {
 
 /**
  * Bytes that a payload takes on the wire.
- * @param {string} payload ASCII
+ * @param {string} payload
  * @param {boolean} chunked the size line and two line ends come with each chunk
  */
 export function wireBytes(payload, chunked) {
-  return chunked ? payload.length + payload.length.toString(16).length + 4 : payload.length;
+  const bytes = Buffer.byteLength(payload);
+  return chunked ? bytes + bytes.toString(16).length + 4 : bytes;
 }
 
 /**
@@ -120,8 +124,9 @@ function responseHead(status, headers) {
  */
 
 /**
- * `hold` opens a stream, `head` answers with its head alone, `refuse` with an error.
- * @typedef {{ hold: Format } | { head: Format } | { refuse: 400 | 404 | 405 | 505 }} Decision
+ * `hold` opens a stream, that listens to `channels` if there are any, `head` answers with its head alone, `refuse`
+ * with an error.
+ * @typedef {{ hold: Format, channels?: string[] } | { head: Format } | { refuse: 400 | 404 | 405 | 505 }} Decision
  */
 
 /**
@@ -137,7 +142,23 @@ export function decide({ method, target, version, headers }) {
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return { refuse: 400 };
   const format = acceptsEvents(headers.accept) ? FORMATS.events : FORMATS.text;
-  return method === 'GET' ? { hold: format } : { head: format };
+  if (method === 'HEAD') return { head: format };
+  const channels = channelsOf(target);
+  if (!channels) return { refuse: 400 };
+  return channels.length === 0 ? { hold: format } : { hold: format, channels };
+}
+
+/** @param {string} name @returns {boolean} whether a channel can have it */
+function isChannelName(name) {
+  return name.length > 0 && Buffer.byteLength(name) <= MOST_CHANNEL_BYTES;
+}
+
+/** @param {string} target such as '/?channel=news&channel=sports' @returns {string[] | null} null where it has too many, or a bad name */
+function channelsOf(target) {
+  const query = target.indexOf('?');
+  if (query < 0) return [];
+  const names = new URLSearchParams(target.slice(query + 1)).getAll('channel');
+  return names.length <= MOST_CHANNELS && names.every(isChannelName) ? names : null;
 }
 
 /** @param {string} target '/', '/?x', 'http://host/' → '/' */
