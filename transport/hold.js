@@ -396,12 +396,28 @@ function systemError(error, syscall) {
  * @returns {import('./index.js').Transport}
  */
 export function create(options) {
-  const hold = new Hold(options);
+  const hold = new Hold({ ...options, decide: remembered(options.decide) });
   return {
     listen: (port, host) => hold.listen(port, host),
     publish: (channel, message) => hold.publish(channel, message),
     take: () => countersOf(hold),
     drain: (periodMs) => hold.close(periodMs),
+  };
+}
+
+/**
+ * `decide` of the worker looks at nothing but the head, and `Hold` remembers heads.
+ * @param {import('./index.js').TransportOptions['decide']} decide
+ */
+function remembered(decide) {
+  /** @type {WeakMap<Head, import('./wire.js').Decision>} */
+  const decisions = new WeakMap();
+  return (/** @type {Head} */ head) => {
+    const known = decisions.get(head);
+    if (known) return known;
+    const decision = decide(head);
+    decisions.set(head, decision);
+    return decision;
   };
 }
 

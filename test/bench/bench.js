@@ -1,0 +1,228 @@
+/*
+ * npm run bench: what a stream costs in the native transport, in the plain one, and in a bare epoll loop, side by
+ * side in one run, with the same client. Prints a table; writes docs/bench.md and docs/bench.json.
+ */
+import { writeFileSync } from 'node:fs';
+import { setTimeout as after } from 'node:timers/promises';
+import { exitWith, HoldfastError } from '../../lib/errors.js';
+import { formatCount } from '../../lib/format.js';
+import { machineLine } from '../../lib/machine.js';
+import { integer, option, optionLines, readOptions } from '../../lib/options.js';
+import { native, problem } from '../../native/index.js';
+import { medianOf, untilExit } from '../helpers/bench.js';
+import { until } from '../helpers/until.js';
+import { buildBare, Client, cpuUs, pssBytes, startSubject } from './processes.js';
+import { rowsOf, tableOf } from './report.js';
+
+/** @typedef {import('./processes.js').Kind} Kind */
+/** @typedef {import('./processes.js').Subject} Subject */
+
+/** @type {Kind[]} */
+const KINDS = ['floor', 'http', 'hold'];
+const LOW = 5000;
+const HIGH = 15_000;
+const MANY = 60_000;
+const CLIENTS_FOR_MANY = 4;
+const MESSAGE = 'x'.repeat(64);
+const FAN_OUTS = 20;
+/** Climbs whose openings are measured, after as many that are not: code gets faster as it runs. */
+const CLIMBS = 3;
+const PING_INTERVAL_MS = 1000;
+const PING_WINDOW_MS = 8000;
+const BUSY_PING_INTERVAL_MS = 5000;
+const BUSY_S = 20;
+const IDLE_MS = 3000;
+const GC_INTERVAL_MS = 1000;
+/** To ask for a frame is work for the server, too. */
+const ASK_EVERY_MS = 250;
+/** After a change, until memory and CPU are those of rest. */
+const SETTLE_MS = 1500;
+const REPORT = new URL('../../docs/bench.md', import.meta.url);
+const FIGURES = new URL('../../docs/bench.json', import.meta.url);
+
+const OPTIONS = [option('repeats', 'repeats', integer(1, 20), 3, 'runs of each server; medians are shown')];
+
+/** @typedef {Record<string, number[]>} Figures by name, one of each run */
+
+/** @param {Subject} subject @returns {Promise<number>} share of one core that it uses for itself */
+async function idleShare({ pids }) {
+  const before = cpuUs(pids);
+  await after(IDLE_MS);
+  return (cpuUs(pids) - before) / (IDLE_MS * 1000);
+}
+
+/**
+ * @param {Subject} subject @param {number} idle share of one core
+ * @param {() => Promise<unknown>} work
+ * @returns {Promise<number>} µs of CPU that it took the server, beyond its own
+ */
+async function busyUs({ pids }, idle, work) {
+  const [before, begunMs] = [cpuUs(pids), performance.now()];
+  await work();
+  return cpuUs(pids) - before - idle * (performance.now() - begunMs) * 1000;
+}
+
+/** @param {Client} client @param {number} bytes more than it has now */
+async function untilRead(client, bytes) {
+  const target = (await client.read()) + bytes;
+  return () =>
+    until(async () => (await client.read()) >= target, `the client has read ${target} bytes`, 60_000);
+}
+
+/**
+ * Memory, each time after garbage was collected.
+ * @param {import('node:test').TestContext} t @param {Kind} kind @param {(name: string, value: number) => void} note
+ */
+async function measureMemory(t, kind, note) {
+  const subject = await startSubject(t, kind, { gcIntervalMs: GC_INTERVAL_MS });
+  const client = new Client(subject.port);
+  await client.open(LOW);
+  await after(4 * GC_INTERVAL_MS);
+  const low = pssBytes(subject.pids);
+  await client.open(HIGH);
+  await after(4 * GC_INTERVAL_MS);
+  note('memoryBytes', (pssBytes(subject.pids) - low) / (HIGH - LOW));
+  await client.stop();
+  await subject.stop();
+}
+
+/**
+ * Openings and fan-out, while no ping is due.
+ * @param {import('node:test').TestContext} t @param {Kind} kind @param {(name: string, value: number) => void} note
+ */
+async function measureQuiet(t, kind, note) {
+  const subject = await startSubject(t, kind);
+  const client = new Client(subject.port);
+  const idle = await idleShare(subject);
+  for (let climb = -CLIMBS; climb < CLIMBS; climb++) {
+    await client.close();
+    await after(SETTLE_MS);
+    await client.open(LOW);
+    await after(SETTLE_MS);
+    const us = await busyUs(subject, idle, () => client.open(HIGH));
+    if (climb >= 0) note('openUs', us / (HIGH - LOW));
+  }
+
+  const framed = `40\r\n${MESSAGE}\r\n`.length;
+  const us = await busyUs(subject, idle, async () => {
+    for (let i = 0; i < FAN_OUTS; i++) {
+      const arrived = await untilRead(client, framed * HIGH);
+      await subject.publish(MESSAGE);
+      await arrived();
+    }
+  });
+  note('deliveryUs', us / (HIGH * FAN_OUTS));
+  await client.stop();
+  await subject.stop();
+}
+
+/** @param {Subject} subject @returns {Promise<Record<string, any>>} of the next second */
+async function nextTotals(subject) {
+  const { elapsedMs } = await subject.totals();
+  for (;;) {
+    await after(ASK_EVERY_MS);
+    const totals = await subject.totals();
+    if (totals.elapsedMs > elapsedMs) return totals;
+  }
+}
+
+/** @param {import('node:test').TestContext} t @param {Kind} kind @param {(name: string, value: number) => void} note */
+async function measurePings(t, kind, note) {
+  const subject = await startSubject(t, kind, { pingIntervalMs: PING_INTERVAL_MS });
+  const client = new Client(subject.port);
+  const idle = await idleShare(subject);
+  await client.open(HIGH);
+  await after(SETTLE_MS);
+  const before = await client.read();
+  const us = await busyUs(subject, idle, () => after(PING_WINDOW_MS));
+  note('pingUs', us / (((await client.read()) - before) / '4\r\nping\r\n'.length));
+  await client.stop();
+  await subject.stop();
+}
+
+/**
+ * The ticks of JS while everything happens at once.
+ * @param {import('node:test').TestContext} t @param {(name: string, value: number) => void} note
+ */
+async function measureTicks(t, note) {
+  const subject = await startSubject(t, 'hold', { pingIntervalMs: BUSY_PING_INTERVAL_MS });
+  const client = new Client(subject.port);
+  await client.open(HIGH);
+  await after(SETTLE_MS);
+  for (let second = 0; second < BUSY_S; second++) {
+    await subject.publish(MESSAGE);
+    const { tickP99Ms, tickMaxMs } = await nextTotals(subject);
+    note('busyTickP99Ms', tickP99Ms);
+    note('busyTickMaxMs', tickMaxMs);
+  }
+  await client.stop();
+  await subject.stop();
+}
+
+/**
+ * The ticks of JS while streams open as fast as they can, over and over.
+ * @param {import('node:test').TestContext} t @param {Kind} kind @param {(name: string, value: number) => void} note
+ */
+async function measureStorm(t, kind, note) {
+  const subject = await startSubject(t, kind);
+  const client = new Client(subject.port);
+  await nextTotals(subject);
+  for (let climb = 0; climb < 2 * CLIMBS; climb++) {
+    const frame = nextTotals(subject);
+    await client.open(HIGH);
+    const { tickP99Ms } = await frame;
+    if (climb >= CLIMBS) note('stormTickP99Ms', tickP99Ms);
+    await client.close();
+    await after(SETTLE_MS);
+  }
+  await client.stop();
+  await subject.stop();
+}
+
+/** @param {import('node:test').TestContext} t @param {(name: string, value: number) => void} note */
+async function measureMany(t, note) {
+  const subject = await startSubject(t, 'hold', { streams: MANY });
+  const clients = Array.from({ length: CLIENTS_FOR_MANY }, () => new Client(subject.port));
+  for (const client of clients) await client.open(MANY / CLIENTS_FOR_MANY);
+  await after(SETTLE_MS);
+  const { streams } = await nextTotals(subject);
+  if (streams !== MANY) throw new Error(`${streams} streams are open instead of ${MANY}`);
+  note('manyPssBytes', pssBytes(subject.pids));
+  for (const client of clients) await client.stop();
+  await subject.stop();
+}
+
+async function main() {
+  const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
+  if (help)
+    return void process.stdout.write(
+      `Usage: node test/bench/bench.js [options]\n\n${optionLines(OPTIONS)}\n`,
+    );
+  if (!native) throw new HoldfastError('NO_NATIVE', `there is nothing to measure: ${problem}`);
+  buildBare();
+  const t = untilExit();
+  /** @type {Record<Kind, Figures>} */
+  const figures = { floor: {}, http: {}, hold: {} };
+  const noterOf = (/** @type {Kind} */ kind) => (/** @type {string} */ name, /** @type {number} */ value) => {
+    figures[kind][name] = [...(figures[kind][name] ?? []), value];
+    process.stdout.write(`${kind} ${name} ${formatCount(Math.round(value * 100) / 100)}\n`);
+  };
+  const { repeats } = /** @type {{ repeats: number }} */ (values);
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    for (const kind of KINDS) await measureMemory(t, kind, noterOf(kind));
+    for (const kind of KINDS) await measureQuiet(t, kind, noterOf(kind));
+    for (const kind of KINDS) await measurePings(t, kind, noterOf(kind));
+    for (const kind of /** @type {Kind[]} */ (['http', 'hold'])) await measureStorm(t, kind, noterOf(kind));
+    await measureTicks(t, noterOf('hold'));
+    await measureMany(t, noterOf('hold'));
+  }
+  const rows = rowsOf(figures, medianOf);
+  const machine = machineLine();
+  const text = tableOf(rows, { machine, repeats, high: HIGH, low: LOW, many: MANY });
+  writeFileSync(REPORT, text);
+  writeFileSync(FIGURES, `${JSON.stringify({ machine, repeats, rows, figures }, null, 2)}\n`);
+  process.stdout.write(`\n${text}`);
+  process.exit(0);
+}
+
+main().catch((error) => exitWith('bench', error));

@@ -1,0 +1,50 @@
+/*
+ * npm run test:slow: what takes minutes, or thousands of descriptors. Needs cargo, for the client of the bench.
+ */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
+import { buildBare, Client } from '../bench/processes.js';
+import { startServer } from '../helpers/server.js';
+
+const MANY = 60_000;
+const STREAMS = 2000;
+/** A day has 4,320 pings at 20 s; eight minutes have 4,800 at 100 ms. */
+const PING_INTERVAL_MS = 100;
+const MINUTES = 8;
+
+before(buildBare);
+
+test('one worker holds 60,000 streams, at a limit of 20,000 descriptors a process', async (t) => {
+  const args = ['--transport', 'hold', '--workers', '1', '--streams', String(MANY), '--host', '0.0.0.0'];
+  const server = await startServer(t, args, { prefix: ['prlimit', '--nofile=20000:20000'] });
+  const clients = Array.from({ length: 4 }, () => new Client(server.port));
+  t.after(() => Promise.all(clients.map((client) => client.stop())));
+  for (const client of clients) await client.open(MANY / 4);
+  const totals = await server.untilTotals(({ streams }) => streams === MANY, `${MANY} streams`);
+  t.diagnostic(`${(Number(totals.rssBytes) / 1e6).toFixed(0)} MB RSS of the worker`);
+  assert.equal((await server.frame()).workers.length, 1);
+  assert.equal(totals.closed, 0);
+});
+
+test("2,000 streams survive a day's worth of pings in fast motion, and memory stays flat", async (t) => {
+  const args = ['--transport', 'hold', '--host', '0.0.0.0', '--ping-interval', String(PING_INTERVAL_MS)];
+  const server = await startServer(t, [...args, '--refresh', '1000']);
+  const client = new Client(server.port);
+  t.after(() => client.stop());
+  await client.open(STREAMS);
+  const rss = [];
+  for (let minute = 1; minute <= MINUTES; minute++) {
+    await after(60_000);
+    const { streams, closed, lost, pings, rssBytes, pingLatenessP99Ms } = (await server.frame()).totals;
+    rss.push(Number(rssBytes));
+    t.diagnostic(
+      `${minute} min: ${streams} streams, ${pings} pings, ${rssBytes} B RSS, lateness p99 ${pingLatenessP99Ms} ms`,
+    );
+    assert.deepEqual([streams, closed, lost], [STREAMS, 0, 0]);
+  }
+  const { pings } = (await server.frame()).totals;
+  const due = (STREAMS * MINUTES * 60_000) / PING_INTERVAL_MS;
+  assert.ok(Number(pings) > due * 0.98, `${pings} pings of ${due}`);
+  assert.ok(rss[MINUTES - 1] < rss[0] * 1.05, `RSS went from ${rss[0]} to ${rss[MINUTES - 1]} bytes`);
+});
