@@ -22,6 +22,8 @@ export function lineOf({ totals, workers, log }) {
       : `RSS ${formatBytes(n('rssBytes'))}, heap ${formatBytes(n('heapUsedBytes'))}`,
   ];
   if (totals.streamHeapBytes !== null) parts.push(`a stream ${costText(totals)}`);
+  const cpu = cpuText(totals);
+  if (cpu) parts.push(`µs open/ping/delivery ${cpu}`);
   if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
   if (log?.problem) parts.push(`CSV row dropped: ${log.problem}`);
   return parts.join(' | ');
@@ -33,6 +35,13 @@ export function costText(totals) {
   return kinds
     .map((kind) => `${formatBytes(Number(totals[`stream${kind}Bytes`] ?? 0))} ${kind.toLowerCase()}`)
     .join(' + ');
+}
+
+/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} µs of CPU to open, ping, deliver; '' where none is known */
+export function cpuText(totals) {
+  const all = [totals.openCpuUs, totals.pingCpuUs, totals.deliveryCpuUs];
+  if (all.every((us) => us === null)) return '';
+  return all.map((us) => (us === null ? '-' : Number(us).toFixed(Number(us) < 10 ? 1 : 0))).join('/');
 }
 
 export class Lines {

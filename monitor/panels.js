@@ -5,6 +5,7 @@ import { basename } from 'node:path';
 import { formatBytes, formatCount, formatElapsed, formatMs, formatShort } from '../lib/format.js';
 import { linearScale, logScale } from './chart.js';
 import { COST_FROM_STREAMS } from './frame.js';
+import { cpuText } from './lines.js';
 
 /** @typedef {import('./frame.js').Frame} Frame */
 
@@ -150,18 +151,24 @@ function rowOf(name, pid, values) {
   ];
 }
 
-/** @param {Frame} frame @returns {string} what one stream costs */
+/** @param {Frame} frame @returns {string} what one stream costs, and in CPU to open, to ping, to deliver to */
 export function costContent(frame) {
-  if (frame.totals.streamHeapBytes === null)
-    return ` known from\n ${formatCount(COST_FROM_STREAMS)} streams,\n near the peak`;
+  const cpu = cpuText(frame.totals);
+  return [...memoryRows(frame), ...(cpu ? [` µs ${cpu}`] : [])].join('\n');
+}
+
+/** @param {Frame} frame @returns {string[]} */
+function memoryRows(frame) {
+  if (frame.totals.streamHeapBytes === null) {
+    return [' known from', ` ${formatCount(COST_FROM_STREAMS)} streams,`, ' near the peak'];
+  }
   const [heap, native, kernel] = ['Heap', 'Native', 'Kernel'].map((kind) => n(frame, `stream${kind}Bytes`));
-  const rows = [
+  return [
     tint('green', ` heap  ${formatBytes(heap).padStart(8)}`),
     tint('yellow', ` native${formatBytes(native).padStart(8)}`),
     tint('red', ` kernel${formatBytes(kernel).padStart(8)}`),
     ` total ${formatBytes(heap + native + kernel).padStart(8)}`,
   ];
-  return rows.join('\n');
 }
 
 /**

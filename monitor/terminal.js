@@ -22,7 +22,8 @@ const HELP = `
   native   memory of the workers less their JS heap
   heap     JS heap of the workers
   ticks    between two runs of a 10 ms interval (--sample-interval)
-  cost     memory since the first stream, by streams
+  cost     memory since the first stream, by streams; µs are CPU to open,
+           to ping, and to deliver a message (hold transport)
   CPU      100% is one core
 `;
 

@@ -37,7 +37,7 @@ test('too few workers for the streams are refused with the number that would do 
 });
 
 test('where shards have tables of their own there is one worker a core, and shards as the streams need', () => {
-  const sharded = (/** @type {object} */ wish) => plan({ mostShards: 256, ...wish });
+  const sharded = (/** @type {object} */ wish) => plan({ mostShards: 255, ...wish });
   assert.deepEqual([sharded({}).workers, sharded({}).shards], [2, 1]);
   assert.deepEqual([sharded({ streams: 60_000 }).workers, sharded({ streams: 60_000 }).shards], [2, 2]);
   assert.equal(sharded({ streams: 60_000, workers: 1 }).shards, 4);

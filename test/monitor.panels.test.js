@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { labelRows, linearScale, logScale } from '../monitor/chart.js';
 import { layout } from '../monitor/layout.js';
 import { costContent, headerContent, PANELS, TABLE, tableRows } from '../monitor/panels.js';
-import { frameAfter, sample, workerSample } from './helpers/samples.js';
+import { encoded, frameAfter, sample, workerSample } from './helpers/samples.js';
 
 /** @param {string} text without the colours of blessed */
 const plain = (text) => text.replace(/\{[^}]*\}/g, '');
@@ -89,4 +89,12 @@ test('labels lie in rows of their own from the bottom to the top', () => {
 
 test('a value that lies between two rows gets no label', () => {
   assert.deepEqual([...labelRows(linearScale(10, 2), 4).values()], [0, 10]);
+});
+
+test('the box of costs has the CPU of the native transport: to open, to ping, to deliver to', () => {
+  const ns = (/** @type {number} */ us) => encoded([us]); // its ms are taken for µs
+  const costs = (/** @type {object} */ values) =>
+    plain(costContent(frameAfter(sample({ workers: [workerSample(1, values)] }))));
+  assert.match(costs({ openCpu: ns(12.4), pingCpu: ns(4.9) }), /\n µs 12\/4\.9\/-$/);
+  assert.doesNotMatch(costs({}), /µs/);
 });

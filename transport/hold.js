@@ -1,9 +1,9 @@
 /*
- * The native transport: streams held outside of JS. JS decides, once for each head, and is asked for a batch of
+ * Streams held outside of JS. JS decides, once for each head, and is asked for a batch of
  * heads at a time; what follows of a stream, its pings, its backlog, its end, is native.
  *
- * `Hold` is also what an application of one's own uses (`import { Hold } from 'holdfast'`); `create` at the end
- * makes a transport of it for the worker.
+ * This is what an application of one's own uses (`import { Hold } from 'holdfast'`); native.js makes the transport of the
+ * workers of it.
  */
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
@@ -12,9 +12,21 @@ import { HoldfastError } from '../lib/errors.js';
 import { descriptorLimit, limitsOf } from '../lib/plan.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../lib/reasons.js';
 import { native, problem } from '../native/index.js';
-import { adoptable, letGo } from './adopt.js';
+import { adoptable, isEventStream, letGo } from './adopt.js';
 import { Commands } from './commands.js';
-import { chunked, FORMATS, headAnswer, openingHead, refusal } from './wire.js';
+import { Openings } from './openings.js';
+import {
+  badArgument,
+  checkChannel,
+  checkChannels,
+  checkId,
+  checkPeriod,
+  checkPort,
+  settingsOf,
+} from './settings.js';
+import { FORMATS, headAnswer, refusal } from './wire.js';
+
+export { FORMATS };
 
 /** Heads that are answered before other callbacks have their turn. */
 const HEADS_A_BATCH = 512;
@@ -32,8 +44,8 @@ const ABSENT = '\r';
 const MOST_HEADS = 256;
 /** Headers that `decide` of wire.js looks at. */
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
-/** How many welcomes of a kind are made; a stream gets one of them by lot. */
-const JITTERS = 16;
+/** What the record of an adoption may take in native, less what is not channels. */
+const MOST_ADOPTION_BYTES = 16_384 - 16;
 /** No timer may be longer. */
 const FOR_EVER_MS = 0x7fffffff;
 
@@ -42,17 +54,21 @@ const FOR_EVER_MS = 0x7fffffff;
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 
 /**
- * `hold` opens a stream that listens to `channels`, `head` and `refuse` answer, `pass` hands the connection, of
- * which nothing was read, to the `server` of the options.
+ * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does), `head` and `refuse` answer,
+ * `pass` hands the connection, of which nothing was read, to the `server` of the options.
  * @typedef {{ hold: Format, channels?: readonly string[] } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { pass: true }} HoldDecision
  */
 
 /**
  * @typedef {object} HoldOptions
- * @property {(head: Head) => HoldDecision} [decide] what to do with a request; without it every request is passed on
+ * @property {(head: Head, id: number) => HoldDecision} [decide] what to do with a request, and the id that its
+ *   stream will have; without it every request is passed on
  * @property {string[]} [headers] names, in lower case, of other headers that `decide` looks at
  * @property {import('node:http').Server} [server] takes what is passed on
- * @property {(id: number, reason: CloseReason) => void} [onClose] called for every stream that ends
+ * @property {(id: number, reason: CloseReason) => void} [onClose] called for every stream that ends, and, as
+ *   'over-capacity', for one that was to be held and found no room
+ * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw; without it that is a
+ *   warning of the process. A request that `decide` threw at is refused with 503
  * @property {import('./commands.js').Payload} [ping] what is written each interval
  * @property {number} [pingIntervalMs]
  * @property {number} [shards] threads; each holds as many streams as a process may have descriptors
@@ -66,38 +82,29 @@ const FOR_EVER_MS = 0x7fffffff;
  * @property {number} [seats]
  */
 
-const DEFAULTS = {
-  decide: () => /** @type {HoldDecision} */ ({ pass: true }),
-  headers: /** @type {string[]} */ ([]),
-  ping: { text: FORMATS.text.ping, events: FORMATS.events.ping },
-  pingIntervalMs: 20_000,
-  shards: 1,
-  nagle: false,
-  maxHeadBytes: 8192,
-  headTimeoutMs: 10_000,
-  maxBacklogBytes: 65_536,
-  seat: 0,
-  seats: 0,
-};
-
 /** Many open streams, held natively. */
 export class Hold {
   /**
    * @param {HoldOptions} [options]
-   * @throws {HoldfastError} NO_NATIVE where the native core is not here
+   * @throws {HoldfastError} NO_NATIVE where the native core is not here, BAD_OPTION
    */
   constructor(options = {}) {
     if (!native) throw new HoldfastError('NO_NATIVE', `the native core is not here: ${problem}`);
-    const settings = { ...DEFAULTS, ...limitsOf(descriptorLimit()), ...options };
+    const settings = settingsOf(options, limitsOf(descriptorLimit()));
     this.decide = settings.decide;
     this.server = settings.server;
     this.onClose = settings.onClose;
+    this.onError = settings.onError ?? warn;
     this.headers = [...new Set([...HEADERS, ...settings.headers])];
     this.shards = settings.shards;
     this.refused = zeroes(REFUSAL_STATUSES);
     this.commands = new Commands();
     this.isFlushing = false;
+    this.isListening = false;
     this.isDraining = false;
+    this.isClosed = false;
+    /** @type {Promise<void> | undefined} */
+    this.closing = undefined;
     this.drained = 0;
     /** @type {() => void} */
     this.onDrained = () => {};
@@ -138,10 +145,16 @@ export class Hold {
    * @param {number} [port] 0 takes a free one
    * @param {string} [host] '' for every address of the machine
    * @returns {Promise<number>} the port
-   * @throws {NodeJS.ErrnoException}
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING where it does already, CLOSED
    */
   async listen(port = 0, host = '') {
-    const bound = host === '' ? this.bindAny(port) : this.bind((await lookup(host)).address, port);
+    checkPort(port);
+    const address = host === '' ? '' : (await lookup(host)).address;
+    if (this.isDraining)
+      throw new HoldfastError('CLOSED', 'a Hold that was closed listens no more: make another');
+    if (this.isListening) throw new HoldfastError('LISTENING', 'it listens already: a Hold has one port');
+    const bound = address === '' ? this.bindAny(port) : this.bind(address, port);
+    this.isListening = true;
     this.anchor ??= setInterval(() => {}, FOR_EVER_MS);
     return bound;
   }
@@ -172,24 +185,43 @@ export class Hold {
    * @param {import('node:http').ServerResponse} response a 200 without a length; its head is sent if it was not yet
    * @param {{ channels?: readonly string[] }} [how] what it listens to
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} NOT_ADOPTABLE, and why; OVER_CAPACITY. The response is as it was then
+   * @throws {HoldfastError} NOT_ADOPTABLE, and why; OVER_CAPACITY. The application can go on with the response then,
+   *   whose head may have been sent
    */
   async adopt(response, { channels = [] } = {}) {
+    checkChannels(channels);
+    if (channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0) > MOST_ADOPTION_BYTES)
+      throw badArgument(
+        `the names of its channels take more than ${MOST_ADOPTION_BYTES} bytes: subscribe to the rest`,
+      );
+    if (this.isDraining) throw overCapacity('it is closing');
     const { socket, isEvents, isChunked } = adoptable(response);
-    const format = (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
-    const list = channels.map(String);
-    const fd = await letGo(response, socket);
+    const { fd, takeBack } = await letGo(response, socket);
     const token = ++this.lastToken;
-    for (;;) {
-      if (this.isDraining) throw socket.resume() && overCapacity('it is closing');
-      const refused = this.core.adopt(fd(), token, format, list);
-      if (refused === 'full') throw socket.resume() && overCapacity('every shard is full');
-      if (refused === '') break;
-      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    try {
+      await this.handOver(fd, token, formatBits(isEvents, isChunked), [...channels]);
+    } catch (error) {
+      takeBack();
+      throw error;
     }
     const adopted = new Promise((resolve, reject) => this.adoptions.set(token, { resolve, reject }));
     socket.destroy();
     return adopted;
+  }
+
+  /**
+   * Gives native its copy of a descriptor.
+   * @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels
+   * @throws {HoldfastError} OVER_CAPACITY, and whatever `fd` throws
+   */
+  async handOver(fd, token, format, channels) {
+    for (;;) {
+      if (this.isDraining) throw overCapacity('it is closing');
+      const refused = this.core.adopt(fd(), token, format, channels);
+      if (refused === 'full') throw overCapacity('every shard is full');
+      if (refused === '') return;
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
   }
 
   /**
@@ -198,41 +230,55 @@ export class Hold {
    * @param {string} message on streams of events it is the data of one
    */
   publish(channel, message) {
+    checkChannel(channel);
     this.commands.publish(channel, payloadOf(message));
     this.flushSoon();
   }
 
   /** @param {number} id of a stream; one that has ended is passed over in silence @param {string} message */
   send(id, message) {
+    checkId(id);
     this.commands.send(id, payloadOf(message));
     this.flushSoon();
   }
 
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
     this.commands.subscribe(id, channel);
     this.flushSoon();
   }
 
   /** @param {number} id @param {string} channel */
   unsubscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
     this.commands.unsubscribe(id, channel);
     this.flushSoon();
   }
 
   /** Ends one stream gently. @param {number} id */
   end(id) {
+    checkId(id);
     this.commands.close(id);
     this.flushSoon();
   }
 
   /**
-   * Accepts no more, lets the streams go evenly over the period, and ends the threads.
+   * Accepts no more, lets the streams go evenly over the period, and ends the threads. What was passed on to the
+   * `server` is the application's to close.
    * @param {number} [periodMs]
-   * @returns {Promise<void>} when the last connection is gone
+   * @returns {Promise<void>} when the last connection is gone; of a second call too
    */
-  async close(periodMs = 0) {
-    if (this.isDraining) return;
+  close(periodMs = 0) {
+    checkPeriod(periodMs);
+    this.closing ??= this.drain(periodMs);
+    return this.closing;
+  }
+
+  /** @param {number} periodMs */
+  async drain(periodMs) {
     this.isDraining = true;
     const gone = new Promise((resolve) => {
       this.onDrained = () => resolve(undefined);
@@ -243,8 +289,11 @@ export class Hold {
     await gone;
     clearInterval(wait);
     clearInterval(this.anchor);
+    this.isClosed = true;
     this.core.stop();
     this.bell.destroy();
+    for (const { reject } of this.adoptions.values()) reject(overCapacity('it has closed'));
+    this.adoptions.clear();
   }
 
   /** @returns {import('../native/types.js').Counters} counts since it began; histograms since the last time */
@@ -262,7 +311,7 @@ export class Hold {
   flush() {
     this.isFlushing = false;
     const records = this.commands.take();
-    if (records.length > 0) this.core.command(records);
+    if (records.length > 0 && !this.isClosed) this.core.command(records);
   }
 
   /** Something happened: called at most once a turn of the event loop. @returns {boolean} that the bell is to be read on */
@@ -271,7 +320,9 @@ export class Hold {
     if (heads.length > 0) this.answer(heads, lines.toString('latin1').split(END));
     for (const fd of passed) this.passOn(fd);
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
-    for (let i = 0; i < closed.length; i += 2) this.onClose?.(closed[i], CLOSE_REASONS[closed[i + 1]]);
+    // Who awaits an id has it before that stream is said to have ended.
+    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.tellCloses(closed));
+    else this.tellCloses(closed);
     this.drained += drained;
     if (this.drained === this.shards) this.onDrained();
     if (hasMore) setImmediate(this.see);
@@ -284,10 +335,45 @@ export class Hold {
     for (let i = 0; i < ids.length; i++) {
       const head = this.heads.get(records[i]) ?? this.parse(records[i]);
       // Without a method it is no head, but the status to refuse one with.
-      if (head.method === '') this.refuse(ids[i], Number(head.target), false);
-      else this.act(ids[i], head);
+      if (head.method === '') this.refuseAsTold(ids[i], Number(head.target));
+      else this.tryToAct(ids[i], head);
     }
     this.flush();
+  }
+
+  /** @param {number} id @param {number} status 503 only where `decide` had it held */
+  refuseAsTold(id, status) {
+    this.refuse(id, status, false);
+    if (status === 503) this.tellClose(id, 'over-capacity');
+  }
+
+  /** @param {Float64Array} closed id, place of the reason, id… */
+  tellCloses(closed) {
+    for (let i = 0; i < closed.length; i += 2) this.tellClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
+  }
+
+  /** @param {number} id @param {CloseReason} reason */
+  tellClose(id, reason) {
+    try {
+      this.onClose?.(id, reason);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Later, so that an `onError` that throws in its turn does not cost the rest of a batch. @param {unknown} error */
+  report(error) {
+    process.nextTick(this.onError, error);
+  }
+
+  /** A `decide` that throws costs the one request. @param {number} id @param {Head} head */
+  tryToAct(id, head) {
+    try {
+      this.act(id, head);
+    } catch (error) {
+      this.refuse(id, 503, head.method === 'HEAD');
+      this.report(error);
+    }
   }
 
   /** Clients send the same heads over and over: each is taken apart once. @param {string} record @returns {Head} */
@@ -306,13 +392,18 @@ export class Hold {
 
   /** @param {number} id @param {Head} head */
   act(id, head) {
-    const decision = this.decide(head);
-    if ('hold' in decision) {
+    const decision = this.decide(head, id);
+    if ('hold' in decision && head.method === 'HEAD') this.commands.refuse(id, headAnswer(decision.hold));
+    else if ('hold' in decision) {
+      const { hold: format, channels = [] } = decision;
       const isChunked = head.version !== '1.0';
-      const format = (decision.hold === FORMATS.events ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
-      this.commands.hold(id, format, this.openings.of(decision.hold, isChunked), decision.channels ?? []);
+      checkChannels(channels);
+      const opening = this.openings.of(format, isChunked);
+      this.commands.hold(id, formatBits(isEventStream(format.contentType), isChunked), opening, channels);
     } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
     else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
+    else if (!decision.pass)
+      throw badArgument('decide gives { hold }, { head }, { refuse } or { pass: true }');
     else if (this.server) this.commands.pass(id);
     else this.refuse(id, 404, head.method === 'HEAD');
   }
@@ -320,6 +411,8 @@ export class Hold {
   /** @param {number} id @param {number} status @param {boolean} headOnly */
   refuse(id, status, headOnly) {
     const known = /** @type {import('../lib/reasons.js').RefusalStatus} */ (status);
+    if (!REFUSAL_STATUSES.includes(known))
+      throw badArgument(`decide refuses with one of ${REFUSAL_STATUSES.join(', ')}, not ${status}`);
     this.refused[known]++;
     this.commands.refuse(id, refusal(known, headOnly));
   }
@@ -340,36 +433,18 @@ export class Hold {
   }
 }
 
-/** What streams begin with: response head and welcome. Made once a second, for the Date. */
-class Openings {
-  constructor() {
-    this.second = 0;
-    /** @type {Map<Format, { whole: Buffer[], chunked: Buffer[] }>} */
-    this.made = new Map();
-  }
+/** @param {boolean} isEvents @param {boolean} isChunked */
+function formatBits(isEvents, isChunked) {
+  return (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
+}
 
-  refresh() {
-    const second = Math.floor(Date.now() / 1000);
-    if (second === this.second) return;
-    this.second = second;
-    this.made.clear();
-  }
-
-  /** @param {Format} format @param {boolean} isChunked @returns {Buffer} one of some, which differ in their jitter */
-  of(format, isChunked) {
-    let made = this.made.get(format);
-    if (!made) {
-      const welcomes = Array.from({ length: JITTERS }, (_, i) =>
-        format.welcome((i + Math.random()) / JITTERS),
-      );
-      made = {
-        whole: welcomes.map((welcome) => Buffer.from(openingHead(format, false) + welcome)),
-        chunked: welcomes.map((welcome) => Buffer.from(openingHead(format, true) + chunked(welcome))),
-      };
-      this.made.set(format, made);
-    }
-    return (isChunked ? made.chunked : made.whole)[Math.floor(Math.random() * JITTERS)];
-  }
+/** @param {unknown} error that nobody looks after */
+function warn(error) {
+  const text = error instanceof Error ? error.stack : String(error);
+  process.emitWarning(`a callback of Hold threw: ${text}`, {
+    type: 'HoldfastWarning',
+    code: 'CALLBACK_THREW',
+  });
 }
 
 /** @param {string} message @returns {import('./commands.js').Payload} */
@@ -389,57 +464,4 @@ function systemError(error, syscall) {
   if (!number) return error;
   const code = getSystemErrorName(-Number(number));
   return Object.assign(new Error(`${syscall} ${code}`), { code, syscall, errno: -Number(number) });
-}
-
-/**
- * @param {import('./index.js').TransportOptions} options
- * @returns {import('./index.js').Transport}
- */
-export function create(options) {
-  const hold = new Hold({ ...options, decide: remembered(options.decide) });
-  return {
-    listen: (port, host) => hold.listen(port, host),
-    publish: (channel, message) => hold.publish(channel, message),
-    take: () => countersOf(hold),
-    drain: (periodMs) => hold.close(periodMs),
-  };
-}
-
-/**
- * `decide` of the worker looks at nothing but the head, and `Hold` remembers heads.
- * @param {import('./index.js').TransportOptions['decide']} decide
- */
-function remembered(decide) {
-  /** @type {WeakMap<Head, import('./wire.js').Decision>} */
-  const decisions = new WeakMap();
-  return (/** @type {Head} */ head) => {
-    const known = decisions.get(head);
-    if (known) return known;
-    const decision = decide(head);
-    decisions.set(head, decision);
-    return decision;
-  };
-}
-
-/** @param {Hold} hold @returns {import('../lib/messages.js').TransportCounters} */
-function countersOf(hold) {
-  const { closed, latenessUs, openCpuNs, pingCpuNs, deliveryCpuNs, ...counts } = hold.take();
-  return {
-    ...counts,
-    closed: Object.assign(
-      zeroes(CLOSE_REASONS),
-      Object.fromEntries(CLOSE_REASONS.map((r, i) => [r, closed[i]])),
-    ),
-    refused: { ...hold.refused },
-    cut: 0,
-    lateness: encoded(latenessUs),
-    openCpu: encoded(openCpuNs),
-    pingCpu: encoded(pingCpuNs),
-    deliveryCpu: encoded(deliveryCpuNs),
-  };
-}
-
-/** @param {import('../native/types.js').Encoded} histogram @returns {import('../lib/histogram.js').EncodedHistogram} */
-function encoded({ count, sum, min, max, buckets }) {
-  return { count, sumUs: sum, minUs: min, maxUs: max, buckets };
 }

@@ -33,11 +33,11 @@ import { HoldfastError } from '../lib/errors.js';
 /** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
 const TRANSPORTS = {
   http: () => import('./http.js'),
-  hold: () => import('./hold.js'),
+  hold: () => import('./native.js'),
 };
 
-/** As many as the number of a shard, a byte, can tell apart. */
-const MOST_SHARDS = 256;
+/** As many as a byte can count. */
+const MOST_SHARDS = 255;
 
 /**
  * @typedef {object} Choice

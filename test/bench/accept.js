@@ -24,6 +24,8 @@ const PLANS = { shared: '0', 'round-robin': '20000' };
 async function measure(t, scheduling, ramp) {
   process.stdout.write(`${scheduling}, ${ramp} a second\n`);
   const server = await startServer(t, [
+    '--transport',
+    'http',
     '--refresh',
     '1000',
     '--workers',

@@ -1,5 +1,5 @@
 /*
- * npm run cost: holds 15,000 streams for a minute in the real server, checks that none is lost, that each
+ * npm run cost: holds 15,000 streams for a minute in the real server, with the http transport, checks that none is lost, that each
  * second has its row and each stream its pings, and writes what a stream costs to docs/cost.md.
  */
 import { writeFileSync } from 'node:fs';
@@ -29,7 +29,8 @@ async function main() {
     return void process.stdout.write(`Usage: node test/bench/cost.js [options]\n\n${optionLines(OPTIONS)}\n`);
   const { streams, holdS } = /** @type {{ streams: number, holdS: number }} */ (values);
   const t = untilExit();
-  const server = await startServer(t, ['--refresh', '1000', '--streams', String(streams)]);
+  const args = ['--transport', 'http', '--refresh', '1000', '--streams', String(streams)];
+  const server = await startServer(t, args);
   await progressUntil(server, 2 * IDLE_S, (totals) => Number(totals.elapsedMs) >= IDLE_S * 1000);
   run(t, process.execPath, [
     'fleet/drone.js',

@@ -120,7 +120,7 @@ impl Shard {
         let _ = epoll::modify(&self.epoll, &listener.fd, Shard::listener_data(), flags);
     }
 
-    fn let_in(&mut self, fd: OwnedFd) {
+    pub(crate) fn let_in(&mut self, fd: OwnedFd) {
         let index = self.insert(fd);
         self.read_head(index, false);
     }
@@ -138,10 +138,12 @@ impl Shard {
     /// that can't be watched is closed.
     pub(crate) fn watch(&mut self, index: u32) {
         let data = epoll::EventData::new_u64(self.rows.id_of(index).bits());
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        let mut flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         let row = self.rows.row(index);
         row.input = Input::None;
-        if !row.fd.as_ref().is_some_and(|fd| epoll::add(&self.epoll, fd, data, flags).is_ok()) {
+        // An opening that the kernel took only in part waits already.
+        flags.set(epoll::EventFlags::OUT, row.is_backlogged);
+        if row.fd.as_ref().is_none_or(|fd| epoll::add(&self.epoll, fd, data, flags).is_err()) {
             self.close(index, Reason::Error);
         }
     }

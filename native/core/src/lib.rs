@@ -5,6 +5,7 @@
 //! (from held to gone); below them `rows`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
 
 mod channels;
+mod check;
 pub mod command;
 mod door;
 pub mod framing;
@@ -21,4 +22,6 @@ mod wheel;
 
 pub use hold::{Adoption, Hold, HoldOptions, can_unshare};
 pub use shard::Options;
+#[doc(hidden)]
+pub use shard::{Seat, Shard, Shared};
 pub use sys::duplicate;

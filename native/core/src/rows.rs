@@ -164,6 +164,13 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_24_bytes_and_none_are_taken_before_they_are_used() {
+        assert_eq!(size_of::<Row>(), 24);
+        assert_eq!(size_of::<Option<OwnedFd>>(), 4);
+        assert_eq!(Rows::new(0, 1000).len(), 0);
+    }
+
+    #[test]
     fn an_id_of_a_row_that_was_freed_finds_nothing_even_when_the_row_is_used_again() {
         let mut rows = Rows::new(3, 2);
         let index = rows.insert(fd(), 0);

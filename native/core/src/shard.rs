@@ -171,12 +171,12 @@ impl Shard {
             ready.clear();
             // EINTR is no failure, and another can't be mended here: the turn goes on either way.
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&self.timeout()));
-            self.turn(&ready);
+            self.turn(&ready, now_ns());
         }
     }
 
-    fn turn(&mut self, ready: &[epoll::Event]) {
-        self.now_ns = now_ns();
+    pub(crate) fn turn(&mut self, ready: &[epoll::Event], now_ns: u64) {
+        self.now_ns = now_ns;
         let cpu_ns = cpu_ns();
         for event in ready {
             self.see(event);

@@ -32,8 +32,23 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    fn waiting(&self) -> &[u8] {
+    pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
+    }
+
+    /// The kernel took so many. What was sent is given up once it is the greater part, so that a stream which never
+    /// quite catches up does not keep all it ever had.
+    fn take_off(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent > self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// What it keeps in memory, sent or not.
+    pub(crate) fn kept(&self) -> usize {
+        self.bytes.len()
     }
 }
 
@@ -196,7 +211,7 @@ impl Shard {
         let (Some(backlog), Some(fd)) = (self.backlogs.get_mut(&index), &self.rows.row(index).fd) else { return };
         match send(fd, backlog.waiting(), SendFlags::NOSIGNAL) {
             Ok(count) => {
-                backlog.sent += count;
+                backlog.take_off(count);
                 add(&self.telemetry.bytes_written, count as u64);
                 take_off(&self.telemetry.backlog_bytes, count as u64);
                 if !backlog.waiting().is_empty() {

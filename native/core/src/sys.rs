@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::thread::UnshareFlags;
 
+const FIRST_AFTER_STDIO: RawFd = 3;
+
 /// Descriptors that a thread is to take along into a table of its own. They are open in both tables afterwards,
 /// and each side closes its own.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +19,8 @@ impl<const N: usize> Luggage<N> {
         Luggage(std::array::from_fn(|i| owned[i].as_raw_fd()))
     }
 
-    /// Gives the calling thread a descriptor table of its own with nothing in it but this luggage.
+    /// Gives the calling thread a descriptor table of its own with nothing in it but this luggage, and stdin, stdout
+    /// and stderr: were their numbers free, a panic would be told to the client whose socket got the 2.
     /// EPERM where a filter forbids it; then nothing has changed.
     pub fn unshare(self) -> io::Result<[OwnedFd; N]> {
         // SAFETY: unshare copies the table; the descriptors of other threads stay as they are in theirs. The
@@ -25,10 +28,10 @@ impl<const N: usize> Luggage<N> {
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
         let mut kept = self.0;
         kept.sort_unstable();
-        let mut from = 0;
+        let mut from = FIRST_AFTER_STDIO;
         for fd in kept {
             close_range(from, fd - 1);
-            from = fd + 1;
+            from = from.max(fd + 1);
         }
         close_range(from, RawFd::MAX);
         // SAFETY: these numbers have no other owner in the new table, and a second call would fail to find them

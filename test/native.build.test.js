@@ -1,0 +1,36 @@
+/*
+ * npm install goes on without the native core, and says in one line that the http transport serves.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { ROOT, temporaryFolder } from './helpers/server.js';
+
+/** @param {Record<string, string>} env */
+function build(env) {
+  return spawnSync(process.execPath, ['native/build.js'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  });
+}
+
+test('without cargo, or turned off, it is not built, and one line says why', (t) => {
+  for (const [env, why] of /** @type {[Record<string, string>, string][]} */ ([
+    [{ PATH: temporaryFolder(t) }, 'cargo is not here (https://rustup.rs)'],
+    [{ HOLDFAST_NATIVE: 'off' }, 'HOLDFAST_NATIVE is off'],
+  ])) {
+    const { status, stdout, stderr } = build(env);
+    assert.equal(stdout, `holdfast: the native core was not built: ${why}. The http transport serves.\n`);
+    assert.deepEqual([status, stderr], [0, '']);
+  }
+});
+
+test('a build that fails is no failure of npm install', (t) => {
+  const { status, stdout } = build({ CARGO_TARGET_DIR: temporaryFolder(t), RUSTFLAGS: '--no-such-flag' });
+  assert.match(
+    stdout,
+    /the native core was not built: cargo ended with status \d+\. The http transport serves\.\n$/,
+  );
+  assert.equal(status, 0);
+});

@@ -1,0 +1,33 @@
+/*
+ * The native core by its own tools: tests, clippy without warnings, rustfmt.
+ */
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const FOLDER = fileURLToPath(new URL('../native/', import.meta.url));
+
+/** @type {Record<string, string[]>} */
+const RUNS = {
+  'its tests pass': ['test', '--workspace', '--locked', '--quiet'],
+  'clippy has no warnings': [
+    'clippy',
+    '--workspace',
+    '--all-targets',
+    '--locked',
+    '--quiet',
+    '--',
+    '-D',
+    'warnings',
+  ],
+  'it is formatted': ['fmt', '--all', '--check'],
+};
+
+for (const [what, args] of Object.entries(RUNS)) {
+  test(`the native core: ${what}`, (t) => {
+    if (spawnSync('cargo', [args[0], '--version']).status !== 0)
+      return t.skip(`cargo ${args[0]} is not here`);
+    const { status, stdout, stderr } = spawnSync('cargo', args, { cwd: FOLDER, encoding: 'utf8' });
+    if (status !== 0) throw new Error(`cargo ${args.join(' ')}\n${stdout}\n${stderr}`);
+  });
+}
