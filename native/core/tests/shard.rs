@@ -56,11 +56,12 @@ fn a_stream_that_is_always_behind_does_not_keep_all_it_was_ever_sent() {
     assert!(by_hand.shard.let_in_by_hand(its.into()));
     by_hand.shard.turn_by_hand(0);
     let id = by_hand.outbox.take(1).0.heads[0].ids[0];
-    let mut read = vec![0; SLICE];
+    client.set_nonblocking(true).unwrap();
     by_hand.say(&[hold(id, common::TEXT, b"", &[]), send(id, &[b'x'; 20 * SLICE])].concat());
-    for _ in 0..200 {
-        by_hand.say(&send(id, &[b'x'; SLICE])); // what is kept is checked after each turn
-        client.read_exact(&mut read).unwrap();
+    for _ in 0..1000 {
+        // What is kept is checked after each turn. The client has read what was there, which is not all.
+        by_hand.say(&send(id, &[b'x'; SLICE / 4]));
+        let _ = client.read(&mut [0; SLICE / 4]);
         assert!(by_hand.telemetry.backlog_bytes.load(Relaxed) > 0, "it is behind");
     }
     assert!(by_hand.telemetry.bytes_written.load(Relaxed) > 50 * SLICE as u64, "it goes on all the same");
