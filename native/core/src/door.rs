@@ -311,6 +311,7 @@ impl Shard {
             let age_ms = now_ms.wrapping_sub(self.rows.row(index).since_ms);
             match self.rows.state(index) {
                 State::Head if is_over => drop(self.free(index)),
+                State::Asked if is_over && u64::from(age_ms) * MS >= LINGER_NS => drop(self.free(index)),
                 State::Head if age_ms >= self.options.head_timeout_ms => self.ask_refusal(index, 408),
                 State::Ending | State::Lingering if u64::from(age_ms) * MS >= LINGER_NS => drop(self.end_row(index)),
                 _ => {}

@@ -17,6 +17,8 @@ use crate::rows::{Input, NONE, State};
 use crate::shard::{Drain, MS, SCRATCH_BYTES, SLICE_NS, STRIDE, Shard, cpu_ns, now_ns};
 use crate::telemetry::{Reason, add, take_off};
 
+/// An adopted socket may be one that waits.
+const NEVER_WAIT: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 /// Empty lines that a client may send on a stream before it counts as one that sends nonsense.
 const EMPTY_READS: usize = 16;
 /// How often streams are let go in a drain.
@@ -154,7 +156,7 @@ impl Shard {
     pub(crate) fn read_stream(&mut self, index: u32) {
         for _ in 0..EMPTY_READS {
             let Some(fd) = &self.rows.row(index).fd else { return };
-            match recv(fd, &mut self.scratch[..SCRATCH_BYTES], RecvFlags::empty()) {
+            match recv(fd, &mut self.scratch[..SCRATCH_BYTES], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return self.close(index, Reason::ClientGone),
                 Ok((count, _)) => {
                     if self.scratch[..count].iter().any(|byte| !matches!(byte, b'\r' | b'\n')) {
@@ -176,7 +178,7 @@ impl Shard {
             return self.wait(index, frame);
         }
         let Some(fd) = &row.fd else { return false };
-        match send(fd, frame, SendFlags::NOSIGNAL) {
+        match send(fd, frame, NEVER_WAIT) {
             Ok(count) => {
                 add(&self.telemetry.bytes_written, count as u64);
                 count == frame.len() || self.wait(index, &frame[count..])
@@ -209,7 +211,7 @@ impl Shard {
     /// The kernel has room again.
     pub(crate) fn write_backlog(&mut self, index: u32) {
         let (Some(backlog), Some(fd)) = (self.backlogs.get_mut(&index), &self.rows.row(index).fd) else { return };
-        match send(fd, backlog.waiting(), SendFlags::NOSIGNAL) {
+        match send(fd, backlog.waiting(), NEVER_WAIT) {
             Ok(count) => {
                 backlog.take_off(count);
                 add(&self.telemetry.bytes_written, count as u64);
