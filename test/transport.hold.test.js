@@ -14,6 +14,7 @@ import { ROOT, run } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const LONG_MS = 60_000;
+const HELD = { skip: !native && 'the native core is not built' };
 
 /**
  * Held streams by their target; '/a,b' listens to the channels a and b.
@@ -468,3 +469,35 @@ describe('the buffer of commands', () => {
     assert.equal(Buffer.from(commands.take()).toString('latin1', 13), 'größer');
   });
 });
+
+test('what was published before close reaches every stream, and then it ends properly', HELD, async (t) => {
+  const { hold } = startHold(t, { decide: () => ({ hold: FORMATS.text, channels: ['all'] }) });
+  const port = await hold.listen(0, '127.0.0.1');
+  const clients = Array.from({ length: 300 }, () => rawClient(port, get()));
+  await until(() => hold.take().streams === 300, '300 streams');
+  for (let i = 0; i < 60; i++) hold.publish('all', `bye ${i} `.padEnd(1000, '.'));
+  await hold.close(0);
+  await until(() => clients.every(({ closed }) => closed), 'all have ended');
+  for (const { received } of clients) {
+    assert.equal(received.match(/bye \d+ /g)?.length, 60);
+    assert.match(received, /\r\n0\r\n\r\n$/);
+  }
+});
+
+test(
+  'short heads are remembered, long ones are not: they would take more memory than they save time',
+  HELD,
+  async (t) => {
+    const { hold } = startHold(t, { decide: () => ({ refuse: 404 }) });
+    const port = await hold.listen(0, '127.0.0.1');
+    const ask = async (/** @type {string} */ target) => {
+      const client = rawClient(port, get().replace('/ HTTP', `${target} HTTP`));
+      await client.untilRead(/^HTTP\/1\.1 404 /);
+      client.close();
+    };
+    await ask('/short');
+    await ask('/short');
+    await ask(`/${'x'.repeat(2000)}`);
+    assert.equal(/** @type {any} */ (hold).heads.size, 1);
+  },
+);

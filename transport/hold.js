@@ -40,8 +40,9 @@ const CHUNKED = 2;
 /** What ends a head, and what stands for a header that was not sent. */
 const END = '\0';
 const ABSENT = '\r';
-/** Heads that are remembered. */
+/** Heads that are remembered, and how long one may be. */
 const MOST_HEADS = 256;
+const MOST_REMEMBERED = 1024;
 /** Headers that `decide` of wire.js looks at. */
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
 /** What the record of an adoption may take in native, less what is not channels. */
@@ -376,9 +377,15 @@ export class Hold {
     }
   }
 
-  /** Clients send the same heads over and over: each is taken apart once. @param {string} record @returns {Head} */
+  /**
+   * Clients send the same heads over and over: each is taken apart once. A long one is not remembered, and a short
+   * one as a copy: a part of a string keeps all of it.
+   * @param {string} record @returns {Head}
+   */
   parse(record) {
-    const [method, target, version, ...values] = record.split('\n');
+    const isShort = record.length <= MOST_REMEMBERED;
+    const own = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
+    const [method, target, version, ...values] = own.split('\n');
     /** @type {Head['headers']} */
     const headers = {};
     values.forEach((value, i) => {
@@ -386,7 +393,7 @@ export class Hold {
     });
     const head = { method, target, version, headers };
     if (this.heads.size >= MOST_HEADS) this.heads.clear();
-    this.heads.set(record, head);
+    if (isShort) this.heads.set(own, head);
     return head;
   }
 

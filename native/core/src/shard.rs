@@ -110,6 +110,8 @@ pub struct Shard {
 pub(crate) struct Drain {
     pub since_ns: u64,
     pub period_ns: u64,
+    /// Whether what was said before has left, so that the streams may go.
+    pub lets_go: bool,
     /// Rows below it were let go.
     pub next_row: usize,
     pub is_said: bool,

@@ -62,6 +62,8 @@ pub enum Job {
     Subscribe(Id, Box<[u8]>),
     Unsubscribe(Id, Box<[u8]>),
     Publish(Box<[u8]>, Arc<Message>),
+    /// What was said before a drain leaves before the streams are let go.
+    LetGo,
 }
 
 /// A message on its way through the list of a channel.
@@ -362,6 +364,10 @@ impl Shard {
                 }
                 Some(0)
             }
+            Job::LetGo => {
+                self.begin_letting_go();
+                Some(0)
+            }
             Job::Subscribe(id, name) => {
                 if let Some(index) = self.held_row(id) {
                     let mut link = self.rows.link(index);
@@ -390,8 +396,18 @@ impl Shard {
     pub(crate) fn begin_drain(&mut self, period_ns: u64) {
         self.listener = None;
         if self.drain.is_none() {
-            self.drain = Some(Drain { since_ns: self.now_ns, period_ns, next_row: 0, is_said: false });
+            self.jobs.push_back(Job::LetGo);
+            self.drain = Some(Drain { since_ns: self.now_ns, period_ns, next_row: 0, lets_go: false, is_said: false });
             self.sweep_ns = self.sweep_ns.min(self.now_ns + LINGER_NS);
+        }
+    }
+
+    fn begin_letting_go(&mut self) {
+        if let Some(drain) = &mut self.drain
+            && !drain.lets_go
+        {
+            drain.lets_go = true;
+            drain.since_ns = self.now_ns;
         }
     }
 
@@ -403,6 +419,14 @@ impl Shard {
     /// In a drain: lets go of the share of streams whose time has come, and says so when no connection is left.
     pub(crate) fn let_go(&mut self) {
         let Some(mut drain) = self.drain else { return };
+        if !drain.lets_go {
+            // However much was published, the end is not put off for longer.
+            if self.now_ns < drain.since_ns + LINGER_NS {
+                return;
+            }
+            self.begin_letting_go();
+            return;
+        }
         let rows = self.rows.len();
         let passed_ns = self.now_ns - drain.since_ns;
         let share = if drain.period_ns == 0 { 1.0 } else { passed_ns as f64 / drain.period_ns as f64 };
