@@ -62,7 +62,7 @@ for (const transport of TRANSPORTS) {
     });
 
     test('has what is published on its channels, framed as it is, and nothing of others', async (t) => {
-      const server = await startServer(t, ['--transport', transport]);
+      const server = await startServer(t, ['--transport', transport, '--ping-interval', '86400000']);
       const open = (/** @type {string} */ query, headers = {}, version = '1.1') =>
         rawClient(server.port, get(headers, version).replace('/ HTTP', `/${query} HTTP`));
       const text = open('?channel=news&channel=other');

@@ -19,7 +19,7 @@ import { until } from './helpers/until.js';
 
 /** @typedef {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown} Answer */
 
-const LONG_MS = 60_000;
+const LONG_MS = 86_400_000;
 const EVENTS = { 'Content-Type': 'text/event-stream' };
 
 /** @type {Record<string, (answer: Answer) => import('node:http').Server | Promise<import('node:http').Server>>} */
@@ -274,7 +274,8 @@ describe('a response', { skip: !native && 'the native core is not built' }, () =
     await until(() => app.ids.length === 1, 'the adoption');
     app.hold.publish('news', 'second');
     await client.untilRead(/data: second\n\n/);
-    assert.deepEqual(chunksOf(client.received), ['data: second\n\n']);
+    const messages = chunksOf(client.received).filter((chunk) => !chunk.startsWith(': '));
+    assert.deepEqual(messages, ['data: second\n\n']);
     client.close();
   });
 
