@@ -3,6 +3,9 @@
  */
 import { Hold } from 'holdfast';
 
+/** A test that wants pings asks for them. */
+const DAY_MS = 86_400_000;
+
 /**
  * @param {import('node:test').TestContext} t it is closed after the test
  * @param {import('holdfast').HoldOptions} [options]
@@ -10,7 +13,9 @@ import { Hold } from 'holdfast';
 export function startHold(t, options) {
   /** @type {{ id: number, reason: string }[]} */
   const closes = [];
-  const hold = new Hold({ onClose: (id, reason) => void closes.push({ id, reason }), ...options });
+  const onClose = (/** @type {number} */ id, /** @type {string} */ reason) =>
+    void closes.push({ id, reason });
+  const hold = new Hold({ pingIntervalMs: DAY_MS, onClose, ...options });
   t.after(() => hold.close());
   return { hold, closes };
 }
