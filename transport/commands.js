@@ -14,6 +14,7 @@ const OP = {
   unsubscribe: 7,
   publish: 8,
   drain: 9,
+  opening: 10,
 };
 const FIRST_SIZE = 4096;
 /** A buffer that grew beyond this is not kept. */
@@ -25,31 +26,47 @@ const MOST_CHANNELS = 65_535;
  * @typedef {{ text: string, events: string }} Payload
  */
 
+/**
+ * How a stream begins.
+ * @typedef {object} Opening
+ * @property {number} format its bits
+ * @property {Uint8Array} bytes the response head and the welcome
+ * @property {readonly string[]} channels what it listens to
+ */
+
 export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
+    /** @type {Opening | undefined} that of the streams that are held next */
+    this.opening = undefined;
   }
 
   /** @returns {Uint8Array} what was written since the last time, valid until the next write */
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
+    this.opening = undefined;
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
   }
 
   /**
-   * @param {number} id @param {number} format @param {Uint8Array} opening the response head and the welcome
-   * @param {readonly string[]} channels
+   * How a stream begins is said once for all in a row that begin alike.
+   * @param {number} id @param {Opening} opening
    */
-  hold(id, format, opening, channels) {
+  hold(id, opening) {
+    if (!this.opening || !isAlike(this.opening, opening)) {
+      const { format, bytes, channels } = opening;
+      this.u8(OP.opening);
+      this.u8(format);
+      this.bytes(bytes);
+      this.room(2);
+      this.size = this.buffer.writeUInt16LE(Math.min(channels.length, MOST_CHANNELS), this.size);
+      for (const channel of channels) this.utf8(channel);
+      this.opening = { format, bytes, channels: [...channels] };
+    }
     this.op(OP.hold, id);
-    this.u8(format);
-    this.bytes(opening);
-    this.room(2);
-    this.size = this.buffer.writeUInt16LE(Math.min(channels.length, MOST_CHANNELS), this.size);
-    for (const channel of channels) this.utf8(channel);
   }
 
   /** @param {number} id @param {string} response Latin-1, whole */
@@ -154,4 +171,14 @@ export class Commands {
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;
   }
+}
+
+/** @param {Opening} one @param {Opening} other */
+function isAlike(one, other) {
+  return (
+    one.bytes === other.bytes &&
+    one.format === other.format &&
+    one.channels.length === other.channels.length &&
+    one.channels.every((channel, i) => channel === other.channels[i])
+  );
 }

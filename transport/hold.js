@@ -47,6 +47,8 @@ const MOST_REMEMBERED = 1024;
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
 /** What the record of an adoption may take in native, less what is not channels. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
+/** @type {Head} */
+const NO_HEAD = { method: '', target: '503', version: '', headers: {} };
 /** No timer may be longer. */
 const FOR_EVER_MS = 0x7fffffff;
 
@@ -333,8 +335,10 @@ export class Hold {
   /** @param {Float64Array} ids @param {string[]} records the lines of each head */
   answer(ids, records) {
     this.openings.refresh();
+    let head = NO_HEAD;
     for (let i = 0; i < ids.length; i++) {
-      const head = this.heads.get(records[i]) ?? this.parse(records[i]);
+      // An empty record is as the one before.
+      if (records[i] !== '') head = this.heads.get(records[i]) ?? this.parse(records[i]);
       // Without a method it is no head, but the status to refuse one with.
       if (head.method === '') this.refuseAsTold(ids[i], Number(head.target));
       else this.tryToAct(ids[i], head);
@@ -405,8 +409,11 @@ export class Hold {
       const { hold: format, channels = [] } = decision;
       const isChunked = head.version !== '1.0';
       checkChannels(channels);
-      const opening = this.openings.of(format, isChunked);
-      this.commands.hold(id, formatBits(isEventStream(format.contentType), isChunked), opening, channels);
+      this.commands.hold(id, {
+        format: formatBits(isEventStream(format.contentType), isChunked),
+        bytes: this.openings.of(format, isChunked),
+        channels,
+      });
     } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
     else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
     else if (!decision.pass)

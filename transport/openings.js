@@ -3,7 +3,7 @@
  */
 import { openingHead } from './wire.js';
 
-/** How many welcomes of a kind are made; a stream gets one of them by lot. */
+/** How many welcomes of a kind are made; those that come together get one of them by lot. */
 const JITTERS = 16;
 
 /** @typedef {import('./wire.js').Format} Format */
@@ -12,11 +12,14 @@ const JITTERS = 16;
 export class Openings {
   constructor() {
     this.second = 0;
+    this.lot = 0;
     /** @type {Map<Format, { whole: Buffer[], chunked: Buffer[] }>} */
     this.made = new Map();
   }
 
+  /** Before a batch of heads. */
   refresh() {
+    this.lot = Math.floor(Math.random() * JITTERS);
     const second = Math.floor(Date.now() / 1000);
     if (second === this.second) return;
     this.second = second;
@@ -36,7 +39,7 @@ export class Openings {
       };
       this.made.set(format, made);
     }
-    return (isChunked ? made.chunked : made.whole)[Math.floor(Math.random() * JITTERS)];
+    return (isChunked ? made.chunked : made.whole)[this.lot];
   }
 }
 

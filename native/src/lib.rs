@@ -37,7 +37,8 @@ pub struct Settings {
 pub struct Happenings {
     /// Ids of the heads that came, in the order of their lines.
     pub heads: Float64Array,
-    /// Latin-1; for each head a line for its method, target, version and each header asked for.
+    /// Latin-1; for each head a line for its method, target, version and each header asked for; nothing where all
+    /// that is as of the head before.
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,

@@ -4,6 +4,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
@@ -45,9 +46,10 @@ export function buildBare() {
 
 /** A program of ours that takes orders on its input and answers each with a line. */
 class Program {
-  /** @param {string} name @param {string[]} args */
-  constructor(name, args) {
-    this.child = spawn(`${BARE}target/release/${name}`, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  /** @param {string} name @param {string[]} args @param {string[]} by what starts it, if not we */
+  constructor(name, args, by = []) {
+    const [command, ...words] = [...by, `${BARE}target/release/${name}`, ...args];
+    this.child = spawn(command, words, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
     this.exit = once(this.child, 'exit');
   }
@@ -68,6 +70,29 @@ class Program {
   async stop() {
     this.child.stdin.end();
     await this.exit;
+  }
+}
+
+/** Tells how long the machine itself stood still: a thread on each core that nothing but the host can delay. */
+export class Hiccups {
+  constructor() {
+    this.programs = cpus().map((_, cpu) => {
+      return new Program('hiccup', [], ['chrt', '--fifo', '99', 'taskset', '--cpu-list', String(cpu)]);
+    });
+  }
+
+  async ready() {
+    for (const program of this.programs) await program.answer();
+  }
+
+  /** @returns {Promise<number>} ms, the longest since the last time, of all cores */
+  async take() {
+    const answers = await Promise.all(this.programs.map((program) => program.ask('read')));
+    return Math.max(...answers.map(([, us]) => Number(us))) / 1000;
+  }
+
+  async stop() {
+    for (const program of this.programs) await program.stop();
   }
 }
 

@@ -2,20 +2,29 @@
 //!
 //! A record is an operation (1 byte) and its operands: an id as a double, a text as its length (32 bits, little
 //! endian) and its bytes, a list of texts as its length (16 bits) and the texts. `transport/commands.js` writes them.
+//! What streams begin with is a record of its own, said once for all that are held after it in the same buffer.
 
 use std::sync::Arc;
 
 use crate::framing::{Format, Message, Payload};
 use crate::id::Id;
 
+/// How streams begin.
+#[derive(Debug)]
+pub struct Opening {
+    pub format: Format,
+    /// The response head, and what they are welcomed with.
+    pub bytes: Box<[u8]>,
+    /// What they listen to.
+    pub channels: Vec<Box<[u8]>>,
+}
+
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Answers a head: hold the stream, saying `opening` first.
+    /// Answers a head: hold the stream.
     Hold {
         id: Id,
-        format: Format,
-        opening: Box<[u8]>,
-        channels: Vec<Box<[u8]>>,
+        opening: Arc<Opening>,
     },
     /// Answers a head: send this whole response, and close.
     Refuse {
@@ -78,16 +87,22 @@ pub struct Malformed;
 #[derive(Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
+    opening: Option<Arc<Opening>>,
 }
 
 impl<'a> Records<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Records { bytes }
+        Records { bytes, opening: None }
     }
 
     fn record(&mut self) -> Result<Command, Malformed> {
-        Ok(match self.u8()? {
-            1 => Command::Hold { id: self.id()?, format: self.format()?, opening: self.text()?, channels: self.texts()? },
+        let mut operation = self.u8()?;
+        while operation == 10 {
+            self.opening = Some(Arc::new(Opening { format: self.format()?, bytes: self.text()?, channels: self.texts()? }));
+            operation = self.u8()?;
+        }
+        Ok(match operation {
+            1 => Command::Hold { id: self.id()?, opening: self.opening.clone().ok_or(Malformed)? },
             2 => Command::Refuse { id: self.id()?, response: self.text()? },
             3 => Command::Pass { id: self.id()? },
             4 => Command::Send { id: self.id()?, message: self.message()? },
@@ -166,14 +181,29 @@ mod tests {
     fn records_are_read_one_after_the_other() {
         let id = Id::new(2, 7, 9);
         let number = id.number().to_le_bytes();
-        let hold = [&[1][..], &number, &[3], &text(b"HTTP"), &[1, 0], &text(b"news")].concat();
+        let hold = [&[10][..], &[3], &text(b"HTTP"), &[1, 0], &text(b"news"), &[1], &number].concat();
         let publish = [&[8][..], &text(b"news"), &text(b"hi"), &text(b"data: hi\n\n")].concat();
         let bytes = [&hold[..], &publish, &[3], &number].concat();
         let commands: Vec<Command> = Records::new(&bytes).map(Result::unwrap).collect();
         let shards: Vec<Option<u8>> = commands.iter().map(Command::shard).collect();
         assert_eq!(shards, [Some(2), None, Some(2)]);
-        let Command::Hold { id: found, format, opening, channels } = &commands[0] else { panic!() };
-        assert_eq!((*found, format.bits(), &opening[..], channels.len()), (id, 3, &b"HTTP"[..], 1));
+        let Command::Hold { id: found, opening } = &commands[0] else { panic!() };
+        assert_eq!((*found, opening.format.bits(), &opening.bytes[..], opening.channels.len()), (id, 3, &b"HTTP"[..], 1));
+    }
+
+    #[test]
+    fn an_opening_is_that_of_all_that_are_held_after_it() {
+        let holds: Vec<Vec<u8>> = [1, 2, 3].map(|index| [&[1][..], &Id::new(0, index, 0).number().to_le_bytes()].concat()).into();
+        let opening = |word| [&[10][..], &[1], &text(word), &[0, 0]].concat();
+        let bytes = [&opening(b"never said")[..], &opening(b"one"), &holds[0], &holds[1], &opening(b"two"), &holds[2]].concat();
+        let said: Vec<String> = Records::new(&bytes)
+            .map(|command| match command.unwrap() {
+                Command::Hold { opening, .. } => String::from_utf8_lossy(&opening.bytes).into_owned(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(said, ["one", "one", "two"]);
+        assert_eq!(Records::new(&holds[0]).next().unwrap().unwrap_err(), Malformed, "held without an opening");
     }
 
     #[test]

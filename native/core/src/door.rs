@@ -197,7 +197,7 @@ impl Shard {
     /// Asks JS; the lines of the head stand in the batch already.
     fn ask(&mut self, index: u32) {
         self.rows.row(index).state = State::Asked;
-        self.heads.ids.push(self.rows.id_of(index));
+        self.heads.add(self.rows.id_of(index));
     }
 
     /// Asks JS for a response that refuses: to a head without a method, whose target is the status.

@@ -22,11 +22,13 @@ use crate::id::MOST_SHARDS;
 use crate::mail::{Events, Inbox, Outbox, Word};
 use crate::shard::{Options, Seat, Shard, Shared};
 use crate::stream::ADOPTION_BYTES;
-use crate::sys::Luggage;
+use crate::sys::{self, Luggage};
 use crate::telemetry::Telemetry;
 
 /// What threads that only move bytes stand below the event loop in priority.
 const NICE: i32 = 10;
+/// The thread of JS does a little, often: with short slices it waits less for those that do much.
+const SLICE_OF_JS_NS: u64 = 100_000;
 
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
@@ -64,8 +66,10 @@ pub struct Adoption<'a> {
 }
 
 impl Hold {
-    /// Starts the threads.
+    /// Starts the threads. The calling thread is that of JS.
     pub fn new(options: HoldOptions) -> io::Result<Self> {
+        // It does as well without, only later.
+        let _ = sys::set_slice(SLICE_OF_JS_NS);
         let (bell, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let outbox = Arc::new(Outbox::default());
         let mut hold = Hold { shards: Vec::new(), outbox, is_unshared: options.unshare, bell: Some(bell) };

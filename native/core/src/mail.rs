@@ -4,12 +4,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::command::Command;
+use crate::head;
 use crate::id::Id;
 use crate::telemetry::Reason;
 
@@ -55,8 +57,26 @@ impl Inbox {
 #[derive(Debug, Default)]
 pub struct Heads {
     pub ids: Vec<Id>,
-    /// As `head::read` writes them.
+    /// As `head::read` writes them. Of a head that is like the one before only the `END`: those of many clients are.
     pub lines: Vec<u8>,
+    /// Where the last head stands that was written in full.
+    last: Range<usize>,
+    /// What stands beyond is of the next head.
+    end: usize,
+}
+
+impl Heads {
+    /// Counts the head that was appended to the lines.
+    pub fn add(&mut self, id: Id) {
+        self.ids.push(id);
+        if self.lines[self.last.clone()] == self.lines[self.end..] {
+            self.lines.truncate(self.end);
+            self.lines.push(head::END);
+        } else {
+            self.last = self.end..self.lines.len();
+        }
+        self.end = self.lines.len();
+    }
 }
 
 /// What the shards have to say.
@@ -134,7 +154,7 @@ mod tests {
 
     fn heads(count: usize) -> Events {
         let ids = vec![Id::new(0, 0, 0); count];
-        Events { heads: [Heads { ids, lines: Vec::new() }].into(), ..Events::default() }
+        Events { heads: [Heads { ids, ..Heads::default() }].into(), ..Events::default() }
     }
 
     #[test]
@@ -145,6 +165,16 @@ mod tests {
         assert!(!outbox.post(&mut heads(1)));
         assert_eq!(outbox.take(10).0.heads.len(), 2);
         assert!(outbox.post(&mut heads(1)));
+    }
+
+    #[test]
+    fn a_head_like_the_one_before_is_not_written_again() {
+        let mut heads = Heads::default();
+        for head in ["one\0", "one\0", "one\0", "two\0", "one\0"] {
+            heads.lines.extend_from_slice(head.as_bytes());
+            heads.add(Id::new(0, 0, 0));
+        }
+        assert_eq!((heads.ids.len(), &heads.lines[..]), (5, &b"one\0\0\0two\0one\0"[..]));
     }
 
     #[test]

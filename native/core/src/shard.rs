@@ -33,8 +33,9 @@ pub const MS: u64 = 1_000_000;
 /// What may be read, or discarded, at once.
 pub const SCRATCH_BYTES: usize = 65_536;
 
-/// JS is told no oftener: what comes together is answered together, and one that comes alone is told at once.
-const TELL_EVERY_NS: u64 = MS;
+/// JS is told no oftener: what comes together is answered together, and one that comes alone is told at once. To wake
+/// JS and be woken by it costs as much as some tens of heads.
+const TELL_EVERY_NS: u64 = 4 * MS;
 
 /// What epoll says of things that are no rows: ids of shards that can't be.
 const BELL: u64 = u64::MAX;
@@ -240,7 +241,7 @@ impl Shard {
     /// Answers take effect at once; what is said to streams keeps its order.
     fn apply(&mut self, command: Command) {
         match command {
-            Command::Hold { id, format, opening, channels } => self.hold(id, format, &opening, &channels),
+            Command::Hold { id, opening } => self.hold(id, &opening),
             Command::Refuse { id, response } => self.refuse(id, &response),
             Command::Pass { id } => self.pass(id),
             Command::Send { id, message } => self.jobs.push_back(Job::Send(id, message)),

@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send, sockopt};
 
-use crate::command::Records;
+use crate::command::{Opening, Records};
 use crate::door::LINGER_NS;
 use crate::framing::{Format, Message};
 use crate::id::Id;
@@ -76,9 +76,9 @@ pub struct Walk {
 }
 
 impl Shard {
-    /// Makes a stream of a connection whose head was asked about, and says `opening`: its response head, and what
-    /// it is welcomed with. Where there is no room JS is asked for a refusal instead.
-    pub(crate) fn hold(&mut self, id: Id, format: Format, opening: &[u8], channels: &[Box<[u8]>]) {
+    /// Makes a stream of a connection whose head was asked about, and says its opening. Where there is no room JS is
+    /// asked for a refusal instead.
+    pub(crate) fn hold(&mut self, id: Id, opening: &Opening) {
         let Some(index) = self.asked(id) else { return };
         if self.held >= self.options.capacity || self.drain.is_some() {
             return self.ask_refusal(index, 503);
@@ -91,9 +91,9 @@ impl Shard {
             return drop(self.free(index));
         }
         let input = row.input;
-        self.open(index, format, channels);
+        self.open(index, opening.format, &opening.channels);
         self.opened_in_turn += 1;
-        if !self.write(index, opening) {
+        if !self.write(index, &opening.bytes) {
             return;
         }
         match input {
@@ -275,22 +275,26 @@ impl Shard {
         }
     }
 
-    /// Pings what is due, for a slice; the rest is due still, in the next turn.
+    /// Pings what is due, for a slice; the rest is due still, in the next turn. The clock is read once a stride.
     pub(crate) fn ping_due(&mut self) {
         if self.held == 0 || self.wheel.due_ns() > self.now_ns {
             return;
         }
         let (begun_ns, cpu_before_ns) = (now_ns(), cpu_ns());
+        let mut at_ns = begun_ns;
         let mut pings = 0;
         while let Some((row, due_ns)) = self.wheel.next(self.now_ns, self.rows.len()) {
             if self.rows.state(row as u32) != State::Held {
                 continue;
             }
-            self.telemetry.lateness.record(now_ns().saturating_sub(due_ns) / 1000, 1);
+            self.telemetry.lateness.record(at_ns.saturating_sub(due_ns) / 1000, 1);
             self.write_ping(row as u32);
             pings += 1;
-            if pings % STRIDE == 0 && now_ns() - begun_ns > SLICE_NS {
-                break;
+            if pings % STRIDE == 0 {
+                at_ns = now_ns();
+                if at_ns - begun_ns > SLICE_NS {
+                    break;
+                }
             }
         }
         if pings > 0 {

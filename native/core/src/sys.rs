@@ -1,4 +1,5 @@
-//! The one module with `unsafe`: what the kernel does to a whole descriptor table, which no type can vouch for.
+//! The one module with `unsafe`: what the kernel does to a whole descriptor table, which no type can vouch for, and
+//! calls that rustix does not have.
 
 #![allow(unsafe_code)]
 
@@ -75,5 +76,38 @@ pub fn defer_accept(listener: &OwnedFd, seconds: i32) -> io::Result<()> {
     let (value, size) = (&raw const seconds, size_of::<i32>() as libc::socklen_t);
     // SAFETY: the value is an int and outlives the call, which copies it.
     let done = unsafe { libc::setsockopt(listener.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, value.cast(), size) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `struct sched_attr` of sched_setattr(2), as it first was.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Has the calling thread run in slices of so many ns: the shorter, the sooner it runs once it has woken (Linux 6.12
+/// and later). Its share stays what it is. Where the kernel refuses nothing has changed.
+pub fn set_slice(ns: u64) -> io::Result<()> {
+    let mut attributes = SchedulingAttributes::default();
+    let size = size_of::<SchedulingAttributes>() as u32;
+    // SAFETY: the structure is as large as is said, and outlives the call, which fills it.
+    if unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if attributes.policy != libc::SCHED_OTHER as u32 {
+        return Ok(());
+    }
+    attributes.size = size;
+    attributes.runtime = ns;
+    // SAFETY: as above; the call reads it.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

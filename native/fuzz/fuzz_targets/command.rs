@@ -1,7 +1,10 @@
 //! Records of any bytes: they end, and take no more memory than the bytes allow.
 #![no_main]
 
-use holdfast_core::command::{Command, Records};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use holdfast_core::command::{Command, Opening, Records};
 use libfuzzer_sys::fuzz_target;
 
 /// The shortest record is an operation and four bytes.
@@ -12,6 +15,8 @@ const SHORTEST_TEXT: usize = 4;
 fuzz_target!(|bytes: &[u8]| {
     let mut count = 0;
     let mut texts = 0;
+    let mut commands = Vec::new();
+    let mut openings = HashSet::new();
     let mut kept = 0;
     let mut is_over = false;
     for record in Records::new(bytes) {
@@ -21,10 +26,11 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         count += 1;
-        kept += size_of_texts(&command, &mut texts);
+        kept += size_of_texts(&command, &mut texts, &mut openings);
         if let Some(shard) = command.shard() {
             assert!(usize::from(shard) < holdfast_core::id::MOST_SHARDS);
         }
+        commands.push(command); // so that no two openings have the same address
     }
     assert!(count * SHORTEST <= bytes.len(), "{count} records of {} bytes", bytes.len());
     assert!(kept + texts * SHORTEST_TEXT <= bytes.len(), "{kept} bytes kept of {}", bytes.len());
@@ -34,19 +40,20 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = (fields.u32(), fields.format(), fields.texts());
 });
 
-/// Bytes that a command has copied.
-fn size_of_texts(command: &Command, texts: &mut usize) -> usize {
+/// Bytes that a command has copied; those of an opening once for all that share it.
+fn size_of_texts(command: &Command, texts: &mut usize, openings: &mut HashSet<*const Opening>) -> usize {
     match command {
-        Command::Hold { opening, channels, .. } => {
+        Command::Hold { opening, .. } if openings.insert(Arc::as_ptr(opening)) => {
+            let channels = &opening.channels;
             *texts += 1 + channels.len();
             assert!(channels.capacity() <= 4.max(2 * channels.len()), "no more is reserved than was read");
-            opening.len() + channels.iter().map(|channel| channel.len()).sum::<usize>()
+            opening.bytes.len() + channels.iter().map(|channel| channel.len()).sum::<usize>()
         }
         Command::Refuse { response, .. } => response.len(),
         Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } => channel.len(),
         Command::Publish { channel, message } => channel.len() + size_of_frames(message),
         Command::Send { message, .. } => size_of_frames(message),
-        Command::Pass { .. } | Command::Close { .. } | Command::Drain { .. } => 0,
+        Command::Hold { .. } | Command::Pass { .. } | Command::Close { .. } | Command::Drain { .. } => 0,
     }
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use holdfast_core::command::Command;
+use holdfast_core::command::{Command, Opening};
 use holdfast_core::framing::{Format, Message, Payload};
 use holdfast_core::id::Id;
 use holdfast_core::mail::{Inbox, Outbox, Word};
@@ -201,7 +201,8 @@ impl World {
         self.command_to(who, |id, number| {
             // Of each twice: it is on the list once.
             let names = channels.iter().chain(&channels).map(|channel| name(*channel)).collect();
-            (Command::Hold { id, format, opening: labelled(b'o', number, size), channels: names }, Said::Hold { id, format, channels })
+            let opening = Arc::new(Opening { format, bytes: labelled(b'o', number, size), channels: names });
+            (Command::Hold { id, opening }, Said::Hold { id, format, channels })
         });
     }
 
@@ -240,10 +241,12 @@ impl World {
         for heads in events.heads {
             let lines = String::from_utf8(heads.lines).unwrap();
             assert_eq!(lines.matches('\0').count(), heads.ids.len());
+            let mut last = "";
             for (id, lines) in heads.ids.iter().zip(lines.split('\0')) {
+                last = if lines.is_empty() { last } else { lines };
                 self.asked.insert(id.bits());
                 // What was written into the middle of a head made it another, or none.
-                let target = lines.strip_prefix("GET\n/").and_then(|rest| rest.split('\n').next());
+                let target = last.strip_prefix("GET\n/").and_then(|rest| rest.split('\n').next());
                 if let Some(index) = target.and_then(|target| target.parse().ok()) {
                     self.own(*id, index);
                 }

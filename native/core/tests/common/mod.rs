@@ -35,9 +35,10 @@ fn record(operation: u8, id: Id) -> Vec<u8> {
 }
 
 pub fn hold(id: Id, format: u8, opening: &[u8], channels: &[&str]) -> Vec<u8> {
-    let mut bytes = [record(1, id), vec![format], text(opening)].concat();
+    let mut bytes = [vec![10, format], text(opening)].concat();
     bytes.extend_from_slice(&(channels.len() as u16).to_le_bytes());
     bytes.extend(channels.iter().flat_map(|channel| text(channel.as_bytes())));
+    bytes.extend(record(1, id));
     bytes
 }
 
@@ -153,7 +154,11 @@ impl Held {
                 let lines = String::from_utf8(heads.lines).unwrap();
                 let lines: Vec<&str> = lines.split_terminator('\0').collect();
                 assert_eq!(lines.len(), heads.ids.len(), "as many heads as ids");
-                self.heads.extend(heads.ids.into_iter().zip(lines.into_iter().map(str::to_string)));
+                let mut last = "";
+                for (id, lines) in heads.ids.into_iter().zip(lines) {
+                    last = if lines.is_empty() { last } else { lines };
+                    self.heads.push((id, last.to_string()));
+                }
             }
             self.rest.closed.append(&mut events.closed);
             self.rest.adopted.append(&mut events.adopted);

@@ -1,0 +1,32 @@
+//! Says how late the machine itself is: a thread that has nothing to do but to wake every 2 ms. Run it on one core, at
+//! the highest priority: what delays it then is the host of a virtual machine, or the kernel, and no program.
+//!
+//! Takes orders on standard input: `read` says `late US`, the longest since the last time.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use holdfast_bare::{new_epoll, read_order, wait};
+
+const EVERY_MS: u64 = 2;
+
+fn main() -> io::Result<()> {
+    let epoll = new_epoll()?;
+    let mut ready = Vec::with_capacity(1);
+    let mut latest = Duration::ZERO;
+    let mut before = Instant::now();
+    println!("ready");
+    loop {
+        wait(&epoll, &mut ready, Some(EVERY_MS))?;
+        let now = Instant::now();
+        latest = latest.max((now - before).saturating_sub(Duration::from_millis(EVERY_MS)));
+        before = now;
+        if !ready.is_empty() {
+            if read_order().is_none() {
+                return Ok(());
+            }
+            println!("late {}", latest.as_micros());
+            latest = Duration::ZERO;
+        }
+    }
+}
