@@ -43,12 +43,14 @@ export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /**
  * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does), `head` and `refuse` answer,
+ * `answer` does with a whole response (bytes, Latin-1), after which the connection ends,
  * `pass` hands the connection, of which nothing was read, to the `server` of the options.
  */
 export type HoldDecision =
   | { hold: Format; channels?: readonly string[] }
   | { head: Format }
   | { refuse: RefusalStatus }
+  | { answer: () => string }
   | { pass: true };
 
 export interface HoldOptions {

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { dispatch } from './lib/messages.js';
 import { Sampler } from './lib/sampler.js';
+import { consenting } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
 import { decide } from './transport/wire.js';
 
@@ -49,8 +50,9 @@ const handlers = {
 
 /** @param {import('./lib/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
-  const { port, host, sampleIntervalMs, gcIntervalMs } = config;
-  const made = await createTransport(name, { ...config, ...share, decide });
+  const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
+  const decision = acceptLoad ? consenting(decide, pingIntervalMs) : decide;
+  const made = await createTransport(name, { ...config, ...share, decide: decision });
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });

@@ -1,165 +1,262 @@
 /*
- * A drone: opens streams to a server on this machine and keeps them open. The seed of the fleet.
+ * A drone: opens streams to a server, keeps as many open as it is told, and measures what a client sees of them.
  */
-import { connect, isIP } from 'node:net';
-import { exitWith, HoldfastError } from '../lib/errors.js';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { exitWith } from '../lib/errors.js';
 import { formatCount } from '../lib/format.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { sumOf } from './causes.js';
+import { askConsent, isLoopback } from './consent.js';
+import { Control } from './control.js';
+import { createDialer } from './dial.js';
+import { addRecorded, emptyHistograms, encode, MEASURES, percentilesOf } from './histograms.js';
+import { changedParams, defaultParams, loopbackSources, PARAMS, requestOf } from './params.js';
+import { Reconciler } from './reconcile.js';
 
-/** Openings that are on their way at once: no more than a listening socket queues. */
-const MOST_IN_FLIGHT = 256;
-const STEP_MS = 20;
-const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-/** What the first bytes of a stream must hold. */
-const GREETING = /^HTTP\/1\.1 200 [\s\S]*Welcome!/;
+const STEP_MS = 100;
+const REPORT_MS = 1000;
+const MOST_SAMPLES = 8;
+/** Addresses of the loopback range that drones begin at, by their pids. */
+const LOOPBACK_STARTS = 50_000;
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
-  option('host', 'host', text('ADDRESS', 'a loopback address'), '127.0.0.1', 'address of the server; loopback only'),
-  option('port', 'port', integer(1, 65_535), 8888, 'port of the server'),
-  option('streams', 'target', integer(1, 100_000), 5000, 'streams to open and keep'),
-  option('ramp', 'ramp', integer(1, 100_000), 600, 'streams to open a second'),
-  option('quiet', 'quiet', FLAG, false, 'say nothing until the end'),
+  option('listen', 'listen', text('ADDRESS', 'an address of this machine'), '127.0.0.1', 'address of its control; any but loopback needs a token'),
+  option('listen-port', 'listenPort', integer(0, 65_535), 8889, 'port of its control; 0 takes a free one'),
+  option('token', 'token', text('TEXT', 'a text'), '', 'what those who steer it must know; better in HOLDFAST_TOKEN, which no list of processes shows'),
+  option('register', 'register', text('DIR', 'a folder'), '', 'folder where a file says how to reach it, while it runs'),
+  option('quiet', 'quiet', FLAG, false, 'say nothing each second'),
 ];
 
-const kDrone = Symbol('drone');
-const kGreeted = Symbol('greeted');
-
-/** @typedef {import('node:net').Socket & { [kDrone]: Drone, [kGreeted]: boolean }} Stream */
+/** @typedef {import('./params.js').Params} Params */
+/** @typedef {import('./dial.js').Counters} Counters */
 
 export class Drone {
-  /** @param {{ host: string, port: number, target: number, ramp: number }} options */
-  constructor({ host, port, target, ramp }) {
-    this.host = host;
-    this.port = port;
-    this.target = target;
-    this.ramp = ramp;
-    this.stats = { dialled: 0, inFlight: 0, open: 0, failed: 0, lost: 0, pings: 0 };
-    this.problem = '';
-    /** @type {Set<Stream>} */
-    this.streams = new Set();
-    this.startedMs = Date.now();
-    this.timer = setInterval(() => this.climb(), STEP_MS);
+  /** @param {import('./dial.js').Dialer} dialer */
+  constructor(dialer) {
+    this.dialer = dialer;
+    this.params = { ...defaultParams() };
+    this.isAimed = false;
+    this.begin();
+    this.timer = setInterval(() => this.step(), STEP_MS);
   }
 
-  /** Dials what the ramp has come to by now. */
-  climb() {
-    const due = Math.min(this.target, ((Date.now() - this.startedMs) / 1000) * this.ramp);
-    while (this.stats.dialled < due && this.stats.inFlight < MOST_IN_FLIGHT) this.dial();
-    if (this.stats.dialled >= this.target) clearInterval(this.timer);
+  /** Counts and histograms begin anew; those of the dialer go on. */
+  begin() {
+    this.startedAt = new Date();
+    this.reconciler = new Reconciler();
+    this.histograms = emptyHistograms();
+    /** @type {Counters['samples']} */
+    this.samples = [];
+    this.counters = this.dialer.take();
+    this.before = this.counters;
+    this.reconciler.opened = this.counters.opened;
+    this.reconciler.failed = sumOf(this.counters.failed) + sumOf(this.counters.lost);
   }
 
-  dial() {
-    const socket = connect({ host: this.host, port: this.port, noDelay: true });
-    const stream = Object.assign(socket, { [kDrone]: this, [kGreeted]: false });
-    this.streams.add(stream);
-    this.stats.dialled++;
-    this.stats.inFlight++;
-    stream.on('data', onData);
-    stream.on('error', onError);
-    stream.on('close', onClose);
-    stream.write(REQUEST);
+  /**
+   * @param {[string, string][]} changes
+   * @returns {Promise<Params>}
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_PARAM, NO_HOST, NO_CONSENT; then nothing has changed
+   */
+  async set(changes) {
+    const wanted = changedParams(this.params, changes);
+    if (wanted.n > 0) await this.aim(wanted);
+    // Another `set` may have come in while the target was asked.
+    this.params = changedParams(this.params, changes);
+    return this.params;
   }
 
-  /** @returns {boolean} whether all were dialled and none is left */
-  isOver() {
-    const { dialled, inFlight, open } = this.stats;
-    return dialled >= this.target && inFlight + open === 0;
+  /**
+   * The parameters that it begins with; a target that refuses leaves it waiting to be told another.
+   * @param {Params} params
+   */
+  async start(params) {
+    this.params = params;
+    if (params.n > 0) await this.aim(params);
   }
 
-  /** Closes all streams; none counts as lost. */
-  stop() {
+  /** @param {Params} params */
+  async aim(params) {
+    const { host, port, sources, interval, timeout, expect, channel, path, n } = params;
+    const consents = await Promise.all(port.map((one) => askConsent(host, one)));
+    const { address, pingIntervalMs } = consents[0];
+    const isLocal4 = isLoopback(address) && !address.includes(':');
+    const own = isLocal4 ? loopbackSources(n, process.pid % LOOPBACK_STARTS, port.length) : [];
+    this.dialer.aim({
+      address,
+      ports: port,
+      sources: sources === 'auto' ? own : sources,
+      request: requestOf(params),
+      pingIntervalMs: interval === 'auto' ? (pingIntervalMs ?? 0) : interval,
+      timeoutMs: timeout,
+      isStrict: expect === 'holdfast',
+      allowsMessages: channel !== '' || path.includes('channel='),
+    });
+    this.isAimed = true;
+  }
+
+  step() {
+    this.take();
+    const { open, inFlight, opened, failed, lost } = this.counters;
+    const { n, ramp, concurrency } = this.params;
+    const target = this.isAimed ? Math.min(n, this.dialer.most) : 0;
+    const change = this.reconciler.step(
+      performance.now(),
+      { target, ramp, concurrency },
+      { open, inFlight, opened, failed: sumOf(failed) + sumOf(lost) },
+    );
+    if (change > 0) this.dialer.open(change);
+    if (change < 0) this.dialer.close(-change);
+  }
+
+  take() {
+    this.counters = this.dialer.take();
+    for (const name of MEASURES) addRecorded(this.histograms[name], this.counters[name]);
+    this.samples.push(...this.counters.samples);
+    this.samples.splice(0, this.samples.length - MOST_SAMPLES);
+  }
+
+  /** @returns {'idle' | 'climbing' | 'holding' | 'closing' | 'backing-off' } */
+  state() {
+    const { open, inFlight } = this.counters;
+    const { n } = this.params;
+    if (open + inFlight > n) return 'closing';
+    if (n === 0) return 'idle';
+    if (open === n) return 'holding';
+    return this.reconciler.waitingCount() > 0 ? 'backing-off' : 'climbing';
+  }
+
+  /** @returns {{ counts: Record<string, any> } & Record<string, any>} as `GET /` says it */
+  stats() {
+    const { counters, before, histograms, dialer, startedAt } = this;
+    const since = (/** @type {'opened' | 'closed' | 'pings' | 'messages' | 'bytes'} */ name) =>
+      counters[name] - before[name];
+    return {
+      drone: {
+        pid: process.pid,
+        dialer: dialer.name,
+        most: dialer.most,
+        state: this.state(),
+        startedAt: startedAt.toISOString(),
+        elapsedMs: Date.now() - startedAt.getTime(),
+      },
+      params: this.params,
+      counts: {
+        target: this.params.n,
+        open: counters.open,
+        inFlight: counters.inFlight,
+        waiting: this.reconciler.waitingCount(),
+        overdue: counters.overdue,
+        opened: since('opened'),
+        closed: since('closed'),
+        pings: since('pings'),
+        messages: since('messages'),
+        bytes: since('bytes'),
+        failed: differenceOf(counters.failed, before.failed),
+        lost: differenceOf(counters.lost, before.lost),
+      },
+      samples: this.samples,
+      percentiles: Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(histograms[name])])),
+      histograms: Object.fromEntries(MEASURES.map((name) => [name, encode(histograms[name])])),
+    };
+  }
+
+  /** Closes all, opens anew, and counts anew. */
+  async restart() {
+    this.dialer.close(this.counters.open);
+    if (this.params.n > 0) await this.aim(this.params);
+    this.begin();
+  }
+
+  async stop() {
     clearInterval(this.timer);
-    for (const stream of this.streams) stream.off('close', onClose).destroy();
-    this.streams.clear();
+    await this.dialer.stop();
   }
 }
 
-/** @this {Stream} @param {Buffer} data */
-function onData(data) {
-  const drone = this[kDrone];
-  if (this[kGreeted]) {
-    drone.stats.pings++;
-    return;
-  }
-  if (!GREETING.test(data.toString('latin1'))) {
-    drone.problem = JSON.stringify(data.toString('latin1', 0, 80));
-    this.destroy();
-    return;
-  }
-  this[kGreeted] = true;
-  drone.stats.inFlight--;
-  drone.stats.open++;
-}
-
-/** @this {Stream} @param {Error} error */
-function onError(error) {
-  this[kDrone].problem = error.message;
-}
-
-/** @this {Stream} */
-function onClose() {
-  const { stats, streams } = this[kDrone];
-  streams.delete(this);
-  if (this[kGreeted]) {
-    stats.open--;
-    stats.lost++;
-  } else {
-    stats.inFlight--;
-    stats.failed++;
-  }
+/** @param {Record<string, number>} now @param {Record<string, number>} before */
+function differenceOf(now, before) {
+  return Object.fromEntries(Object.keys(now).map((name) => [name, now[name] - before[name]]));
 }
 
 /** @param {Drone} drone @returns {string} */
-function lineOf({ stats, target, problem }) {
-  const { open, failed, lost, pings } = stats;
-  const counts = `streams ${formatCount(open)} of ${formatCount(target)}, failed ${failed}, lost ${lost}`;
-  return `drone: ${counts}, pings read ${formatCount(pings)}${problem ? ` (last problem: ${problem})` : ''}\n`;
+function lineOf(drone) {
+  const { counts, samples } = drone.stats();
+  const { open, target, pings } = counts;
+  const sample = samples.at(-1);
+  const streams = `streams ${formatCount(open)} of ${formatCount(target)} (${drone.state()})`;
+  const failures = `failed ${formatCount(sumOf(counts.failed))}, lost ${formatCount(sumOf(counts.lost))}`;
+  const problem = sample ? `last ${sample.cause}: ${JSON.stringify(sample.text)}` : '';
+  return `drone: ${streams}, ${failures}, pings read ${formatCount(pings)}${problem ? ` (${problem})` : ''}\n`;
 }
 
-function main() {
-  const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
-  if (help) {
-    return process.stdout.write(`Usage: node fleet/drone.js [options]
+/**
+ * Says in a file how it can be reached, readable for its user alone.
+ * @param {string} folder @param {{ url: string, token: string }} how
+ */
+function register(folder, how) {
+  const file = join(folder, `${process.pid}.json`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(`${file}.part`, JSON.stringify({ pid: process.pid, ...how }), { mode: 0o600 });
+  renameSync(`${file}.part`, file); // whole from the moment it is there
+  process.on('exit', () => rmSync(file, { force: true }));
+}
 
-Opens streams to a Holdfast server on this machine and keeps them open until Ctrl-C, or until the last is lost. It dials
-each once. The exit status is 1 where one failed or was lost.
+/** @param {string} address @param {number} port */
+function urlOf(address, port) {
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+}
 
-${optionLines(OPTIONS)}
-`);
-  }
-  const options =
-    /** @type {{ host: string, port: number, target: number, ramp: number, quiet: boolean }} */ (
-      /** @type {unknown} */ (values)
-    );
-  if (!isLoopback(options.host)) {
-    throw new HoldfastError(
-      'NOT_LOOPBACK',
-      `--host got '${options.host}': a drone dials loopback only, 127.0.0.1 or ::1`,
-    );
-  }
-  const drone = new Drone(options);
-  const report = setInterval(() => {
-    if (!options.quiet) process.stdout.write(lineOf(drone));
-    if (drone.isOver()) end();
-  }, 1000);
-  const end = () => {
+async function main() {
+  const { HOLDFAST_TOKEN } = process.env; // the other variables are the server's
+  const { values, help } = readOptions([...PARAMS, ...OPTIONS], process.argv.slice(2), { HOLDFAST_TOKEN });
+  if (help) return void process.stdout.write(helpText());
+  const { listen, listenPort, token, register: folder, quiet, ...params } = /** @type {any} */ (values);
+  const drone = new Drone(await createDialer());
+  const stop = () => {
+    control.close();
     clearInterval(report);
-    drone.stop();
     process.stdout.write(lineOf(drone));
-    process.exitCode = drone.stats.failed + drone.stats.lost > 0 ? 1 : 0;
+    drone.stop().then(() => process.exit(0));
   };
-  process.once('SIGINT', end);
-  process.once('SIGTERM', end);
+  const control = new Control(
+    {
+      stats: () => drone.stats(),
+      set: (changes) => drone.set(changes),
+      restart: () => drone.restart(),
+      stop,
+    },
+    token,
+  );
+  const url = urlOf(listen, await control.listen(listen, listenPort));
+  const report = setInterval(() => quiet || process.stdout.write(lineOf(drone)), REPORT_MS);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, stop);
+  // Who started it has gone.
+  process.once('disconnect', stop);
+  await drone.start(params);
+  if (folder) register(folder, { url, token });
+  process.stdout.write(`drone: control on ${url}/\n`);
 }
 
-/** @param {string} host */
-function isLoopback(host) {
-  return host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+function helpText() {
+  return `Usage: node fleet/drone.js [options]
+
+Opens streams to a server, keeps as many open as it is told, and measures what a client sees of them. It is steered over
+HTTP: GET / says how it does, GET /set?n=1000&ramp=500 sets parameters, POST /restart and POST /stop do that.
+
+Parameters, which can be set while it runs:
+${optionLines(PARAMS)}
+
+Options:
+${optionLines(OPTIONS)}
+
+Ctrl-C closes the streams and ends it.
+`;
 }
 
-try {
-  main();
-} catch (error) {
-  exitWith('drone', error);
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  main().catch((error) => exitWith('drone', error));
 }

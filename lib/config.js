@@ -20,6 +20,7 @@ import { MOST_WORKERS } from './plan.js';
  * @property {number} headTimeoutMs
  * @property {number} maxBacklogBytes
  * @property {number} drainMs
+ * @property {boolean} acceptLoad
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
  * @property {boolean} noLog
@@ -45,6 +46,7 @@ export const OPTIONS = [
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms that a request head may take; past it 408'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'bytes that may wait for a stream; past it the stream is closed as slow'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which the streams are let go at the end'),
+  option('accept-load', 'acceptLoad', FLAG, false, 'say at /.well-known/holdfast-load that a load fleet may dial this server from elsewhere'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal, lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder of the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),

@@ -117,7 +117,7 @@ function bucketOf(us) {
 }
 
 /** @param {number} index @returns {number} µs */
-function middleOf(index) {
+export function middleOf(index) {
   if (index < 2 << STEPS_LOG2) return index;
   const shift = (index >>> STEPS_LOG2) - 1;
   const low = (index - (shift << STEPS_LOG2)) * 2 ** shift;

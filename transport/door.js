@@ -129,6 +129,7 @@ function onRequest(request, response) {
   const decision = options.decide({ method, target: url, version: httpVersion, headers });
   if ('refuse' in decision) refuse(house, socket, decision.refuse, method === 'HEAD');
   else if ('head' in decision) answer(socket, headAnswer(decision.head));
+  else if ('answer' in decision) answer(socket, decision.answer());
   else if (house.isFull()) refuse(house, socket, 503, false);
   else {
     socket[kStream] = house.hold(response, decision.hold, decision.channels ?? NO_CHANNELS);
@@ -192,7 +193,7 @@ function refuse(house, socket, status, headOnly) {
 /** @param {DoorSocket} socket @param {string} bytes a whole response */
 function answer(socket, bytes) {
   socket[kAnswered] = true;
-  socket.end(bytes);
+  socket.end(bytes, 'latin1');
   socket.resume();
   setTimeout(destroySocket, LINGER_MS, socket);
 }

@@ -58,8 +58,8 @@ const FOR_EVER_MS = 0x7fffffff;
 
 /**
  * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does), `head` and `refuse` answer,
- * `pass` hands the connection, of which nothing was read, to the `server` of the options.
- * @typedef {{ hold: Format, channels?: readonly string[] } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { pass: true }} HoldDecision
+ * `answer` does with a whole response (bytes, Latin-1), `pass` hands the connection, of which nothing was read, to the `server` of the options.
+ * @typedef {{ hold: Format, channels?: readonly string[] } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { answer: () => string } | { pass: true }} HoldDecision
  */
 
 /**
@@ -416,8 +416,9 @@ export class Hold {
       });
     } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
     else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
+    else if ('answer' in decision) this.commands.refuse(id, decision.answer());
     else if (!decision.pass)
-      throw badArgument('decide gives { hold }, { head }, { refuse } or { pass: true }');
+      throw badArgument('decide gives { hold }, { head }, { refuse }, { answer } or { pass: true }');
     else if (this.server) this.commands.pass(id);
     else this.refuse(id, 404, head.method === 'HEAD');
   }

@@ -102,6 +102,17 @@ export function refusal(status, headOnly) {
   return responseHead(status, headers) + (headOnly ? '' : body);
 }
 
+/**
+ * A whole response, after which the connection ends.
+ * @param {number} status @param {string} type @param {string} body ASCII
+ * @param {boolean} headOnly to a HEAD
+ * @returns {string} bytes, ASCII
+ */
+export function response(status, type, body, headOnly) {
+  const headers = { 'Content-Type': type, 'Content-Length': String(body.length), Connection: 'close' };
+  return responseHead(status, headers) + (headOnly ? '' : body);
+}
+
 /** The whole response to a HEAD of a stream. @param {Format} format @returns {string} bytes, ASCII */
 export function headAnswer(format) {
   return responseHead(200, streamHeaders(format));
@@ -125,8 +136,8 @@ function responseHead(status, headers) {
 
 /**
  * `hold` opens a stream, that listens to `channels` if there are any, `head` answers with its head alone, `refuse`
- * with an error.
- * @typedef {{ hold: Format, channels?: string[] } | { head: Format } | { refuse: 400 | 404 | 405 | 505 }} Decision
+ * with an error, `answer` with a whole response (bytes, Latin-1), after which the connection ends.
+ * @typedef {{ hold: Format, channels?: string[] } | { head: Format } | { refuse: 400 | 404 | 405 | 505 } | { answer: () => string }} Decision
  */
 
 /**
@@ -162,7 +173,7 @@ function channelsOf(target) {
 }
 
 /** @param {string} target '/', '/?x', 'http://host/' → '/' */
-function pathOf(target) {
+export function pathOf(target) {
   if (target === '/') return target;
   const path = target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
   return path === '' ? '/' : path;

@@ -1,0 +1,54 @@
+/*
+ * Every way a stream of a drone fails to open, or is lost. The native dialer counts them in this order
+ * (native/core/src/dial).
+ */
+
+/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'status' | 'unexpected' | 'other'} Cause */
+
+/**
+ * `timeout`: to connect or to answer took too long, or the peer is dead; `closed`: the server ended it; `status`:
+ * another than 200; `unexpected`: bytes that no stream of ours says; `no-port`: no local port was free;
+ * `descriptors`: this process may have no more.
+ * @type {Cause[]}
+ */
+export const CAUSES = [
+  'refused',
+  'unreachable',
+  'timeout',
+  'no-port',
+  'descriptors',
+  'reset',
+  'closed',
+  'status',
+  'unexpected',
+  'other',
+];
+
+/** @type {Record<string, Cause>} */
+const BY_CODE = {
+  ECONNREFUSED: 'refused',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  ETIMEDOUT: 'timeout',
+  EADDRNOTAVAIL: 'no-port',
+  EADDRINUSE: 'no-port',
+  EMFILE: 'descriptors',
+  ENFILE: 'descriptors',
+  ECONNRESET: 'reset',
+  EPIPE: 'reset',
+};
+
+/** @param {string} code of a system error @returns {Cause} */
+export function causeOf(code) {
+  return BY_CODE[code] ?? 'other';
+}
+
+/** @returns {Record<Cause, number>} a count of 0 for each */
+export function noCauses() {
+  return /** @type {Record<Cause, number>} */ (Object.fromEntries(CAUSES.map((cause) => [cause, 0])));
+}
+
+/** @param {Record<string, number>} counts @returns {number} */
+export function sumOf(counts) {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}

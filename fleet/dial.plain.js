@@ -1,0 +1,238 @@
+/*
+ * Dials with plain sockets of node: what drones do where the native core is not built. A stream costs some KB here.
+ */
+import { createConnection } from 'node:net';
+import { Histogram } from '../lib/histogram.js';
+import { descriptorLimit } from '../lib/plan.js';
+import { Answer } from './answer.js';
+import { causeOf, noCauses } from './causes.js';
+
+/** Descriptors that the process has for itself. */
+const OWN_DESCRIPTORS = 64;
+const MOST_SAMPLES = 8;
+
+const kStream = Symbol('stream');
+
+/** @typedef {import('./dial.js').Target} Target */
+/** @typedef {import('./causes.js').Cause} Cause */
+/** @typedef {import('node:net').Socket & { [kStream]: Stream }} StreamSocket */
+
+/** @returns {import('./dial.js').Dialer} */
+export function create() {
+  return new PlainDialer();
+}
+
+/** One stream, from dialled to gone. */
+class Stream {
+  /** @param {PlainDialer} dialer @param {Target} target */
+  constructor(dialer, target) {
+    this.dialer = dialer;
+    this.target = target;
+    this.answer = new Answer(target);
+    this.begunMs = performance.now();
+    this.hasFirstByte = false;
+    this.isOpen = false;
+    this.hasEnded = false;
+    /** When the next ping is due; NaN before the first came. */
+    this.dueMs = Number.NaN;
+    /** @type {Cause} what it is ended with, unless something worse is known */
+    this.cause = 'closed';
+  }
+}
+
+class PlainDialer {
+  /** @type {'plain'} */
+  name = 'plain';
+  most = descriptorLimit() - OWN_DESCRIPTORS;
+
+  constructor() {
+    /** @type {Target | null} */
+    this.target = null;
+    this.turn = 0;
+    /** @type {Set<StreamSocket>} */
+    this.dialling = new Set();
+    /** @type {Set<StreamSocket>} */
+    this.streams = new Set();
+    this.counts = { opened: 0, closed: 0, pings: 0, messages: 0, bytes: 0 };
+    this.failed = noCauses();
+    this.lost = noCauses();
+    /** @type {{ cause: Cause, text: string }[]} */
+    this.samples = [];
+    this.histograms = {
+      connect: new Histogram(),
+      firstByte: new Histogram(),
+      lateness: new Histogram(),
+      delivery: new Histogram(),
+    };
+  }
+
+  /** @param {Target} target */
+  aim(target) {
+    this.target = target;
+  }
+
+  /** @param {number} count */
+  open(count) {
+    for (let i = 0; i < count; i++) this.dial();
+  }
+
+  dial() {
+    const { target } = this;
+    if (!target) return;
+    const { address, ports, sources, request, timeoutMs } = target;
+    const turn = this.turn++;
+    const socket = createConnection({
+      host: address,
+      port: ports[turn % ports.length],
+      localAddress: sources.length > 0 ? sources[turn % sources.length] : undefined,
+      noDelay: true,
+    });
+    const stream = Object.assign(socket, { [kStream]: new Stream(this, target) });
+    this.dialling.add(stream);
+    socket.setTimeout(timeoutMs);
+    socket.on('connect', onConnect);
+    socket.on('data', onData);
+    socket.on('timeout', onTimeout);
+    socket.on('error', onError);
+    socket.on('close', onClose);
+    socket.write(request, 'latin1');
+  }
+
+  /** @param {number} count */
+  close(count) {
+    for (const socket of this.streams) {
+      if (count-- <= 0) return;
+      this.letGo(socket);
+    }
+  }
+
+  /** @param {StreamSocket} socket closed by us: neither failed nor lost */
+  letGo(socket) {
+    const stream = socket[kStream];
+    stream.hasEnded = true;
+    if (stream.isOpen) this.counts.closed++;
+    this.dialling.delete(socket);
+    this.streams.delete(socket);
+    socket.destroy();
+  }
+
+  /** @returns {import('./dial.js').Counters} */
+  take() {
+    const nowMs = performance.now();
+    let overdue = 0;
+    for (const socket of this.streams) {
+      const { dueMs, target } = socket[kStream];
+      if (nowMs - dueMs > target.pingIntervalMs) overdue++;
+    }
+    const { connect, firstByte, lateness, delivery } = this.histograms;
+    return {
+      ...this.counts,
+      inFlight: this.dialling.size,
+      open: this.streams.size,
+      overdue,
+      failed: { ...this.failed },
+      lost: { ...this.lost },
+      samples: this.samples.splice(0),
+      connect: connect.take(),
+      firstByte: firstByte.take(),
+      lateness: lateness.take(),
+      delivery: delivery.take(),
+    };
+  }
+
+  async stop() {
+    for (const socket of [...this.dialling, ...this.streams]) this.letGo(socket);
+  }
+
+  /** @param {StreamSocket} socket @param {import('./answer.js').Said} said */
+  note(socket, said) {
+    const stream = socket[kStream];
+    if (said.what === 'open') this.welcome(socket, stream);
+    else if (said.what === 'ping') this.notePing(stream);
+    else if (said.what === 'message') this.noteMessage(said.sentUs);
+    else
+      this.end(socket, said.what === 'end' ? 'closed' : said.cause, said.what === 'end' ? '' : said.sample);
+  }
+
+  /** @param {StreamSocket} socket @param {Stream} stream */
+  welcome(socket, stream) {
+    stream.isOpen = true;
+    socket.setTimeout(0);
+    this.dialling.delete(socket);
+    this.streams.add(socket);
+    this.counts.opened++;
+  }
+
+  /** A ping that is late by several intervals stands for those that never came. @param {Stream} stream */
+  notePing(stream) {
+    this.counts.pings++;
+    const nowMs = performance.now();
+    const { pingIntervalMs } = stream.target;
+    let lateMs = Number.isNaN(stream.dueMs) ? 0 : Math.max(0, nowMs - stream.dueMs);
+    if (pingIntervalMs === 0) return;
+    if (!Number.isNaN(stream.dueMs)) this.histograms.lateness.record(lateMs);
+    const dueMs = nowMs - (lateMs % pingIntervalMs);
+    for (lateMs -= pingIntervalMs; lateMs > 0; lateMs -= pingIntervalMs) {
+      this.histograms.lateness.record(lateMs);
+    }
+    stream.dueMs = dueMs + pingIntervalMs;
+  }
+
+  /** @param {number | null} sentUs */
+  noteMessage(sentUs) {
+    this.counts.messages++;
+    if (sentUs === null) return;
+    const nowUs = (performance.timeOrigin + performance.now()) * 1000;
+    this.histograms.delivery.record((nowUs - sentUs) / 1000);
+  }
+
+  /** It is over, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */
+  end(socket, cause, sample = '') {
+    const stream = socket[kStream];
+    if (stream.hasEnded) return;
+    stream.hasEnded = true;
+    if (sample && this.samples.length < MOST_SAMPLES) this.samples.push({ cause, text: sample });
+    const overdueMs = performance.now() - stream.dueMs;
+    if (stream.isOpen && overdueMs > stream.target.pingIntervalMs) this.histograms.lateness.record(overdueMs);
+    (stream.isOpen ? this.lost : this.failed)[cause]++;
+    this.dialling.delete(socket);
+    this.streams.delete(socket);
+    socket.destroy();
+  }
+}
+
+/** @this {StreamSocket} */
+function onConnect() {
+  const { dialer, begunMs } = this[kStream];
+  dialer.histograms.connect.record(performance.now() - begunMs);
+}
+
+/** @this {StreamSocket} @param {Buffer} data */
+function onData(data) {
+  const stream = this[kStream];
+  const { dialer, begunMs, answer } = stream;
+  dialer.counts.bytes += data.length;
+  if (!stream.hasFirstByte) {
+    stream.hasFirstByte = true;
+    dialer.histograms.firstByte.record(performance.now() - begunMs);
+  }
+  for (const said of answer.read(data.toString('latin1'))) {
+    if (!stream.hasEnded) dialer.note(this, said);
+  }
+}
+
+/** @this {StreamSocket} */
+function onTimeout() {
+  this[kStream].dialer.end(this, 'timeout');
+}
+
+/** @this {StreamSocket} @param {NodeJS.ErrnoException} error */
+function onError(error) {
+  this[kStream].cause = causeOf(error.code ?? '');
+}
+
+/** @this {StreamSocket} */
+function onClose() {
+  const stream = this[kStream];
+  stream.dialer.end(this, stream.cause);
+}

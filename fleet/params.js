@@ -1,0 +1,172 @@
+/*
+ * The parameters of a drone: what it is told by flags, by `set`, and by the command. One table.
+ */
+import { isIP } from 'node:net';
+import { HoldfastError } from '../lib/errors.js';
+import { choice, either, integer, option, text } from '../lib/options.js';
+
+const DAY_MS = 86_400_000;
+const MOST_STREAMS = 10_000_000;
+const MOST_PORTS = 4096;
+/** One local address reaches so many ports of a target before the search for a free one grows long. */
+const STREAMS_A_SOURCE = 8000;
+const MOST_SOURCES = 65_536;
+
+/**
+ * @typedef {object} Params
+ * @property {number} n streams to keep
+ * @property {string} host
+ * @property {number[]} port ports that take turns
+ * @property {number} ramp streams to open a second
+ * @property {number} concurrency
+ * @property {string} path
+ * @property {string} channel '' for none
+ * @property {'text' | 'events'} accept
+ * @property {'auto' | string[]} sources
+ * @property {'auto' | number} interval ms
+ * @property {number} timeout ms
+ * @property {'holdfast' | 'any'} expect
+ */
+
+/** '8888', '8888,8890-8893' @type {import('../lib/options.js').Kind} */
+const PORTS = {
+  expected: 'ports from 1 to 65535, as in 8888 or 8888-8891,9000',
+  word: 'PORTS',
+  read: (given) => portsIn(given),
+};
+
+/** '127.0.0.2', '10.0.0.5-10.0.0.20,10.0.1.1' @type {import('../lib/options.js').Kind} */
+const SOURCES = {
+  expected: 'addresses of this machine, as in 127.0.0.2-127.0.0.60 or 10.0.0.5,10.0.0.6',
+  word: 'ADDRESSES',
+  read: (given) => sourcesIn(given),
+};
+
+/** @type {import('../lib/options.js').Kind} */
+const PATH = {
+  expected: 'a path that begins with / and has no blanks',
+  word: 'PATH',
+  read: (given) => (/^\/[\x21-\x7e]*$/.test(given) ? given : undefined),
+};
+
+/** @type {import('../lib/options.js').Kind} */
+const HOST = {
+  expected: 'a host name or an IP address',
+  word: 'HOST',
+  read: (given) => (isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given) ? given : undefined),
+};
+
+// biome-ignore format: a table reads best with a row a line
+export const PARAMS = [
+  option('n', 'n', integer(0, MOST_STREAMS), 0, 'streams to keep open'),
+  option('host', 'host', HOST, '127.0.0.1', 'server to dial: loopback, or one that was started with --accept-load'),
+  option('port', 'port', PORTS, [8888], 'port of the server, or several that take turns'),
+  option('ramp', 'ramp', integer(1, 1_000_000), 1000, 'streams to open a second'),
+  option('concurrency', 'concurrency', integer(1, 100_000), 256, 'openings on their way at once'),
+  option('path', 'path', PATH, '/', 'what is asked for'),
+  option('channel', 'channel', text('NAME', 'the name of a channel'), '', 'channel to listen to; messages are errors without one'),
+  option('accept', 'accept', choice('text', 'events'), 'text', 'format of the streams: text, or Server-Sent Events'),
+  option('sources', 'sources', either('auto', SOURCES), 'auto', 'local addresses to dial from; auto is what the kernel chooses, or 127.0.0.2 onwards to loopback'),
+  option('interval', 'interval', either('auto', integer(1, DAY_MS)), 'auto', 'ms between two pings of the server; auto asks it'),
+  option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms that an opening may take'),
+  option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what a stream must say: that of this server, or anything after a 200'),
+];
+
+/** @param {string} given @returns {number[] | undefined} */
+function portsIn(given) {
+  const ports = given.split(',').flatMap((part) => {
+    const found = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part);
+    if (!found) return [0];
+    const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
+    if (last < first || last > 65_535) return [0];
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  });
+  return ports.includes(0) || ports.length > MOST_PORTS ? undefined : ports;
+}
+
+/** @param {string} given @returns {string[] | undefined} */
+function sourcesIn(given) {
+  const all = [];
+  for (const part of given.split(',')) {
+    const [first, last = first, ...more] = part.split('-');
+    if (more.length > 0 || isIP(first) === 0 || isIP(first) !== isIP(last)) return undefined;
+    if (first === last) all.push(first);
+    else {
+      const range = isIP(first) === 4 ? rangeOf(first, last) : undefined;
+      if (!range || all.length + range.length > MOST_SOURCES) return undefined;
+      all.push(...range);
+    }
+  }
+  return all;
+}
+
+/** @param {string} first @param {string} last both IPv4 @returns {string[] | undefined} */
+function rangeOf(first, last) {
+  const [from, to] = [numberOf(first), numberOf(last)];
+  if (to < from || to - from >= MOST_SOURCES) return undefined;
+  return Array.from({ length: to - from + 1 }, (_, i) => addressOf(from + i));
+}
+
+/** @param {string} address IPv4 */
+function numberOf(address) {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+}
+
+/** @param {number} number */
+function addressOf(number) {
+  return [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.');
+}
+
+/**
+ * Addresses of the loopback range, 127.0.0.2 onwards, for so many streams.
+ * @param {number} streams
+ * @param {number} from how many addresses are others'
+ * @param {number} ports of the target
+ * @returns {string[]}
+ */
+export function loopbackSources(streams, from, ports) {
+  const count = Math.max(1, Math.ceil(streams / (STREAMS_A_SOURCE * ports)));
+  return Array.from({ length: count }, (_, i) => addressOf(numberOf('127.0.0.2') + from + i));
+}
+
+/** @returns {Params} */
+export function defaultParams() {
+  const values = Object.fromEntries(PARAMS.map(({ key, default: value }) => [key, value]));
+  return /** @type {Params} */ (/** @type {unknown} */ (values));
+}
+
+/**
+ * @param {Params} params as they are
+ * @param {Iterable<[string, string]>} changes names and texts
+ * @returns {Params} with the changes
+ * @throws {HoldfastError} BAD_PARAM; then nothing has changed
+ */
+export function changedParams(params, changes) {
+  /** @type {Record<string, unknown>} */
+  const changed = { ...params };
+  for (const [name, given] of changes) {
+    const param = PARAMS.find(({ flag }) => flag === name);
+    if (!param) {
+      const names = PARAMS.map(({ flag }) => flag).join(', ');
+      throw new HoldfastError('BAD_PARAM', `there is no parameter '${name}': there are ${names}`);
+    }
+    const value = name === 'channel' && given === '' ? '' : param.kind.read(given);
+    if (value === undefined)
+      throw new HoldfastError('BAD_PARAM', `${name} got '${given}': expected ${param.kind.expected}`);
+    changed[param.key] = value;
+  }
+  return /** @type {Params} */ (/** @type {unknown} */ (changed));
+}
+
+/**
+ * The head of the request that opens a stream.
+ * @param {Params} params @returns {string}
+ */
+export function requestOf({ host, port, path, channel, accept }) {
+  const channelled = channel
+    ? `${path}${path.includes('?') ? '&' : '?'}channel=${encodeURIComponent(channel)}`
+    : path;
+  const name = isIP(host) === 6 ? `[${host}]` : host;
+  const wanted = accept === 'events' ? 'Accept: text/event-stream\r\n' : '';
+  return `GET ${channelled} HTTP/1.1\r\nHost: ${name}:${port[0]}\r\n${wanted}\r\n`;
+}

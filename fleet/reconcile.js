@@ -1,0 +1,100 @@
+/*
+ * How many streams to open or to close, in steps of 100 ms, so that there are as many as are wanted. Pure: the
+ * caller tells the time, what there is, and what failed.
+ *
+ * Whoever failed or was lost waits before its next try: twice as long after each step that brought failures and no
+ * success, and each by a lot of its own, so that they don't come back together.
+ */
+
+const FIRST_DELAY_MS = 250;
+const MOST_DELAY_MS = 30_000;
+/** A doubling beyond these reaches the most. */
+const MOST_DOUBLINGS = 7;
+/** Those that wait are counted in classes this wide. */
+const CLASS_MS = 100;
+/** What a ramp may catch up on after the loop was held up. */
+const MOST_STEP_MS = 1000;
+
+/**
+ * @typedef {object} Wish
+ * @property {number} target streams
+ * @property {number} ramp streams to open a second
+ * @property {number} concurrency openings on their way at once
+ */
+
+/**
+ * @typedef {object} State
+ * @property {number} open
+ * @property {number} inFlight
+ * @property {number} opened since the beginning
+ * @property {number} failed since the beginning, lost ones included
+ */
+
+export class Reconciler {
+  /** @param {() => number} [random] 0 to 1 */
+  constructor(random = Math.random) {
+    this.random = random;
+    this.doublings = 0;
+    this.credit = 0;
+    this.lastMs = Number.NaN;
+    this.opened = 0;
+    this.failed = 0;
+    /** @type {Map<number, number>} how many wait, by the class of the time they wait for */
+    this.waiting = new Map();
+  }
+
+  /**
+   * @param {number} nowMs
+   * @param {Wish} wish
+   * @param {State} state
+   * @returns {number} streams to open; below 0 to close
+   */
+  step(nowMs, { target, ramp, concurrency }, { open, inFlight, opened, failed }) {
+    this.note(nowMs, opened - this.opened, failed - this.failed);
+    this.opened = opened;
+    this.failed = failed;
+    this.release(nowMs);
+    this.credit = Math.min(this.credit + (ramp * this.elapsedMs(nowMs)) / 1000, Math.max(ramp, 1));
+    const surplus = open + inFlight - target;
+    if (surplus > 0) return -Math.min(surplus, open);
+    const missing = -surplus - this.waitingCount();
+    const most = Math.min(missing, concurrency - inFlight, Math.floor(this.credit));
+    if (most <= 0) return 0;
+    this.credit -= most;
+    return most;
+  }
+
+  /** @param {number} nowMs @returns {number} since the last step */
+  elapsedMs(nowMs) {
+    const elapsed = Number.isNaN(this.lastMs) ? CLASS_MS : nowMs - this.lastMs;
+    this.lastMs = nowMs;
+    return Math.min(Math.max(elapsed, 0), MOST_STEP_MS);
+  }
+
+  /** @param {number} nowMs @param {number} successes @param {number} failures */
+  note(nowMs, successes, failures) {
+    if (successes > 0) this.doublings = 0;
+    if (failures <= 0) return;
+    const delayMs = Math.min(FIRST_DELAY_MS * 2 ** this.doublings, MOST_DELAY_MS);
+    for (let i = 0; i < failures; i++) {
+      const dueMs = nowMs + delayMs * (0.5 + this.random() / 2);
+      const due = Math.ceil(dueMs / CLASS_MS);
+      this.waiting.set(due, (this.waiting.get(due) ?? 0) + 1);
+    }
+    if (successes === 0) this.doublings = Math.min(this.doublings + 1, MOST_DOUBLINGS);
+  }
+
+  /** @param {number} nowMs */
+  release(nowMs) {
+    for (const due of this.waiting.keys()) {
+      if (due * CLASS_MS <= nowMs) this.waiting.delete(due);
+    }
+  }
+
+  /** @returns {number} streams that wait for their next try */
+  waitingCount() {
+    let count = 0;
+    for (const some of this.waiting.values()) count += some;
+    return count;
+  }
+}
