@@ -39,21 +39,15 @@ export class Drone {
     this.dialer = dialer;
     this.params = { ...defaultParams() };
     this.isAimed = false;
-    this.begin();
-    this.timer = setInterval(() => this.step(), STEP_MS);
-  }
-
-  /** Counts and histograms begin anew; those of the dialer go on. */
-  begin() {
     this.startedAt = new Date();
     this.reconciler = new Reconciler();
     this.histograms = emptyHistograms();
     /** @type {Counters['samples']} */
     this.samples = [];
-    this.counters = this.dialer.take();
+    this.counters = dialer.take();
+    /** As they were when it began to count. */
     this.before = this.counters;
-    this.reconciler.opened = this.counters.opened;
-    this.reconciler.failed = sumOf(this.counters.failed) + sumOf(this.counters.lost);
+    this.timer = setInterval(() => this.step(), STEP_MS);
   }
 
   /**
@@ -100,13 +94,13 @@ export class Drone {
 
   step() {
     this.take();
-    const { open, inFlight, opened, failed, lost } = this.counters;
+    const { open, inFlight, opened } = this.counters;
     const { n, ramp, concurrency } = this.params;
     const target = this.isAimed ? Math.min(n, this.dialer.most) : 0;
     const change = this.reconciler.step(
       performance.now(),
       { target, ramp, concurrency },
-      { open, inFlight, opened, failed: sumOf(failed) + sumOf(lost) },
+      { open, inFlight, opened, failed: failuresOf(this.counters) },
     );
     if (change > 0) this.dialer.open(change);
     if (change < 0) this.dialer.close(-change);
@@ -168,13 +162,23 @@ export class Drone {
   async restart() {
     this.dialer.close(this.counters.open);
     if (this.params.n > 0) await this.aim(this.params);
-    this.begin();
+    this.startedAt = new Date();
+    this.histograms = emptyHistograms();
+    this.samples = [];
+    this.counters = this.dialer.take();
+    this.before = this.counters;
+    this.reconciler = new Reconciler(this.counters.opened, failuresOf(this.counters));
   }
 
   async stop() {
     clearInterval(this.timer);
     await this.dialer.stop();
   }
+}
+
+/** @param {Counters} counters @returns {number} streams that failed or were lost */
+function failuresOf({ failed, lost }) {
+  return sumOf(failed) + sumOf(lost);
 }
 
 /** @param {Record<string, number>} now @param {Record<string, number>} before */

@@ -55,7 +55,9 @@ export function decode(text) {
 
 /** @param {Hdr} histogram @returns {Percentiles} zeroes where it is empty */
 export function percentilesOf(histogram) {
-  const ms = (/** @type {number} */ percentile) => histogram.getValueAtPercentile(percentile) / 1000;
+  // A percentile is the upper end of its bucket, which may lie above all that was recorded.
+  const ms = (/** @type {number} */ percentile) =>
+    Math.min(histogram.getValueAtPercentile(percentile), histogram.maxValue) / 1000;
   if (histogram.totalCount === 0) return { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
   return {
     count: histogram.totalCount,

@@ -31,14 +31,18 @@ const MOST_STEP_MS = 1000;
  */
 
 export class Reconciler {
-  /** @param {() => number} [random] 0 to 1 */
-  constructor(random = Math.random) {
+  /**
+   * @param {number} [opened] as the caller counts them when it begins
+   * @param {number} [failed]
+   * @param {() => number} [random] 0 to 1
+   */
+  constructor(opened = 0, failed = 0, random = Math.random) {
     this.random = random;
     this.doublings = 0;
     this.credit = 0;
     this.lastMs = Number.NaN;
-    this.opened = 0;
-    this.failed = 0;
+    this.opened = opened;
+    this.failed = failed;
     /** @type {Map<number, number>} how many wait, by the class of the time they wait for */
     this.waiting = new Map();
   }

@@ -40,7 +40,7 @@ export const OPTIONS = [
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to a stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker'),
   option('refresh', 'refreshMs', integer(100, 60_000), 1000, 'ms between two frames: a line, a row of the CSV, a drawing'),
-  option('gc-interval', 'gcIntervalMs', integer(100, DAY_MS), 60_000, 'ms between two gc() in each worker, under node --expose-gc'),
+  option('gc-interval', 'gcIntervalMs', integer(100, DAY_MS), 60_000, 'ms between two gc() in each process, under node --expose-gc'),
   option('nagle', 'nagle', FLAG, false, 'leave Nagle on: a small write waits for an acknowledgement'),
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'bytes that a request head may have; past it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms that a request head may take; past it 408'),

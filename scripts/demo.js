@@ -39,7 +39,9 @@ async function main() {
   const droneArgs = [
     '--port',
     String(config.port),
-    '--streams',
+    '--listen-port',
+    '0',
+    '--n',
     String(STREAMS),
     '--ramp',
     String(RAMP),

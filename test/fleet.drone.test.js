@@ -1,57 +1,210 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { ROOT, run, startServer } from './helpers/server.js';
+import { decode } from '../fleet/histograms.js';
+import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
-/** @param {import('node:test').TestContext} t @param {number} port @param {string[]} args */
-const droneAt = (t, port, ...args) =>
-  run(t, process.execPath, ['fleet/drone.js', '--port', String(port), ...args]);
+/**
+ * A drone, and how to ask it.
+ * @param {import('node:test').TestContext} t @param {number} port of the server @param {string[]} args
+ */
+async function startDrone(t, port, ...args) {
+  const words = ['fleet/drone.js', '--port', String(port), '--listen-port', '0', ...args];
+  const drone = run(t, process.execPath, words);
+  const url = await until(
+    () => {
+      if (drone.child.exitCode !== null) throw new Error(`the drone ended: ${drone.output.stderr}`);
+      return /control on (\S+)/.exec(drone.output.stdout)?.[1];
+    },
+    () => `its address in ${drone.output.stdout}${drone.output.stderr}`,
+  );
+  const ask = async (/** @type {string} */ path, method = 'GET') => {
+    const response = await fetch(new URL(path, url), { method });
+    return { status: response.status, body: /** @type {any} */ (await response.json()) };
+  };
+  const untilStats = (/** @type {(stats: any) => boolean} */ condition, /** @type {string} */ what) =>
+    until(async () => {
+      const { body } = await ask('/');
+      return condition(body) && body;
+    }, what);
+  return { ...drone, ask, untilStats };
+}
+
+/** @param {import('node:test').TestContext} t @param {(socket: import('node:net').Socket) => void} onConnection */
+async function startOther(t, onConnection) {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    onConnection(socket);
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return /** @type {import('node:net').AddressInfo} */ (server.address()).port;
+}
 
 test('a drone climbs at its ramp, holds, and loses none until it is stopped', async (t) => {
   const server = await startServer(t, ['--ping-interval', '500']);
-  const drone = droneAt(t, server.port, '--streams', '400', '--ramp', '400');
+  const drone = await startDrone(t, server.port, '--n', '400', '--ramp', '200');
   const climbing = await server.untilTotals(({ streams }) => streams > 0, 'the first streams');
   assert.ok(Number(climbing.streams) < 300, `${climbing.streams} did not come at once`);
   await server.untilTotals(({ streams, pings }) => streams === 400 && pings > 400, 'all are open and pinged');
-  await until(
-    () => /streams 400 of 400, failed 0, lost 0, pings read [1-9]/.test(drone.output.stdout),
-    'it says so',
+  const { drone: facts, counts } = await drone.untilStats(
+    ({ counts: { pings, open } }) => pings > 0 && open === 400,
+    'pings',
   );
+  assert.deepEqual([facts.state, counts.open, counts.opened], ['holding', 400, 400]);
   drone.child.kill('SIGTERM');
   assert.deepEqual(await drone.exit, { code: 0, signal: null });
   const totals = await server.untilTotals(({ streams }) => streams === 0, 'all are closed');
   assert.equal(totals.closedClientGone, 400);
 });
 
-test('streams that the server lets go are lost, and the exit status says so', async (t) => {
-  const server = await startServer(t, ['--drain', '0']);
-  const drone = droneAt(t, server.port, '--streams', '10');
-  await server.untilTotals(({ streams }) => streams === 10, '10 streams');
-  await server.stop();
-  assert.equal((await drone.exit).code, 1);
-  assert.match(drone.output.stdout, /failed 0, lost 10/);
-});
-
-test('what is not a stream of ours counts as failed, with a sample of the bytes', async (t) => {
-  const other = createServer((socket) => socket.on('error', () => {}).end('SSH-2.0-other\r\n')).listen(
-    0,
-    '127.0.0.1',
+test('it opens and closes as it is told, and a bad parameter changes nothing', async (t) => {
+  const server = await startServer(t);
+  const drone = await startDrone(t, server.port);
+  assert.equal((await drone.ask('/')).body.drone.state, 'idle');
+  assert.equal((await drone.ask('/set?n=60&ramp=5000')).body.params.n, 60);
+  await server.untilTotals(({ streams }) => streams === 60, '60 streams');
+  assert.equal((await drone.ask('/set?n=5&ramp=none')).status, 400);
+  assert.equal((await drone.ask('/set?n=20')).status, 200);
+  await server.untilTotals(({ streams }) => streams === 20, '20 streams');
+  await drone.untilStats(
+    ({ counts: { closed, lost } }) => closed === 40 && lost.closed === 0,
+    '40 closed, none lost',
   );
-  t.after(() => other.close());
-  await new Promise((resolve) => other.once('listening', resolve));
-  const { port } = /** @type {import('node:net').AddressInfo} */ (other.address());
-  const drone = droneAt(t, port, '--streams', '2');
-  assert.equal((await drone.exit).code, 1);
-  assert.match(drone.output.stdout, /failed 2, .*SSH-2\.0-other/);
+  await drone.ask('/set?n=0');
+  await server.untilTotals(({ streams }) => streams === 0, 'no streams');
 });
 
-test('a drone dials loopback only, and says so in one line', () => {
-  const { status, stderr } = spawnSync(process.execPath, ['fleet/drone.js', '--host', '192.0.2.1'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  assert.equal(stderr, "drone: --host got '192.0.2.1': a drone dials loopback only, 127.0.0.1 or ::1\n");
-  assert.equal(status, 1);
+test('streams that the server lets go are lost by cause, and opened again when it is back', async (t) => {
+  const first = await startServer(t, ['--drain', '0', '--ping-interval', '500']);
+  const drone = await startDrone(t, first.port, '--n', '30', '--ramp', '1000');
+  await first.untilTotals(({ streams }) => streams === 30, '30 streams');
+  await first.stop();
+  await drone.untilStats(({ counts: { lost } }) => lost.closed === 30, '30 are lost');
+  await drone.untilStats(
+    ({ counts, drone: { state } }) => counts.failed.refused > 0 && state !== 'holding',
+    'tries',
+  );
+  const second = await startServer(t, ['--port', String(first.port), '--ping-interval', '500']);
+  await second.untilTotals(({ streams }) => streams === 30, 'all are back');
+  await drone.untilStats(
+    ({ counts, drone: { state } }) => counts.opened === 60 && state === 'holding',
+    'it holds',
+  );
 });
+
+test('what is not a stream of ours fails by cause, with a sample of the bytes', async (t) => {
+  const port = await startOther(t, (socket) => socket.end('SSH-2.0-other\r\n\r\n'));
+  const drone = await startDrone(t, port, '--n', '2');
+  const { counts, samples } = await drone.untilStats(
+    ({ counts: { failed } }) => failed.unexpected >= 2,
+    'failures',
+  );
+  assert.deepEqual([counts.open, counts.opened], [0, 0]);
+  assert.deepEqual(samples[0], { cause: 'unexpected', text: 'SSH-2.0-other' });
+  await until(() => /last unexpected: "SSH-2\.0-other/.test(drone.output.stdout), 'it says so');
+});
+
+test('the figures of a client: times to connect and to the first byte, lateness of pings, and HDR histograms of all', async (t) => {
+  const server = await startServer(t, ['--ping-interval', '200', '--accept-load']);
+  const drone = await startDrone(t, server.port, '--n', '20', '--ramp', '1000');
+  const stats = await drone.untilStats(({ percentiles: { latenessMs } }) => latenessMs.count >= 100, 'pings');
+  const { connectMs, firstByteMs, latenessMs, deliveryMs } = stats.percentiles;
+  assert.deepEqual([connectMs.count, firstByteMs.count, deliveryMs.count], [20, 20, 0]);
+  assert.ok(connectMs.p50 > 0 && firstByteMs.p50 >= connectMs.p50 && firstByteMs.max >= firstByteMs.p99);
+  assert.equal(decode(stats.histograms.lateness).totalCount, latenessMs.count);
+});
+
+test('where the server does not say its interval no lateness is made up, unless it is given', async (t) => {
+  const server = await startServer(t, ['--ping-interval', '100']);
+  const unknowing = await startDrone(t, server.port, '--n', '5');
+  const told = await startDrone(t, server.port, '--n', '5', '--interval', '100');
+  await told.untilStats(({ percentiles: { latenessMs } }) => latenessMs.count > 20, 'lateness');
+  const { percentiles } = await unknowing.untilStats(({ counts: { pings } }) => pings > 20, 'pings');
+  assert.equal(percentiles.latenessMs.count, 0);
+});
+
+test('messages that carry their send time are measured on the channel, and are errors without one', async (t) => {
+  const server = await startServer(t);
+  const listening = await startDrone(t, server.port, '--n', '10', '--channel', 'news');
+  const strict = await startDrone(t, server.port, '--n', '1', '--path', '/?%63hannel=news');
+  await server.untilTotals(({ streams }) => streams === 11, '11 streams');
+  const body = `@${Date.now() * 1000} hello`;
+  const url = `http://127.0.0.1:${server.adminPort}/publish?channel=news`;
+  assert.equal((await fetch(url, { method: 'POST', body })).status, 202);
+  const { counts, percentiles } = await listening.untilStats(
+    ({ counts: { messages } }) => messages === 10,
+    'messages',
+  );
+  assert.equal(counts.lost.unexpected, 0);
+  assert.equal(percentiles.deliveryMs.count, 10);
+  assert.ok(percentiles.deliveryMs.max < 20_000, `${percentiles.deliveryMs.max} ms`);
+  const { samples } = await strict.untilStats(
+    ({ counts: { lost } }) => lost.unexpected === 1,
+    'the strict one lost it',
+  );
+  assert.equal(samples[0].text, body);
+});
+
+test('a restart closes all, opens all anew, and counts anew', async (t) => {
+  const server = await startServer(t);
+  const drone = await startDrone(t, server.port, '--n', '25', '--ramp', '1000');
+  await server.untilTotals(({ streams }) => streams === 25, '25 streams');
+  await drone.untilStats(({ counts: { opened } }) => opened === 25, 'it knows');
+  assert.equal((await drone.ask('/restart', 'POST')).status, 200);
+  await server.untilTotals(({ streams, opened }) => streams === 25 && opened === 50, 'they are open again');
+  await drone.untilStats(({ counts }) => counts.opened === 25 && counts.open === 25, 'and counted anew');
+});
+
+test('it says in a file how to reach it, to its user alone, and takes the file away at its end', async (t) => {
+  const folder = join(temporaryFolder(t), 'fleet');
+  const drone = await startDrone(t, 1, '--register', folder);
+  const [name] = await until(() => existsSync(folder) && readdirSync(folder), 'the file');
+  assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600);
+  const { pid, url } = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+  assert.equal(pid, drone.pid);
+  assert.equal(/** @type {any} */ (await (await fetch(url)).json()).drone.pid, drone.pid);
+  await drone.ask('/stop', 'POST');
+  assert.equal((await drone.exit).code, 0);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('it ends with whoever started it', async (t) => {
+  const parent = run(t, process.execPath, [
+    '-e',
+    "const drone = require('node:child_process').fork('fleet/drone.js', ['--listen-port', '0', '--quiet']); console.log(drone.pid);",
+  ]);
+  const pid = Number(await until(() => /^\d+/m.exec(parent.output.stdout)?.[0], 'its pid'));
+  await until(() => /control on/.test(parent.output.stdout), 'it listens');
+  parent.child.kill('SIGKILL');
+  await until(() => !existsSync(`/proc/${pid}`), 'it is gone');
+});
+
+/** @type {[string[], RegExp][]} */
+const BAD = [
+  [['--n', 'many'], /^drone: --n got 'many': expected a whole number/],
+  [['--streams', '5'], /^drone: unknown option --streams: see --help/],
+  [['--listen', '0.0.0.0'], /^drone: --listen 0\.0\.0\.0 is no loopback address: .* HOLDFAST_TOKEN$/],
+  [
+    ['--host', 'no-such-host.invalid', '--n', '1'],
+    /^drone: host got 'no-such-host\.invalid': it is not known here/,
+  ],
+];
+
+for (const [args, line] of BAD) {
+  test(`${args.join(' ')} is an error of one line`, () => {
+    const words = ['fleet/drone.js', '--listen-port', '0', ...args];
+    const { status, stderr } = spawnSync(process.execPath, words, {
+      cwd: ROOT,
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+    assert.match(stderr.trimEnd(), line);
+    assert.doesNotMatch(stderr.trimEnd(), /\n/);
+    assert.equal(status, 1);
+  });
+}

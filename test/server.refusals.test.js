@@ -38,6 +38,24 @@ for (const transport of TRANSPORTS) {
       }
     });
 
+    test('says that a load fleet may dial it, with its ping interval, when it was told to', async (t) => {
+      const server = await startServer(t, [...args, '--accept-load', '--ping-interval', '1234']);
+      const url = `http://127.0.0.1:${server.port}/.well-known/holdfast-load`;
+      const response = await fetch(url);
+      assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'application/json']);
+      assert.deepEqual(await response.json(), { consent: true, pingIntervalMs: 1234 });
+      assert.ok(Math.abs(Date.now() - Date.parse(response.headers.get('date') ?? '')) < 60_000);
+      const head = await fetch(url, { method: 'HEAD' });
+      assert.deepEqual([head.status, head.headers.get('content-length')], [200, '39']);
+      assert.equal((await fetch(url, { method: 'POST' })).status, 405);
+      assert.equal((await fetch(`${url}/more`)).status, 404);
+    });
+
+    test('says nothing of load when it was not', async (t) => {
+      const server = await startServer(t, args);
+      assert.equal((await fetch(`http://127.0.0.1:${server.port}/.well-known/holdfast-load`)).status, 404);
+    });
+
     test('404, 405 with Allow, and 400, each counted', async (t) => {
       const server = await startServer(t, args);
       const cases = /** @type {[string, RegExp][]} */ ([

@@ -222,6 +222,14 @@ describe('a Hold', { skip: !native && 'the native core is not built' }, () => {
     assert.match(client.received, /^HTTP\/1\.1 404 /);
   });
 
+  test('answers with a whole response where decide has one', async (t) => {
+    const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n\xe9!';
+    const { hold } = startHold(t, { decide: () => ({ answer: () => whole }) });
+    const client = rawClient(await hold.listen(0, '127.0.0.1'), get());
+    await client.untilClosed();
+    assert.equal(client.received, whole);
+  });
+
   test('refuses with 503 where decide throws, or decides nothing that can be done, and reports it', async (t) => {
     /** @type {unknown[]} */
     const errors = [];

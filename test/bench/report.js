@@ -90,12 +90,12 @@ The floor ([bare/src/bin/floor.rs](../test/bench/bare/src/bin/floor.rs)) accepts
 check of anything. The others are \`server.js\` with two workers. All streams listen to one channel.
 
 - Memory is PSS of all processes of the server: how much it grew from ${low} to ${high} streams of a fresh
-  server, whose garbage is collected every second, each time after 15 s of rest.
+  server, whose garbage is collected every second, each time after 12 s of rest.
 - CPU is the run time of all threads of the server, less what it used while idle. Openings are those from ${low} to
   ${high} streams, as fast as the client can, in a server that has opened and closed as many before: JS gets faster as
-  it runs. Pings are one a second to each of ${high}.
+  it runs. Pings are two a second to each of ${high}.
 - Ticks are of 10 ms, of the worker that has the worse ones: p99 second by second, max that of each run. On each core
-  a thread of the highest priority watches the machine itself; seconds in which it was held up for more than 3 ms are
+  a thread of the highest priority watches the machine itself; seconds in which it was held up for more than 2 ms are
   left out (${disturbed}).
 `;
 }

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { changedParams, defaultParams, loopbackSources, requestOf } from '../fleet/params.js';
+
+/** @param {Record<string, string>} changes */
+const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));
+
+test('a parameter keeps its type', () => {
+  const { n, port, host, sources, interval } = changed({
+    n: '1000',
+    port: '8888,9000-9002',
+    host: '10.0.0.1',
+    sources: '127.0.0.2-127.0.0.4,::1',
+    interval: '500',
+  });
+  assert.deepEqual([n, host, interval], [1000, '10.0.0.1', 500]);
+  assert.deepEqual(port, [8888, 9000, 9001, 9002]);
+  assert.deepEqual(sources, ['127.0.0.2', '127.0.0.3', '127.0.0.4', '::1']);
+});
+
+test('a range of addresses crosses the bounds of a byte', () => {
+  assert.deepEqual(changed({ sources: '10.0.0.255-10.0.1.1' }).sources, [
+    '10.0.0.255',
+    '10.0.1.0',
+    '10.0.1.1',
+  ]);
+});
+
+test('a channel can be taken away again', () => {
+  const params = changedParams(changed({ channel: 'news' }), [['channel', '']]);
+  assert.equal(params.channel, '');
+});
+
+// biome-ignore format: a table reads best with a row a line
+const BAD = [
+  ['n', '-1'], ['n', '1e3'], ['n', ''], ['port', '0'], ['port', '70000'], ['port', '9-8'], ['port', ''], ['port', '80,'],
+  ['host', 'a b'], ['host', ''], ['path', 'x'], ['path', '/a b'], ['path', '/a\r\nX: y'], ['accept', 'json'], ['ramp', '0'],
+  ['sources', '127.0.0.9-127.0.0.2'], ['sources', '127.0.0.2-::1'], ['sources', 'localhost'], ['sources', '0.0.0.0-255.255.255.255'],
+  ['interval', '0'], ['expect', 'all'],
+];
+
+for (const [name, given] of BAD) {
+  test(`${name} can't be ${JSON.stringify(given)}, and the line says what can`, () => {
+    assert.throws(() => changed({ n: '5', [name]: given }), {
+      code: 'BAD_PARAM',
+      message: new RegExp(`^${name} got '${given.replace(/[.*+?^$()[\]\\]/g, '\\$&')}': expected `),
+    });
+  });
+}
+
+test('an unknown parameter is named, with those that there are', () => {
+  assert.throws(() => changed({ streams: '5' }), {
+    code: 'BAD_PARAM',
+    message: /^there is no parameter 'streams': there are n, host, port, /,
+  });
+});
+
+test('the request names host, channel and format', () => {
+  assert.equal(requestOf(defaultParams()), 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8888\r\n\r\n');
+  const params = changed({ host: '::1', path: '/?a=b', channel: 'a&b', accept: 'events' });
+  assert.equal(
+    requestOf(params),
+    'GET /?a=b&channel=a%26b HTTP/1.1\r\nHost: [::1]:8888\r\nAccept: text/event-stream\r\n\r\n',
+  );
+});
+
+test('loopback gives an address for every 8,000 streams to a port', () => {
+  assert.deepEqual(loopbackSources(8000, 0, 1), ['127.0.0.2']);
+  assert.deepEqual(loopbackSources(8001, 254, 1), ['127.0.1.0', '127.0.1.1']);
+  assert.equal(loopbackSources(1_000_000, 0, 1).length, 125);
+  assert.equal(loopbackSources(1_000_000, 0, 10).length, 13);
+  assert.equal(loopbackSources(0, 0, 1).length, 1);
+});
