@@ -102,7 +102,7 @@ class Server {
     const view = await this.openView();
     if (!view) return;
     this.state = 'running';
-    if (globalThis.gc) setInterval(globalThis.gc, config.gcIntervalMs).unref();
+    if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
     this.monitor = new Monitor({ workers, log, config, views: [view, admin, ...(log ? [log] : [])] });
     // The last two are in sight in the smallest dashboard.
     if (log) this.note(`CSV in ${log.path}`);
