@@ -16,6 +16,9 @@ const OP = {
   drain: 9,
   opening: 10,
 };
+/** The bits of a format. */
+const EVENTS = 1;
+const CHUNKED = 2;
 const FIRST_SIZE = 4096;
 /** A buffer that grew beyond this is not kept. */
 const MOST_KEPT = 1_048_576;
@@ -171,6 +174,11 @@ export class Commands {
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;
   }
+}
+
+/** @param {boolean} isEvents @param {boolean} isChunked @returns {number} */
+export function formatBits(isEvents, isChunked) {
+  return (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
 }
 
 /** @param {Opening} one @param {Opening} other */

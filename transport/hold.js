@@ -10,11 +10,11 @@ import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { HoldfastError } from '../lib/errors.js';
 import { descriptorLimit, limitsOf } from '../lib/plan.js';
-import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../lib/reasons.js';
+import { CLOSE_REASONS } from '../lib/reasons.js';
 import { native, problem } from '../native/index.js';
-import { adoptable, isEventStream, letGo } from './adopt.js';
-import { Commands } from './commands.js';
-import { Openings } from './openings.js';
+import { adoptable, letGo } from './adopt.js';
+import { Commands, formatBits } from './commands.js';
+import { Heads } from './heads.js';
 import {
   badArgument,
   checkChannel,
@@ -24,7 +24,7 @@ import {
   checkPort,
   settingsOf,
 } from './settings.js';
-import { FORMATS, headAnswer, refusal } from './wire.js';
+import { FORMATS } from './wire.js';
 
 export { FORMATS };
 
@@ -34,21 +34,8 @@ const HEADS_A_BATCH = 512;
 const USER_TIMEOUT_MIN_MS = 5000;
 /** How soon an adoption is tried again where too many are on their way. */
 const BUSY_MS = 5;
-/** The bits of a format in native. */
-const EVENTS = 1;
-const CHUNKED = 2;
-/** What ends a head, and what stands for a header that was not sent. */
-const END = '\0';
-const ABSENT = '\r';
-/** Heads that are remembered, and how long one may be. */
-const MOST_HEADS = 256;
-const MOST_REMEMBERED = 1024;
-/** Headers that `decide` of wire.js looks at. */
-const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
 /** What the record of an adoption may take in native, less what is not channels. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
-/** @type {Head} */
-const NO_HEAD = { method: '', target: '503', version: '', headers: {} };
 /** No timer may be longer. */
 const FOR_EVER_MS = 0x7fffffff;
 
@@ -94,14 +81,15 @@ export class Hold {
   constructor(options = {}) {
     if (!native) throw new HoldfastError('NO_NATIVE', `the native core is not here: ${problem}`);
     const settings = settingsOf(options, limitsOf(descriptorLimit()));
-    this.decide = settings.decide;
     this.server = settings.server;
     this.onClose = settings.onClose;
     this.onError = settings.onError ?? warn;
-    this.headers = [...new Set([...HEADERS, ...settings.headers])];
     this.shards = settings.shards;
-    this.refused = zeroes(REFUSAL_STATUSES);
     this.commands = new Commands();
+    this.heads = new Heads(settings, this.commands, {
+      onNoRoom: (id) => this.tellClose(id, 'over-capacity'),
+      onError: (error) => this.report(error),
+    });
     this.isFlushing = false;
     this.isListening = false;
     this.isDraining = false;
@@ -114,9 +102,6 @@ export class Hold {
     /** @type {Map<number, { resolve: (id: number) => void, reject: (error: Error) => void }>} */
     this.adoptions = new Map();
     this.lastToken = 0;
-    this.openings = new Openings();
-    /** @type {Map<string, Head>} */
-    this.heads = new Map();
     /** @type {NodeJS.Timeout | undefined} keeps the event loop alive while it listens */
     this.anchor = undefined;
     this.see = this.see.bind(this);
@@ -135,7 +120,7 @@ export class Hold {
       headTimeoutMs: settings.headTimeoutMs,
       maxBacklogBytes: settings.maxBacklogBytes,
       userTimeoutMs: Math.max(2 * settings.pingIntervalMs, USER_TIMEOUT_MIN_MS),
-      headers: this.headers,
+      headers: this.heads.names,
       reportsCloses: settings.onClose !== undefined,
     });
     // A byte comes when there is something to see. It does not keep the event loop alive.
@@ -320,7 +305,10 @@ export class Hold {
   /** Something happened: called at most once a turn of the event loop. @returns {boolean} that the bell is to be read on */
   see() {
     const { heads, lines, closed, adopted, passed, drained, hasMore } = this.core.takeEvents(HEADS_A_BATCH);
-    if (heads.length > 0) this.answer(heads, lines.toString('latin1').split(END));
+    if (heads.length > 0) {
+      this.heads.answer(heads, lines.toString('latin1'));
+      this.flush();
+    }
     for (const fd of passed) this.passOn(fd);
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
     // Who awaits an id has it before that stream is said to have ended.
@@ -330,26 +318,6 @@ export class Hold {
     if (this.drained === this.shards) this.onDrained();
     if (hasMore) setImmediate(this.see);
     return true;
-  }
-
-  /** @param {Float64Array} ids @param {string[]} records the lines of each head */
-  answer(ids, records) {
-    this.openings.refresh();
-    let head = NO_HEAD;
-    for (let i = 0; i < ids.length; i++) {
-      // An empty record is as the one before.
-      if (records[i] !== '') head = this.heads.get(records[i]) ?? this.parse(records[i]);
-      // Without a method it is no head, but the status to refuse one with.
-      if (head.method === '') this.refuseAsTold(ids[i], Number(head.target));
-      else this.tryToAct(ids[i], head);
-    }
-    this.flush();
-  }
-
-  /** @param {number} id @param {number} status 503 only where `decide` had it held */
-  refuseAsTold(id, status) {
-    this.refuse(id, status, false);
-    if (status === 503) this.tellClose(id, 'over-capacity');
   }
 
   /** @param {Float64Array} closed id, place of the reason, id… */
@@ -371,67 +339,6 @@ export class Hold {
     process.nextTick(this.onError, error);
   }
 
-  /** A `decide` that throws costs the one request. @param {number} id @param {Head} head */
-  tryToAct(id, head) {
-    try {
-      this.act(id, head);
-    } catch (error) {
-      this.refuse(id, 503, head.method === 'HEAD');
-      this.report(error);
-    }
-  }
-
-  /**
-   * Clients send the same heads over and over: each is taken apart once. A long one is not remembered, and a short
-   * one as a copy: a part of a string keeps all of it.
-   * @param {string} record @returns {Head}
-   */
-  parse(record) {
-    const isShort = record.length <= MOST_REMEMBERED;
-    const own = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
-    const [method, target, version, ...values] = own.split('\n');
-    /** @type {Head['headers']} */
-    const headers = {};
-    values.forEach((value, i) => {
-      if (value !== ABSENT) headers[this.headers[i]] = value;
-    });
-    const head = { method, target, version, headers };
-    if (this.heads.size >= MOST_HEADS) this.heads.clear();
-    if (isShort) this.heads.set(own, head);
-    return head;
-  }
-
-  /** @param {number} id @param {Head} head */
-  act(id, head) {
-    const decision = this.decide(head, id);
-    if ('hold' in decision && head.method === 'HEAD') this.commands.refuse(id, headAnswer(decision.hold));
-    else if ('hold' in decision) {
-      const { hold: format, channels = [] } = decision;
-      const isChunked = head.version !== '1.0';
-      checkChannels(channels);
-      this.commands.hold(id, {
-        format: formatBits(isEventStream(format.contentType), isChunked),
-        bytes: this.openings.of(format, isChunked),
-        channels,
-      });
-    } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
-    else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
-    else if ('answer' in decision) this.commands.refuse(id, decision.answer());
-    else if (!decision.pass)
-      throw badArgument('decide gives { hold }, { head }, { refuse }, { answer } or { pass: true }');
-    else if (this.server) this.commands.pass(id);
-    else this.refuse(id, 404, head.method === 'HEAD');
-  }
-
-  /** @param {number} id @param {number} status @param {boolean} headOnly */
-  refuse(id, status, headOnly) {
-    const known = /** @type {import('../lib/reasons.js').RefusalStatus} */ (status);
-    if (!REFUSAL_STATUSES.includes(known))
-      throw badArgument(`decide refuses with one of ${REFUSAL_STATUSES.join(', ')}, not ${status}`);
-    this.refused[known]++;
-    this.commands.refuse(id, refusal(known, headOnly));
-  }
-
   /** @param {number} fd of a connection of which nothing was read */
   passOn(fd) {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
@@ -446,11 +353,6 @@ export class Hold {
     if (id >= 0) adoption?.resolve(id);
     else adoption?.reject(overCapacity('the shard filled up meanwhile, and the connection is closed'));
   }
-}
-
-/** @param {boolean} isEvents @param {boolean} isChunked */
-function formatBits(isEvents, isChunked) {
-  return (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
 }
 
 /** @param {unknown} error that nobody looks after */

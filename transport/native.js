@@ -46,7 +46,7 @@ function countersOf(hold) {
       zeroes(CLOSE_REASONS),
       Object.fromEntries(CLOSE_REASONS.map((r, i) => [r, closed[i]])),
     ),
-    refused: { ...hold.refused },
+    refused: { ...hold.heads.refused },
     cut: 0,
     lateness: encoded(latenessUs),
     openCpu: encoded(openCpuNs),
