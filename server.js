@@ -13,6 +13,8 @@ import { fileURLToPath } from 'node:url';
 import { helpText, readConfig } from './lib/config.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
+import { readMachine } from './lib/kernel.js';
+import { findLimits, mostStreams, streamsHere, verdictLine } from './lib/limits.js';
 import { descriptorLimit, planWorkers } from './lib/plan.js';
 import { freePort } from './lib/port.js';
 import { Workers } from './lib/workers.js';
@@ -28,6 +30,8 @@ const SIGNALS = /** @type {(keyof typeof SIGNAL_STATUS)[]} */ (Object.keys(SIGNA
 /** How long a folder that hangs can hold up the end. */
 const DISCARD_MS = 1000;
 /** A start that takes longer says so. */
+/** Streams that are opened a second, as the limits are judged. */
+const USUAL_OPEN_RATE = 1000;
 const SLOW_START_MS = 1000;
 
 /** @typedef {'starting' | 'running' | 'draining'} State */
@@ -109,6 +113,7 @@ class Server {
     if (adminPort)
       this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /metrics /publish`);
     if (this.transport.note) this.note(this.transport.note);
+    this.note(this.verdict(port));
     const tables = plan.workers * plan.shards;
     const parts = plan.shards > 1 ? ` of ${plan.shards} shards` : '';
     const room = formatCount(tables * plan.capacity);
@@ -116,6 +121,28 @@ class Server {
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
     await this.monitor.start();
+  }
+
+  /**
+   * What the limits of the machine say of so many streams; scripts/tune.js has it in full.
+   * @param {number} port
+   * @returns {string} one line
+   */
+  verdict(port) {
+    const { config, transport, plan } = this;
+    const machine = readMachine();
+    /** @type {import('./lib/limits.js').Wish} */
+    const wish = {
+      ...config,
+      transport: transport.name,
+      mostShards: transport.mostShards,
+      openRate: USUAL_OPEN_RATE,
+      isFleetHere: false,
+      ports: [port],
+    };
+    const room = plan.workers * plan.shards * plan.capacity;
+    const streams = config.streams || Math.min(room, streamsHere(machine, wish), mostStreams(machine, wish));
+    return verdictLine(findLimits(machine, { ...wish, streams }), streams);
   }
 
   /** @returns {Promise<number>} the port, when all workers listen */

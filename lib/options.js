@@ -11,6 +11,7 @@ import { HoldfastError } from './errors.js';
  * @property {string} expected
  * @property {string} word what stands for the value in the help; '' for a flag
  * @property {(text: string) => unknown} read
+ * @property {boolean} [repeats] each flag adds a value: the option's value is the list of them
  */
 
 /**
@@ -20,6 +21,7 @@ import { HoldfastError } from './errors.js';
  * @property {Kind} kind
  * @property {unknown} default
  * @property {string} help
+ * @property {string} short the letter that stands for the flag; '' for none
  */
 
 /** @param {number} min @param {number} max @returns {Kind} */
@@ -49,6 +51,12 @@ export const either = (word, kind) => ({
 /** @param {string} word @param {string} expected @returns {Kind} */
 export const text = (word, expected) => ({ expected, word, read: (given) => given || undefined });
 
+/**
+ * May be given more than once; the default is a list, too.
+ * @param {Kind} kind @returns {Kind}
+ */
+export const repeated = (kind) => ({ ...kind, repeats: true });
+
 /** @type {Map<string, boolean>} */
 const SWITCH = new Map([
   ['1', true],
@@ -62,10 +70,11 @@ export const FLAG = { expected: '1 or 0', word: '', read: (given) => SWITCH.get(
 
 /**
  * @param {string} flag @param {string} key @param {Kind} kind @param {unknown} byDefault @param {string} help
+ * @param {string} [short] one letter
  * @returns {Option}
  */
-export function option(flag, key, kind, byDefault, help) {
-  return { flag, key, kind, default: byDefault, help };
+export function option(flag, key, kind, byDefault, help, short = '') {
+  return { flag, key, kind, default: byDefault, help, short };
 }
 
 /** @param {string} flag @returns {string} 'ping-interval' → 'HOLDFAST_PING_INTERVAL' */
@@ -77,40 +86,62 @@ function variableOf(flag) {
  * @param {Option[]} options
  * @param {string[]} args as in process.argv.slice(2)
  * @param {Record<string, string | undefined>} env
- * @returns {{ values: Record<string, unknown>, help: boolean, version: boolean }}
+ * @param {number} [mostWords] arguments that may stand there without a flag, such as a URL
+ * @returns {{ values: Record<string, unknown>, words: string[], help: boolean, version: boolean }}
  * @throws {HoldfastError} BAD_OPTION with a line that says what was given and what was expected
  */
-export function readOptions(options, args, env) {
-  /** @type {Record<string, unknown>} */
-  const values = {};
-  for (const { flag, key, kind, default: byDefault } of options) {
-    const variable = variableOf(flag);
-    const given = env[variable];
-    values[key] = given ? readValue(kind, variable, given) : byDefault;
-  }
+export function readOptions(options, args, env, mostWords = 0) {
+  const values = valuesBefore(options, env);
+  /** @type {string[]} */
+  const words = [];
+  /** @type {Map<string, unknown[]>} what the flags of options that repeat have given, by key */
+  const lists = new Map();
   const asked = { help: false, version: false };
-  for (const { name, value, stray } of tokensOf(options, args)) {
-    if (stray)
-      throw new HoldfastError(
-        'BAD_OPTION',
-        `unexpected argument '${stray}': options begin with --; see --help`,
-      );
+  for (const { name, label, value, stray } of tokensOf(options, args)) {
+    if (stray) words.push(stray);
+    if (words.length > mostWords) throw strayError(stray ?? '');
+    if (stray) continue;
     if (name === 'help' || name === 'version') asked[name] = true;
     else {
       const { key, kind } = findOption(options, name);
-      values[key] = readValue(kind, `--${name}`, kind === FLAG ? (value ?? '1') : value);
+      const read = readValue(kind, label, kind === FLAG ? (value ?? '1') : value);
+      if (kind.repeats) lists.set(key, [...(lists.get(key) ?? []), read]);
+      values[key] = kind.repeats ? lists.get(key) : read;
     }
   }
-  return { values, ...asked };
+  return { values, words, ...asked };
+}
+
+/**
+ * @param {Option[]} options @param {Record<string, string | undefined>} env
+ * @returns {Record<string, unknown>} what the environment says, or the default
+ */
+function valuesBefore(options, env) {
+  const entries = options.map(({ flag, key, kind, default: byDefault }) => {
+    const variable = variableOf(flag);
+    const given = env[variable];
+    const read = given ? readValue(kind, variable, given) : undefined;
+    return [key, read === undefined ? byDefault : kind.repeats ? [read] : read];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** @param {string} stray */
+function strayError(stray) {
+  return new HoldfastError('BAD_OPTION', `unexpected argument '${stray}': options begin with --; see --help`);
 }
 
 /**
  * @param {Option[]} options @param {string[]} args
- * @returns {{ name: string, value?: string, stray?: string }[]} in order; stray is what belongs to no option
+ * @returns {{ name: string, label: string, value?: string, stray?: string }[]} in order; the label is the flag as it was
+ *   given; stray is what belongs to no option
  */
 function tokensOf(options, args) {
   const types = Object.fromEntries([
-    ...options.map(({ flag, kind }) => [flag, { type: kind === FLAG ? 'boolean' : 'string' }]),
+    ...options.map(({ flag, kind, short }) => [
+      flag,
+      { type: kind === FLAG ? 'boolean' : 'string', ...(short ? { short } : {}) },
+    ]),
     ['help', { type: 'boolean', short: 'h' }],
     ['version', { type: 'boolean' }],
   ]);
@@ -122,8 +153,8 @@ function tokensOf(options, args) {
     allowPositionals: true,
   });
   return tokens.map((token) => {
-    if (token.kind === 'option') return { name: token.name, value: token.value };
-    return { name: '', stray: token.kind === 'positional' ? token.value : '--' };
+    if (token.kind === 'option') return { name: token.name, label: token.rawName, value: token.value };
+    return { name: '', label: '', stray: token.kind === 'positional' ? token.value : '--' };
   });
 }
 
@@ -154,11 +185,17 @@ function readValue(kind, label, given) {
  * @returns {string}
  */
 export function optionLines(options) {
-  const rows = options.map(({ flag, kind, default: byDefault, help }) => ({
-    left: kind === FLAG ? `--${flag}` : `--${flag} ${kind.word}`,
-    right: kind === FLAG || byDefault === '' ? help : `${help} (${byDefault})`,
+  const rows = options.map((one) => ({
+    left: one.kind === FLAG ? namesOf(one) : `${namesOf(one)} ${one.kind.word}`,
+    right: one.kind === FLAG || String(one.default) === '' ? one.help : `${one.help} (${one.default})`,
   }));
   rows.push({ left: '--help, --version', right: 'print this, or the version' });
   const width = Math.max(...rows.map(({ left }) => left.length)) + 2;
   return rows.map(({ left, right }) => `  ${left.padEnd(width)}${right}`).join('\n');
+}
+
+/** @param {Option} option @returns {string} '-c, --concurrency' */
+function namesOf({ flag, short }) {
+  if (!short) return `--${flag}`;
+  return short === flag ? `-${short}` : `-${short}, --${flag}`;
 }

@@ -57,6 +57,13 @@ test('a transport that is not here ends in one line; auto does without it, and s
   assert.match(server.output.stderr, /workers, http transport, room for/);
 });
 
+test('one line says what the limits of the machine make of the streams that it is to hold', async (t) => {
+  const args = ['--streams', '1500', '--workers', '1', '--transport', 'http'];
+  const server = await startServer(t, args);
+  const [line] = /^holdfast: limits: .*/m.exec(server.output.stderr) ?? [''];
+  assert.match(line, /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/);
+});
+
 test('a port in use ends in one line that names the option, and leaves no CSV', async (t) => {
   const server = await startServer(t);
   const folder = temporaryFolder(t);

@@ -41,7 +41,7 @@ const MOST_SHARDS = 255;
 
 /**
  * @typedef {object} Choice
- * @property {string} name of a transport that is here
+ * @property {'http' | 'hold'} name of a transport that is here
  * @property {number} mostShards tables of descriptors that one worker can have
  * @property {string} note what is not as it could be, and why; '' where all is well
  */

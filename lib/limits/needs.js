@@ -1,0 +1,161 @@
+/*
+ * What N streams ask of a machine, in figures: descriptors, memory, CPU, threads, ports. Pure; lib/limits.js sets
+ * them beside what the machine allows.
+ */
+import { HoldfastError } from '../errors.js';
+import { planWorkers } from '../plan.js';
+
+/**
+ * What a stream costs in each transport: bytes in the server's own memory and µs of one core, from the least to
+ * the most that was measured (docs/bench.md, docs/cost.md).
+ * @type {Record<Transport, { userBytes: number, pingMicros: number[], openMicros: number[] }>}
+ */
+const COSTS = {
+  hold: { userBytes: 64, pingMicros: [4, 12], openMicros: [10, 23] },
+  http: { userBytes: 10_600, pingMicros: [13, 26], openMicros: [50, 145] },
+};
+/** An idle socket, in the kernel (docs/cost.md). */
+const KERNEL_BYTES = 5100;
+/** A process of Node that holds nothing yet. */
+const PROCESS_BYTES = 45_000_000;
+/** Threads of a process of Node: its own, V8's, libuv's. */
+const PROCESS_THREADS = 12;
+/** Mappings of such a process, and of each thread more: its stack, the guard below it, its part of malloc's memory. */
+const PROCESS_MAPS = 2000;
+const THREAD_MAPS = 4;
+/** V8 maps its heap in pieces of this size. */
+const HEAP_PIECE_BYTES = 262_144;
+/** V8 lets no heap grow past this, as it comes. */
+const HEAP_CEILING_BYTES = 4e9;
+/** What a process has open for itself. */
+const PROCESS_FILES = 64;
+/** somaxconn as the kernel has it since 5.4, and a backlog of handshakes that does for a quiet start. */
+const FEWEST_WAITING = 4096;
+const FEWEST_HANDSHAKES = 1024;
+/** The longest that a listening socket may wait for its turn, as we plan it: a quarter of a second. */
+const WAITS_A_SECOND = 4;
+/** As many as a drone dials from one address when it chooses the addresses itself (fleet/params.js). */
+const STREAMS_A_SOURCE = 8000;
+/** As many shards as a worker of the hold transport can have (transport/index.js). */
+const MOST_SHARDS = 255;
+const FEWEST_DESCRIPTORS = 128;
+const MOST_DESCRIPTORS = 2 ** 30;
+
+/** @typedef {'hold' | 'http'} Transport */
+/** @typedef {import('../kernel.js').Machine} Machine */
+
+/**
+ * @typedef {object} Wish
+ * @property {number} streams
+ * @property {Transport} transport
+ * @property {number} pingIntervalMs
+ * @property {number} openRate streams that are opened a second
+ * @property {boolean} isFleetHere whether the clients run on this machine too
+ * @property {number} [sources] addresses that those clients dial from; 0, as many as they like, is the default
+ * @property {number[]} [ports] that the server listens on
+ * @property {number | 'auto'} [workers]
+ * @property {number} [mostShards] of a worker, where the caller has tried (transport/index.js)
+ */
+
+/**
+ * @typedef {object} Needs
+ * @property {Wish} wish
+ * @property {number} ends of each connection that lie on this machine: 1, or 2 with the clients
+ * @property {import('../plan.js').Plan | null} plan null where there is none at this descriptor limit
+ * @property {number} nofile descriptors a process that let one worker a core do
+ * @property {number} processes of server and clients
+ * @property {number} shards of a worker
+ * @property {number} files open at once
+ * @property {number} waiting connections that may wait to be accepted
+ * @property {number} handshakes under way at once
+ * @property {number} bytes
+ * @property {number} streamBytes of one stream, both ends where both are here
+ * @property {number} threads
+ * @property {number} maps of one worker
+ * @property {number} portsEach local ports that are taken of one address of the clients
+ * @property {number} pings a second
+ * @property {{ low: number, high: number, pings: number }} cpu percent of one core; `pings` alone, at the least
+ */
+
+/** @param {Machine} machine @param {Wish} wish @returns {Needs} */
+export function needsOf(machine, wish) {
+  const { streams, isFleetHere, sources = 0, openRate } = wish;
+  const ends = isFleetHere ? 2 : 1;
+  const nofile = leastNofile(machine, wish);
+  const plan = planHere(machine, wish);
+  const { workers, shards } = plan ?? planAt(nofile, machine, wish) ?? { workers: machine.cores, shards: 1 };
+  const processes = workers + ends;
+  const { userBytes } = COSTS[wish.transport];
+  const streamBytes = userBytes + KERNEL_BYTES + (isFleetHere ? COSTS.hold.userBytes + KERNEL_BYTES : 0);
+  const burst = 2 ** Math.ceil(Math.log2(Math.max(1, openRate / WAITS_A_SECOND)));
+  const heapBytes = heapBytesOf(wish, workers);
+  return {
+    wish,
+    ends,
+    plan,
+    nofile,
+    processes,
+    shards,
+    files: streams * ends + processes * PROCESS_FILES,
+    waiting: Math.max(FEWEST_WAITING, burst),
+    handshakes: Math.max(FEWEST_HANDSHAKES, burst),
+    streamBytes,
+    bytes: processes * PROCESS_BYTES + streams * streamBytes,
+    threads: processes * PROCESS_THREADS + workers * shards,
+    maps: Math.ceil(PROCESS_MAPS + (PROCESS_THREADS + shards) * THREAD_MAPS + heapBytes / HEAP_PIECE_BYTES),
+    portsEach: sources === 0 ? Math.min(streams, STREAMS_A_SOURCE) : Math.ceil(streams / sources),
+    pings: (streams / wish.pingIntervalMs) * 1000,
+    cpu: cpuOf(wish, ends),
+  };
+}
+
+/** @param {Wish} wish @param {number} workers @returns {number} bytes of the JS heap of each */
+function heapBytesOf({ streams, transport }, workers) {
+  if (transport === 'hold') return 0;
+  return Math.min((streams / workers) * COSTS.http.userBytes, HEAP_CEILING_BYTES);
+}
+
+/** A client's end of a ping and of an opening is taken to cost as much again. @param {Wish} wish @param {number} ends */
+function cpuOf({ streams, transport, pingIntervalMs, openRate }, ends) {
+  const { pingMicros, openMicros } = COSTS[transport];
+  const percent = (/** @type {number} */ at) => {
+    const pings = (streams / pingIntervalMs) * 1000 * pingMicros[at];
+    return ((pings + openRate * openMicros[at]) * ends) / 10_000;
+  };
+  const pings = ((streams / pingIntervalMs) * 1000 * pingMicros[0] * ends) / 10_000;
+  return { low: percent(0), high: percent(1), pings };
+}
+
+/** @param {Machine} machine @param {Wish} wish as the server plans it @returns {Needs['plan']} null where nothing fits */
+export function planHere(machine, wish) {
+  return planAt(machine.nofile.hard, machine, wish);
+}
+
+/** @param {number} descriptorLimit @param {Machine} machine @param {Wish} wish @returns {Needs['plan']} */
+function planAt(descriptorLimit, { cores, canUnshare }, wish) {
+  const { streams, transport, workers = 'auto' } = wish;
+  const shards = transport === 'hold' && canUnshare ? MOST_SHARDS : 1;
+  try {
+    return planWorkers({ workers, streams, cores, descriptorLimit, mostShards: wish.mostShards ?? shards });
+  } catch (error) {
+    if (error instanceof HoldfastError) return null;
+    throw error;
+  }
+}
+
+/**
+ * The least nofile that lets one worker a core (or as many as are wished for) hold the streams.
+ * @param {Machine} machine @param {Wish} wish @returns {number}
+ */
+function leastNofile(machine, wish) {
+  const workers = typeof wish.workers === 'number' ? wish.workers : machine.cores;
+  let low = Math.max(FEWEST_DESCRIPTORS, Math.floor(wish.streams / workers / MOST_SHARDS));
+  let high = MOST_DESCRIPTORS;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const plan = planAt(middle, machine, wish);
+    if (plan && plan.workers <= workers) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

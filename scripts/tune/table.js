@@ -1,0 +1,123 @@
+/*
+ * The findings as a person reads them: a table, what to change, and what would fit. Pure; at most 100 columns.
+ */
+import { formatCount } from '../../lib/format.js';
+import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../lib/limits.js';
+
+const WIDTH = 100;
+const INDENT = '         ';
+
+/** @typedef {import('../../lib/limits/finding.js').Finding} Finding */
+/** @typedef {import('../../lib/limits/needs.js').Wish} Wish */
+/** @typedef {import('../../lib/plan.js').Plan} Plan */
+
+/**
+ * @typedef {object} Verdict
+ * @property {Wish} wish
+ * @property {Finding[]} findings
+ * @property {Plan | null} plan null where no plan holds the streams
+ * @property {Fit} fit what the machine takes as it is
+ * @property {string[]} hidden sysctls that can't be read here
+ * @property {boolean} isAsked whether the number of streams was given
+ * @property {string} note what the machine is, where its readings were saved; '' for this one
+ *
+ * @typedef {object} Fit
+ * @property {number} streams the most that nothing forbids
+ * @property {number} byDescriptors the most that the plans hold
+ * @property {number} byMemory the most that memory holds
+ * @property {Plan | null} plan for the most of all
+ * @property {string[]} barriers names of what forbids more
+ */
+
+/** @param {Verdict} verdict @param {string} line the one that the server says at its start @returns {string} */
+export function renderVerdict(verdict, line) {
+  const { findings, wish, hidden } = verdict;
+  const order = (/** @type {Finding} */ { isMet, isForbidding }) => (isMet ? 0 : isForbidding ? 2 : 1);
+  const sorted = findings.toSorted((a, b) => order(a) - order(b));
+  const seen = hidden.length > 0 ? [...wrap(`Not to be seen here: ${hidden.join(', ')}`, ''), ''] : [];
+  return [
+    ...wrap(titleOf(verdict), ''),
+    '',
+    row('', 'limit', 'is', 'needed'),
+    ...sorted.flatMap(renderFinding),
+    '',
+    ...seen,
+    ...renderFixes(findings, wish),
+    ...renderPlan(verdict),
+    ...wrap(line, ''),
+  ].join('\n');
+}
+
+/** @param {Verdict} verdict */
+function titleOf({ wish, isAsked, note }) {
+  const { streams, transport, pingIntervalMs, openRate, isFleetHere } = wish;
+  const many = `${formatCount(streams)} streams${isAsked ? '' : ' (what the server holds when it is told no number)'}`;
+  const fleet = isFleetHere ? ', the clients on it too' : '';
+  return `What ${many} meet on ${note || 'this machine'}${fleet}: ${transport} transport, a ping each ${pingIntervalMs / 1000} s, ${formatCount(openRate)} opened a second`;
+}
+
+/** @param {string} state @param {string} name @param {string} now @param {string} needed */
+const row = (state, name, now, needed) =>
+  `${state.padEnd(INDENT.length)}${name.padEnd(38)}${now.padStart(18)}${needed.padStart(18)}`;
+
+/** @param {Finding} finding @returns {string[]} */
+function renderFinding(finding) {
+  const { name, now, needed, why, isMet, isForbidding } = finding;
+  const state = isMet ? 'ok' : isForbidding ? 'FORBIDS' : 'advice';
+  const line = row(state, name, formatValue(finding, now), formatValue(finding, needed));
+  return [line, ...wrap(why, INDENT)];
+}
+
+/** @param {string} text @param {string} indent @returns {string[]} */
+function wrap(text, indent) {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1];
+    if (last !== '' && indent.length + last.length + 1 + word.length > WIDTH) lines.push(word);
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`;
+  }
+  return lines.map((line) => indent + line);
+}
+
+/** @param {Finding[]} findings @param {Wish} wish @returns {string[]} */
+function renderFixes(findings, wish) {
+  const unmet = findings.filter(({ isMet }) => !isMet);
+  if (unmet.length === 0) return [];
+  const files = [SYSCTL_FILE, LIMITS_FILE].filter((file) => unmet.some(({ fix }) => fix.file === file));
+  const byHand = unmet.filter(({ fix }) => fix.file === '');
+  const how = `As root, 'node scripts/tune.js apply --streams ${wish.streams}' with the same options writes and loads these; --dry-run shows how, revert takes it back.`;
+  return [
+    'To change',
+    ...files.flatMap((file) => [`  ${file}`, ...linesFor(unmet, file).map((line) => `    ${line}`)]),
+    ...(files.length > 0 ? wrap(how, '  ') : []),
+    ...byHand.flatMap(({ name, fix }) => wrap(`${name}: ${fix.line}`, '  ')),
+    '',
+  ];
+}
+
+/** @param {Finding[]} findings @param {string} file @returns {string[]} */
+function linesFor(findings, file) {
+  const lines = findings.filter(({ fix }) => fix.file === file).flatMap(({ fix }) => fix.line.split('\n'));
+  if (file !== LIMITS_FILE) return lines;
+  const nofile = lines[0].split(' ').at(-1);
+  const unit = `for a service: LimitNOFILE=${nofile} below [Service] in`;
+  return [...lines, unit, '  /etc/systemd/system/NAME.service.d/90-holdfast.conf'];
+}
+
+/** @param {Verdict} verdict @returns {string[]} */
+function renderPlan({ plan, fit, findings }) {
+  const planned = plan ? [`Plan: ${planText(plan)}`] : [];
+  const then = fit.barriers.length > 0 ? `; then ${fit.barriers.join(' and ')} forbids more` : '';
+  const room = `As it is, this machine takes up to ${formatCount(fit.streams)} streams${then}.`;
+  const forbidden = findings.some(({ isForbidding }) => isForbidding);
+  const instead =
+    forbidden && fit.plan ? wrap(`What fits: --streams ${fit.streams}: ${planText(fit.plan)}.`, '') : [];
+  const parts = `The descriptor limit has room for ${formatCount(fit.byDescriptors)} streams, memory for ${formatCount(fit.byMemory)}.`;
+  return [...planned, ...wrap(room, ''), ...wrap(parts, ''), ...instead, ''];
+}
+
+/** @param {Plan} plan */
+function planText({ workers, shards, capacity }) {
+  const parts = shards > 1 ? ` of ${shards} shards, each shard` : ', each';
+  return `${workers} workers${parts} with room for ${formatCount(capacity)} streams`;
+}
