@@ -31,6 +31,7 @@ test('without flags the defaults are those of the issue', () => {
     headTimeoutMs: 10_000,
     maxBacklogBytes: 65_536,
     drainMs: 5000,
+    acceptLoad: false,
     dashboard: 'auto',
     logDir: 'logs',
     noLog: false,
