@@ -7,6 +7,8 @@ const MOST_HEAD_BYTES = 16_384;
 const MOST_UNIT_BYTES = 1_048_576;
 const WELCOME = 'Welcome!';
 const PING = 'ping';
+const STATUS_LINE = /^HTTP\/1\.[01] \d{3}/;
+const ANY_STATUS_LINE = 'HTTP/1.1 200';
 
 /** @typedef {import('./causes.js').Cause} Cause */
 
@@ -36,9 +38,13 @@ export class Answer {
     const said = [];
     if (this.state === 'over') return said;
     const wasOpen = this.isOpen;
+    if (wasOpen && !this.isStrict) return [{ what: 'ping' }];
     this.rest += bytes;
     if (this.state === 'head' && !this.readHead(said)) return said;
-    if (!this.isStrict) return wasOpen ? [{ what: 'ping' }] : said;
+    if (!this.isStrict) {
+      this.rest = '';
+      return said;
+    }
     if (this.state === 'whole') this.readPayload(this.takeRest(), said);
     while (this.state === 'chunks' && this.readChunk(said));
     return said;
@@ -53,13 +59,15 @@ export class Answer {
   /** @param {Said[]} said @returns {boolean} whether what follows can be read */
   readHead(said) {
     const end = this.rest.indexOf('\r\n\r\n');
-    if (end < 0) return this.rest.length > MOST_HEAD_BYTES ? this.fail(said, 'unexpected', this.rest) : false;
+    if (!beginsAsStatusLine(this.rest)) return this.fail(said, 'unexpected', this.rest.split('\r\n\r\n')[0]);
+    const isLong = (end < 0 ? this.rest.length - 4 : end - 1) >= MOST_HEAD_BYTES;
+    if (isLong) return this.fail(said, 'unexpected', this.rest);
+    if (end < 0) return false;
     const head = this.rest.slice(0, end);
-    if (!/^HTTP\/1\.[01] \d{3}/.test(head)) return this.fail(said, 'unexpected', head);
     if (head.slice(9, 12) !== '200') return this.fail(said, 'status', head);
     this.rest = this.rest.slice(end + 4);
-    this.isEvents = /^content-type: *text\/event-stream/im.test(head);
-    this.state = /^transfer-encoding: *chunked/im.test(head) ? 'chunks' : 'whole';
+    this.isEvents = /^content-type:[ \t]*text\/event-stream/im.test(head);
+    this.state = /^transfer-encoding:[ \t]*chunked/im.test(head) ? 'chunks' : 'whole';
     if (!this.isStrict) this.open(said);
     // Without chunks nothing tells where a text ends.
     else if (this.state === 'whole' && !this.isEvents) return this.fail(said, 'unexpected', head);
@@ -68,15 +76,18 @@ export class Answer {
 
   /** @param {Said[]} said @returns {boolean} whether there may be another */
   readChunk(said) {
-    const line = this.rest.indexOf('\r\n');
-    if (line < 0) return this.rest.length > 18 ? this.fail(said, 'unexpected', this.rest) : false;
-    if (!/^[0-9a-f]{1,8}$/i.test(this.rest.slice(0, line))) return this.fail(said, 'unexpected', this.rest);
-    const size = Number.parseInt(this.rest.slice(0, line), 16);
+    const found = /^([0-9a-f]{1,8})\r\n/i.exec(this.rest);
+    if (!found) {
+      const mayBecomeOne = /^(?:[0-9a-f]{0,8}|[0-9a-f]{1,8}\r)$/i.test(this.rest);
+      return mayBecomeOne ? false : this.fail(said, 'unexpected', this.rest);
+    }
+    const begin = found[0].length;
+    const size = Number.parseInt(found[1], 16);
     if (size > MOST_UNIT_BYTES) return this.fail(said, 'unexpected', this.rest);
-    const end = line + 2 + size;
+    const end = begin + size;
     if (this.rest.length < end + 2) return false;
     if (this.rest.slice(end, end + 2) !== '\r\n') return this.fail(said, 'unexpected', this.rest);
-    const payload = this.rest.slice(line + 2, end);
+    const payload = this.rest.slice(begin, end);
     this.rest = this.rest.slice(end + 2);
     if (size === 0) {
       this.state = 'over';
@@ -98,7 +109,7 @@ export class Answer {
       this.unit = this.unit.slice(end + 2);
       if (!this.readEvent(event, said)) return;
     }
-    if (this.unit.length > MOST_UNIT_BYTES) this.fail(said, 'unexpected', this.unit);
+    if (this.unit.length >= MOST_UNIT_BYTES + 2) this.fail(said, 'unexpected', this.unit);
   }
 
   /** @param {string} text @param {Said[]} said */
@@ -110,8 +121,9 @@ export class Answer {
 
   /** @param {string} event its lines @param {Said[]} said @returns {boolean} whether the next can be read */
   readEvent(event, said) {
+    if (event.length > MOST_UNIT_BYTES) return this.fail(said, 'unexpected', event);
     const lines = event.split('\n');
-    const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5).trimStart());
+    const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.replace(/^data: ?/, ''));
     if (!this.isOpen) {
       return data.join('\n') === WELCOME ? this.open(said) : this.fail(said, 'unexpected', event);
     }
@@ -142,4 +154,9 @@ export class Answer {
     said.push({ what: 'wrong', cause, sample: bytes.slice(0, 80) });
     return false;
   }
+}
+
+/** @param {string} text @returns {boolean} whether it is, or may become, a head of HTTP */
+function beginsAsStatusLine(text) {
+  return STATUS_LINE.test(text + ANY_STATUS_LINE.slice(text.length));
 }

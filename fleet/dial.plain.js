@@ -10,6 +10,10 @@ import { causeOf, noCauses } from './causes.js';
 /** Descriptors that the process has for itself. */
 const OWN_DESCRIPTORS = 64;
 const MOST_SAMPLES = 8;
+/** How often openings are looked at that take too long. */
+const SWEEP_MS = 100;
+/** A ping stands for no more than so many that were missed. */
+const MOST_MISSED = 1000;
 
 const kStream = Symbol('stream');
 
@@ -33,8 +37,9 @@ class Stream {
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    /** When the next ping is due; NaN before the first came. */
+    /** When the next ping is due, the first within an interval; NaN where that is not known. */
     this.dueMs = Number.NaN;
+    this.wasPinged = false;
     /** @type {Cause} what it is ended with, unless something worse is known */
     this.cause = 'closed';
   }
@@ -64,6 +69,7 @@ class PlainDialer {
       lateness: new Histogram(),
       delivery: new Histogram(),
     };
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
   }
 
   /** @param {Target} target */
@@ -79,23 +85,32 @@ class PlainDialer {
   dial() {
     const { target } = this;
     if (!target) return;
-    const { address, ports, sources, request, timeoutMs } = target;
+    const { address, ports, sources, request } = target;
     const turn = this.turn++;
+    // Each pair of a source and a port is used evenly.
+    const round = Math.floor(turn / Math.max(sources.length, 1));
     const socket = createConnection({
       host: address,
-      port: ports[turn % ports.length],
+      port: ports[round % ports.length],
       localAddress: sources.length > 0 ? sources[turn % sources.length] : undefined,
       noDelay: true,
     });
     const stream = Object.assign(socket, { [kStream]: new Stream(this, target) });
     this.dialling.add(stream);
-    socket.setTimeout(timeoutMs);
     socket.on('connect', onConnect);
     socket.on('data', onData);
-    socket.on('timeout', onTimeout);
     socket.on('error', onError);
     socket.on('close', onClose);
     socket.write(request, 'latin1');
+  }
+
+  /** Ends the openings that take too long. */
+  sweep() {
+    const nowMs = performance.now();
+    for (const socket of this.dialling) {
+      const { begunMs, target } = socket[kStream];
+      if (nowMs - begunMs >= target.timeoutMs) this.end(socket, 'timeout');
+    }
   }
 
   /** @param {number} count */
@@ -111,6 +126,14 @@ class PlainDialer {
     const stream = socket[kStream];
     stream.hasEnded = true;
     if (stream.isOpen) this.counts.closed++;
+    this.free(socket);
+  }
+
+  /** One that was waited for in vain says so. @param {StreamSocket} socket that has ended */
+  free(socket) {
+    const { dueMs, target } = socket[kStream];
+    const overdueMs = performance.now() - dueMs;
+    if (overdueMs > target.pingIntervalMs) this.histograms.lateness.record(overdueMs);
     this.dialling.delete(socket);
     this.streams.delete(socket);
     socket.destroy();
@@ -141,6 +164,8 @@ class PlainDialer {
   }
 
   async stop() {
+    clearInterval(this.sweeper);
+    this.target = null;
     for (const socket of [...this.dialling, ...this.streams]) this.letGo(socket);
   }
 
@@ -157,7 +182,8 @@ class PlainDialer {
   /** @param {StreamSocket} socket @param {Stream} stream */
   welcome(socket, stream) {
     stream.isOpen = true;
-    socket.setTimeout(0);
+    const { pingIntervalMs } = stream.target;
+    if (pingIntervalMs > 0) stream.dueMs = performance.now() + pingIntervalMs;
     this.dialling.delete(socket);
     this.streams.add(socket);
     this.counts.opened++;
@@ -168,14 +194,18 @@ class PlainDialer {
     this.counts.pings++;
     const nowMs = performance.now();
     const { pingIntervalMs } = stream.target;
-    let lateMs = Number.isNaN(stream.dueMs) ? 0 : Math.max(0, nowMs - stream.dueMs);
     if (pingIntervalMs === 0) return;
-    if (!Number.isNaN(stream.dueMs)) this.histograms.lateness.record(lateMs);
-    const dueMs = nowMs - (lateMs % pingIntervalMs);
-    for (lateMs -= pingIntervalMs; lateMs > 0; lateMs -= pingIntervalMs) {
-      this.histograms.lateness.record(lateMs);
+    const lateMs = Math.max(0, nowMs - stream.dueMs);
+    if (!stream.wasPinged && lateMs === 0) {
+      stream.wasPinged = true;
+      stream.dueMs = nowMs + pingIntervalMs;
+      return;
     }
-    stream.dueMs = dueMs + pingIntervalMs;
+    stream.wasPinged = true;
+    this.histograms.lateness.record(lateMs);
+    for (let missed = 1; missed <= MOST_MISSED && lateMs > missed * pingIntervalMs; missed++)
+      this.histograms.lateness.record(lateMs - missed * pingIntervalMs);
+    stream.dueMs = nowMs - (lateMs % pingIntervalMs) + pingIntervalMs;
   }
 
   /** @param {number | null} sentUs */
@@ -192,12 +222,8 @@ class PlainDialer {
     if (stream.hasEnded) return;
     stream.hasEnded = true;
     if (sample && this.samples.length < MOST_SAMPLES) this.samples.push({ cause, text: sample });
-    const overdueMs = performance.now() - stream.dueMs;
-    if (stream.isOpen && overdueMs > stream.target.pingIntervalMs) this.histograms.lateness.record(overdueMs);
     (stream.isOpen ? this.lost : this.failed)[cause]++;
-    this.dialling.delete(socket);
-    this.streams.delete(socket);
-    socket.destroy();
+    this.free(socket);
   }
 }
 
@@ -219,11 +245,6 @@ function onData(data) {
   for (const said of answer.read(data.toString('latin1'))) {
     if (!stream.hasEnded) dialer.note(this, said);
   }
-}
-
-/** @this {StreamSocket} */
-function onTimeout() {
-  this[kStream].dialer.end(this, 'timeout');
 }
 
 /** @this {StreamSocket} @param {NodeJS.ErrnoException} error */

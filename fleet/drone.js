@@ -39,6 +39,8 @@ export class Drone {
     this.dialer = dialer;
     this.params = { ...defaultParams() };
     this.isAimed = false;
+    /** 0 where it is not known. */
+    this.pingIntervalMs = 0;
     this.startedAt = new Date();
     this.reconciler = new Reconciler();
     this.histograms = emptyHistograms();
@@ -79,12 +81,13 @@ export class Drone {
     const { address, pingIntervalMs } = consents[0];
     const isLocal4 = isLoopback(address) && !address.includes(':');
     const own = isLocal4 ? loopbackSources(n, process.pid % LOOPBACK_STARTS, port.length) : [];
+    this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       address,
       ports: port,
       sources: sources === 'auto' ? own : sources,
       request: requestOf(params),
-      pingIntervalMs: interval === 'auto' ? (pingIntervalMs ?? 0) : interval,
+      pingIntervalMs: this.pingIntervalMs,
       timeoutMs: timeout,
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
@@ -134,6 +137,7 @@ export class Drone {
         dialer: dialer.name,
         most: dialer.most,
         state: this.state(),
+        pingIntervalMs: this.pingIntervalMs,
         startedAt: startedAt.toISOString(),
         elapsedMs: Date.now() - startedAt.getTime(),
       },
@@ -160,13 +164,15 @@ export class Drone {
 
   /** Closes all, opens anew, and counts anew. */
   async restart() {
-    this.dialer.close(this.counters.open);
+    const closing = this.counters.open;
+    this.dialer.close(closing);
     if (this.params.n > 0) await this.aim(this.params);
     this.startedAt = new Date();
     this.histograms = emptyHistograms();
     this.samples = [];
     this.counters = this.dialer.take();
-    this.before = this.counters;
+    // What is being closed is counted when it is.
+    this.before = { ...this.counters, closed: this.counters.closed + closing };
     this.reconciler = new Reconciler(this.counters.opened, failuresOf(this.counters));
   }
 
@@ -240,6 +246,7 @@ async function main() {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, stop);
   // Who started it has gone.
   process.once('disconnect', stop);
+  if (process.connected === false) stop(); // it had gone before
   await drone.start(params);
   if (folder) register(folder, { url, token });
   process.stdout.write(`drone: control on ${url}/\n`);

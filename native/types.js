@@ -1,5 +1,5 @@
 /*
- * The face of the addon, as `src/lib.rs` has it; what each value means is said there.
+ * The face of the addon, as `src/lib.rs` and `src/dialer.rs` have it; what each value means is said there.
  */
 
 /**
@@ -71,8 +71,56 @@
  */
 
 /**
+ * @typedef {object} DialSettings
+ * @property {number} connections
+ * @property {boolean} unshare
+ */
+
+/**
+ * @typedef {object} DialTarget
+ * @property {string} address
+ * @property {number[]} ports
+ * @property {string[]} sources
+ * @property {Buffer} request
+ * @property {number} pingIntervalMs
+ * @property {number} timeoutMs
+ * @property {boolean} isStrict
+ * @property {boolean} allowsMessages
+ */
+
+/**
+ * @typedef {object} DialCounters
+ * @property {number} inFlight
+ * @property {number} open
+ * @property {number} overdue
+ * @property {number} opened
+ * @property {number} closed
+ * @property {number} pings
+ * @property {number} messages
+ * @property {number} bytes
+ * @property {number[]} failed
+ * @property {number[]} lost
+ * @property {{ cause: number, text: string }[]} samples
+ * @property {Encoded} connectUs
+ * @property {Encoded} firstByteUs
+ * @property {Encoded} latenessUs
+ * @property {Encoded} deliveryUs
+ */
+
+/**
+ * @typedef {object} Dialer
+ * @property {number} most
+ * @property {(target: DialTarget) => void} aim
+ * @property {(count: number) => void} open
+ * @property {(count: number) => void} close
+ * @property {() => DialCounters} take
+ * @property {() => Promise<void>} stop
+ */
+
+/**
  * @typedef {object} Native
  * @property {new (settings: Settings) => Core} Core
+ * @property {new (settings: DialSettings) => Dialer} Dialer
  * @property {() => boolean} canUnshare
  */
 

@@ -1,4 +1,7 @@
-//! The face of `holdfast-core` to Node.js: flat names, numbers and buffers. `transport/hold.js` is its only user.
+//! The face of `holdfast-core` to Node.js: flat names, numbers and buffers. `transport/hold.js` is its only user;
+//! of what dials, in `dialer`, it is `fleet/dial.native.js`.
+
+mod dialer;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, IntoRawFd};

@@ -3,10 +3,12 @@
 //!
 //! In reading order: `hold` (all shards), `shard` (the loop of one), `door` (from accepted to answered), `stream`
 //! (from held to gone); below them `rows`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
+//! The other side, a fleet's drone that dials, is `dial`.
 
 mod channels;
 mod check;
 pub mod command;
+pub mod dial;
 mod door;
 pub mod framing;
 pub mod head;

@@ -79,6 +79,16 @@ pub fn defer_accept(listener: &OwnedFd, seconds: i32) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Leaves the choice of a local port to connect(2): it is then one that is free for that target, and not one that is
+/// free for all. To be called before the socket is bound to an address.
+pub fn bind_address_no_port(socket: &OwnedFd) -> io::Result<()> {
+    let on: i32 = 1;
+    let (value, size) = (&raw const on, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the value is an int and outlives the call, which copies it.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, value.cast(), size) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// `struct sched_attr` of sched_setattr(2), as it first was.
 #[repr(C)]
 #[derive(Default)]

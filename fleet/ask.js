@@ -1,0 +1,171 @@
+/*
+ * What the command asks of drones: HTTP to the control of each, with a deadline, so that none holds up the others.
+ */
+import { request } from 'node:http';
+import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+
+/** A drone that takes longer is late. */
+const ANSWER_MS = 1000;
+/** `set` may have to ask the target for its consent first, `restart` too. */
+const ACT_MS = 15_000;
+const MOST_ANSWER_BYTES = 4_194_304;
+/** What a terminal would take for more than text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
+
+/**
+ * A drone that can be asked at `${url}/`.
+ * @typedef {object} Member
+ * @property {string} name
+ * @property {string} url
+ * @property {string} token '' for none
+ * @property {string} place
+ * @property {string} [state] what is known of it before it answers, such as 'pending'
+ */
+
+/**
+ * What `GET /` of a drone says.
+ * @typedef {object} Stats
+ * @property {{ pid: number, dialer: string, most: number, state: string, startedAt: string, elapsedMs: number, pingIntervalMs?: number }} drone
+ * @property {Record<string, any>} params
+ * @property {Counts} counts
+ * @property {{ cause: string, text: string }[]} samples
+ * @property {Record<string, import('./histograms.js').Percentiles>} percentiles
+ * @property {Record<import('./histograms.js').Measure, string>} histograms
+ */
+
+/**
+ * @typedef {object} Counts
+ * @property {number} target
+ * @property {number} open
+ * @property {number} inFlight
+ * @property {number} waiting
+ * @property {number} overdue
+ * @property {number} opened
+ * @property {number} closed
+ * @property {number} pings
+ * @property {number} messages
+ * @property {number} bytes
+ * @property {Record<string, number>} failed
+ * @property {Record<string, number>} lost
+ */
+
+/** @typedef {{ member: Member, stats: Stats | null, problem: '' | 'late' | 'gone' | string }} Answer */
+
+/** @param {Member} member @param {number} [deadlineMs] @returns {Promise<Stats>} @throws {HoldfastError} LATE, GONE, REFUSED */
+export async function askStats(member, deadlineMs = ANSWER_MS) {
+  const said = await send(member, 'GET', '/', deadlineMs);
+  if (said?.drone?.pid && said.counts?.failed && said.counts.lost && said.percentiles && said.histograms)
+    return said;
+  throw new HoldfastError('REFUSED', 'what answers there is no drone');
+}
+
+/** @param {Member[]} members @param {number} [deadlineMs] @returns {Promise<Answer[]>} in their order */
+export function askAll(members, deadlineMs = ANSWER_MS) {
+  return Promise.all(
+    members.map(async (member) => {
+      try {
+        return { member, stats: await askStats(member, deadlineMs), problem: '' };
+      } catch (error) {
+        return { member, stats: null, problem: problemOf(error) };
+      }
+    }),
+  );
+}
+
+/** @param {unknown} error */
+function problemOf(error) {
+  const code = codeOf(error);
+  return code === 'LATE' ? 'late' : code === 'GONE' ? 'gone' : messageOf(error);
+}
+
+/**
+ * @param {Member} member @param {Record<string, string>} params
+ * @returns {Promise<{ params: Record<string, any> }>}
+ * @throws {HoldfastError} LATE, GONE, REFUSED with what the drone said
+ */
+export function setParams(member, params) {
+  return send(member, 'GET', `/set?${new URLSearchParams(params)}`, ACT_MS);
+}
+
+/** @param {Member} member @param {'restart' | 'stop'} what @returns {Promise<void>} */
+export async function tell(member, what) {
+  await send(member, 'POST', `/${what}`, what === 'stop' ? ANSWER_MS : ACT_MS);
+}
+
+/**
+ * Does the same to each, all at once.
+ * @param {Member[]} members
+ * @param {(member: Member, i: number) => Promise<unknown>} act
+ * @throws {HoldfastError} DRONES: one line, with what the first said that could not
+ */
+export async function each(members, act) {
+  const outcomes = await Promise.allSettled(members.map(act));
+  const failed = outcomes.flatMap((outcome, i) =>
+    outcome.status === 'rejected' ? [{ name: members[i].name, why: messageOf(outcome.reason) }] : [],
+  );
+  if (failed.length === 0) return;
+  const who = failed.length < members.length ? `${failed.length} of ${members.length} drones: ` : '';
+  throw new HoldfastError('DRONES', `${who}drone ${failed[0].name}: ${failed[0].why}`);
+}
+
+/**
+ * @param {Member} member @param {'GET' | 'POST'} method @param {string} path @param {number} deadlineMs
+ * @returns {Promise<any>}
+ */
+function send({ url, token }, method, path, deadlineMs) {
+  if (url === '') return Promise.reject(new HoldfastError('GONE', 'it has no address yet'));
+  return new Promise((resolve, reject) => {
+    const question = request(`${url}${path}`, {
+      method,
+      agent: false,
+      headers: token ? { Authorization: `Bearer ${token}` } : {},
+      signal: AbortSignal.timeout(deadlineMs),
+    });
+    const fail = (/** @type {Error} */ error) => reject(failureOf(error, url, deadlineMs));
+    question.on('error', fail);
+    question.on('response', (response) => {
+      read(response)
+        .then((text) => resolve(answerOf(response.statusCode ?? 0, text)))
+        .catch(fail);
+    });
+    question.end();
+  });
+}
+
+/** @param {import('node:http').IncomingMessage} response @returns {Promise<string>} */
+async function read(response) {
+  let text = '';
+  response.setEncoding('utf8');
+  for await (const data of response) {
+    text += data;
+    if (text.length > MOST_ANSWER_BYTES)
+      throw new HoldfastError('REFUSED', 'its answer is too long for a drone');
+  }
+  return text;
+}
+
+/** @param {number} status @param {string} text @returns {any} */
+function answerOf(status, text) {
+  let said;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    throw new HoldfastError('REFUSED', `what answers there is no drone (status ${status})`);
+  }
+  if (status === 200) return said;
+  throw new HoldfastError('REFUSED', printable(String(said?.error ?? `it answers with status ${status}`)));
+}
+
+/** @param {Error} error @param {string} url @param {number} deadlineMs */
+function failureOf(error, url, deadlineMs) {
+  if (error instanceof HoldfastError) return error;
+  if (error.name === 'AbortError' || error.name === 'TimeoutError')
+    return new HoldfastError('LATE', `${url} did not answer within ${deadlineMs / 1000} s`);
+  return new HoldfastError('GONE', `${url} does not answer (${codeOf(error) || messageOf(error)})`);
+}
+
+/** @param {string} text that came from elsewhere @returns {string} safe to show */
+export function printable(text) {
+  return text.replace(CONTROLS, ' ');
+}

@@ -1,0 +1,121 @@
+/*
+ * The command of the fleet: starts drones, steers and watches them. Each command is a file in commands/.
+ */
+import { readFileSync } from 'node:fs';
+import { exitWith, HoldfastError } from '../lib/errors.js';
+import { optionLines, readOptions } from '../lib/options.js';
+import { run } from './commands/run.js';
+import { set } from './commands/set.js';
+import { start } from './commands/start.js';
+import { status } from './commands/status.js';
+import { stop } from './commands/stop.js';
+import { nearest } from './nearest.js';
+
+/**
+ * @typedef {object} Command
+ * @property {string} name
+ * @property {string} words what stands behind the name, as in '[n]'
+ * @property {number} mostWords
+ * @property {string} summary
+ * @property {string} help what there is to know, and examples
+ * @property {import('../lib/options.js').Option[]} options
+ * @property {import('../lib/options.js').Option[]} [aliases] taken, but not shown
+ * @property {(words: string[], values: Record<string, any>) => Promise<number>} act gives the exit status
+ */
+
+/** @type {Command[]} */
+const COMMANDS = [run, start, status, set, stop];
+const REQUESTS = {
+  name: 'requests',
+  words: 'URL',
+  summary: 'load a route that answers requests, and report as Apache ab does',
+};
+
+async function main() {
+  const [given = '', ...args] = process.argv.slice(2);
+  if (given === '--version') return say(`${versionOf()}\n`);
+  if (given === '' || given === '--help' || given === '-h') return say(helpText());
+  const [name, rest] = given === 'help' ? [args[0] ?? '', ['--help']] : [given, args];
+  if (name === '') return say(helpText());
+  if (name === REQUESTS.name) return (await import('./requests.js')).main(rest);
+  const command = COMMANDS.find((one) => one.name === name);
+  if (!command) throw unknownCommand(name);
+  const options = [...command.options, ...(await placeOptions(command, rest))];
+  const { values, words, help, version } = readOptions(
+    [...options, ...(command.aliases ?? [])],
+    rest,
+    knownVariables(),
+    command.mostWords,
+  );
+  if (help) return say(commandHelp(command, options));
+  if (version) return say(`${versionOf()}\n`);
+  process.exit(await command.act(words, values));
+}
+
+/** Those of a place that is loaded only where it is asked for. @param {Command} command @param {string[]} args */
+async function placeOptions({ options }, args) {
+  const isAsked = args.some((arg, i) => arg === '--on=ec2' || (arg === '--on' && args[i + 1] === 'ec2'));
+  if (!isAsked) return [];
+  const { OPTIONS } = await import('./on/ec2.js');
+  return OPTIONS.filter(({ flag }) => !options.some((one) => one.flag === flag));
+}
+
+/** The other variables that begin so are the server's. */
+function knownVariables() {
+  const { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN } = process.env;
+  return { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN };
+}
+
+/** @param {string} name */
+function unknownCommand(name) {
+  const names = [...COMMANDS, REQUESTS].map((command) => command.name);
+  const near = nearest(name, [...names, 'help']);
+  const hint = near ? `did you mean ${near}? ` : '';
+  return new HoldfastError(
+    'BAD_COMMAND',
+    `there is no command '${name}': ${hint}there are ${names.join(', ')}, help`,
+  );
+}
+
+/** @param {string} text */
+function say(text) {
+  process.stdout.write(text);
+}
+
+function helpText() {
+  const rows = [
+    ...COMMANDS,
+    REQUESTS,
+    { name: 'help', words: '[command]', summary: 'say more of one of these' },
+  ];
+  const lines = rows.map(({ name, words, summary }) => `  ${`${name} ${words}`.padEnd(24)}${summary}`);
+  return `Usage: node fleet/cli.js COMMAND [options]
+
+Opens very many streams to a server, from drones on this machine, on others, or on EC2, and shows what clients see.
+
+${lines.join('\n')}
+
+A first run, with a server on port 8888 of this machine:
+  node fleet/cli.js run --target 127.0.0.1:8888 --streams 1000 --hold 10
+`;
+}
+
+/** @param {Command} command @param {import('../lib/options.js').Option[]} options */
+function commandHelp({ name, words, summary, help }, options) {
+  return `Usage: node fleet/cli.js ${name}${words ? ` ${words}` : ''} [options]
+
+${summary[0].toUpperCase()}${summary.slice(1)}.
+${help}
+Options:
+${optionLines(options)}
+`;
+}
+
+/** @returns {string} */
+function versionOf() {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+}
+
+// Whoever read it left: there is nobody to say more to.
+process.stdout.on('error', () => process.exit(1));
+main().catch((error) => exitWith('fleet', error));

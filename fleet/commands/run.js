@@ -1,0 +1,140 @@
+/*
+ * run: start, ramp, hold, report, stop. What most people want.
+ */
+import { accessSync, constants, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { machineLine } from '../../lib/machine.js';
+import { integer, option, text } from '../../lib/options.js';
+import { Crew } from '../crew.js';
+import { ALIASES, JSON_OPTION, LOAD_OPTIONS, PARAM_OPTIONS, PLACE_OPTIONS, paramsOf } from '../flags.js';
+import { defaultParams } from '../params.js';
+import { kindOf, openPlace } from '../places.js';
+import { ProgressView } from '../progress.js';
+import { Publisher } from '../publisher.js';
+import { reportText } from '../report.js';
+import { Run } from '../run.js';
+import { isScreen } from '../screen.js';
+import { abortOnSignals } from '../signals.js';
+
+const DAY_S = 86_400;
+/** What the ramp may take beyond four times what it should. */
+const RAMP_SLACK_S = 30;
+
+/** @type {import('../../lib/options.js').Kind} */
+const ADMIN = {
+  expected: "the URL of the server's admin port, as in http://127.0.0.1:8890",
+  word: 'URL',
+  read: (given) => (/^http:\/\//.test(given) && URL.canParse(given) ? given : undefined),
+};
+
+// biome-ignore format: a table reads best with a row a line
+const OPTIONS = [
+  option('hold', 'holdS', integer(0, 30 * DAY_S), 60, 'seconds to hold the streams once all are open'),
+  option('within', 'withinS', integer(1, 30 * DAY_S), '', 'seconds in which all must be open (4 x streams / ramp + 30)'),
+  option('publish-every', 'publishEveryMs', integer(1, DAY_S * 1000), 0, 'ms between two messages that are published to --channel while holding, so that delivery is measured'),
+  option('admin', 'admin', ADMIN, 'http://127.0.0.1:8890', 'where they are published: the admin port of the server'),
+  option('report', 'report', text('FILE', 'a file'), '', 'file for the report as JSON'),
+];
+
+/** @type {import('../cli.js').Command} */
+export const run = {
+  name: 'run',
+  words: '',
+  mostWords: 0,
+  summary: 'start drones, ramp, hold, report, and stop them: what most people want',
+  help: `
+The exit status is 1 where a stream failed to open or was lost, or not all were open in time; 130 after Ctrl-C, which
+still reports what was. Its drones end when it does.
+
+  node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 30
+  node fleet/cli.js run -n 1000 --channel news --publish-every 100 --report report.json
+`,
+  options: [...LOAD_OPTIONS, ...OPTIONS, ...PLACE_OPTIONS, JSON_OPTION, ...PARAM_OPTIONS],
+  aliases: ALIASES,
+  act,
+};
+
+/** @param {string[]} _words @param {Record<string, any>} values @returns {Promise<number>} */
+async function act(_words, values) {
+  check(values);
+  const signals = abortOnSignals();
+  const out = values.isJson ? process.stderr : process.stdout;
+  const view = new ProgressView(out, isScreen(out));
+  const say = (/** @type {string} */ line) => view.note(line);
+  const publisher = values.publishEveryMs > 0 ? publisherOf(values) : null;
+  await publisher?.check();
+  const place = await openPlace(values, { isOwn: true, say });
+  const { streams, ramp, drones } = values;
+  const crew = new Crew(place, kindOf(values), { streams, ramp, drones, params: paramsOf(values) }, say);
+  if (values.dryRun) return rehearse(place, crew, drones || 1);
+  try {
+    const report = await new Run({
+      plan: planOf(values),
+      crew,
+      publisher,
+      view,
+      signal: signals.signal,
+    }).run();
+    view.end();
+    tell(report, values);
+    return signals.status() || (report.isOk ? 0 : 1);
+  } finally {
+    view.end();
+    publisher?.close();
+    await crew.close();
+  }
+}
+
+/** @param {Record<string, any>} values @throws {HoldfastError} BAD_OPTION: what would be found out too late */
+function check({ streams, publishEveryMs, report, ...values }) {
+  if (streams === 0) throw new HoldfastError('BAD_OPTION', `run needs to know how many: --streams N`);
+  if (publishEveryMs > 0 && values['param-channel'] === '')
+    throw new HoldfastError('BAD_OPTION', '--publish-every needs a --channel to publish to');
+  if (report === '') return;
+  try {
+    accessSync(dirname(report), constants.W_OK);
+  } catch (error) {
+    throw new HoldfastError('BAD_OPTION', `--report ${report} can't be written: ${messageOf(error)}`);
+  }
+}
+
+/** @param {Record<string, any>} values */
+function publisherOf({ admin, publishEveryMs, ...values }) {
+  return new Publisher({ admin, channel: values['param-channel'], everyMs: publishEveryMs });
+}
+
+/** @param {Record<string, any>} values @returns {import('../run.js').Plan} */
+function planOf(values) {
+  const { streams, holdS, withinS, ramp } = values;
+  const { host = defaultParams().host, port = String(defaultParams().port) } = paramsOf(values);
+  return {
+    streams,
+    holdMs: holdS * 1000,
+    withinMs: (withinS || Math.ceil((4 * streams) / (ramp || defaultParams().ramp)) + RAMP_SLACK_S) * 1000,
+    place: kindOf(values),
+    target: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    machine: machineLine(),
+  };
+}
+
+/**
+ * Says what would be started.
+ * @param {import('../places.js').Place} place @param {Crew} crew @param {number} count
+ */
+async function rehearse(place, crew, count) {
+  await place.start(count, crew.evenParams(count));
+  return 0;
+}
+
+/** @param {import('../report.js').Report} report @param {Record<string, any>} values */
+function tell(report, { isJson, report: file }) {
+  const text = `${JSON.stringify(report, null, 2)}\n`;
+  process.stdout.write(isJson ? text : reportText(report));
+  if (!file) return;
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    throw new HoldfastError('REPORT', `--report ${file} can't be written: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,101 @@
+/*
+ * set: one parameter of all drones.
+ */
+import { HoldfastError } from '../../lib/errors.js';
+import { formatCount } from '../../lib/format.js';
+import { integer } from '../../lib/options.js';
+import { each, setParams, tell } from '../ask.js';
+import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
+import { nearest } from '../nearest.js';
+import { changedParams, defaultParams, PARAMS } from '../params.js';
+import { openPlace } from '../places.js';
+import { spread } from '../spread.js';
+import { dronesText } from '../table.js';
+
+const STREAMS = integer(0, 100_000_000);
+const NAMES = ['streams', 'restart', ...PARAMS.map(({ flag }) => flag)];
+const rows = PARAMS.map(({ flag, kind, help }) => `  ${`${flag} ${kind.word}`.padEnd(28)}${help}`);
+
+/** @typedef {import('../ask.js').Member} Member */
+
+/** @type {import('../cli.js').Command} */
+export const set = {
+  name: 'set',
+  words: 'PARAM VALUE',
+  mostWords: 2,
+  summary: 'tell all drones a parameter',
+  help: `
+  ${'streams N'.padEnd(28)}streams of all drones together, shared out among them
+  ${'restart 1'.padEnd(28)}close all streams, open them anew, and count anew
+For each drone:
+${rows.join('\n')}
+
+  node fleet/cli.js set streams 20000
+  node fleet/cli.js set host 10.0.0.9 --on hosts.json
+`,
+  options: [...PLACE_OPTIONS, JSON_OPTION],
+  act,
+};
+
+/** @param {string[]} words @param {Record<string, any>} values @returns {Promise<number>} */
+async function act([name, value], values) {
+  const telling = tellingOf(name, value);
+  const place = await openPlace(values);
+  const members = await place.list();
+  if (members.length === 0)
+    throw new HoldfastError('NO_DRONES', `there are no drones to tell: 'start' makes some`);
+  await telling(members);
+  const { isJson } = values;
+  const line = isJson
+    ? JSON.stringify({ name, value, drones: members.length })
+    : textOf(name, value, members.length);
+  process.stdout.write(`${line}\n`);
+  return 0;
+}
+
+/**
+ * @param {string | undefined} name @param {string | undefined} value
+ * @returns {(members: Member[]) => Promise<void>} tells them
+ * @throws {HoldfastError} BAD_OPTION, BAD_PARAM
+ */
+function tellingOf(name, value) {
+  if (name === undefined || value === undefined)
+    throw new HoldfastError(
+      'BAD_OPTION',
+      `set needs a parameter and its value, as in 'set streams 1000'; see --help`,
+    );
+  if (name === 'restart') {
+    if (value !== '1') throw new HoldfastError('BAD_PARAM', `restart got '${value}': expected 1`);
+    return (members) => each(members, (member) => tell(member, 'restart'));
+  }
+  if (name === 'streams') return tellingStreams(value);
+  if (!NAMES.includes(name)) {
+    const near = nearest(name, NAMES);
+    const hint = near ? `did you mean ${near}? ` : '';
+    throw new HoldfastError(
+      'BAD_PARAM',
+      `there is no parameter '${name}': ${hint}there are ${NAMES.join(', ')}`,
+    );
+  }
+  changedParams(defaultParams(), [[name, value]]); // throws where no drone would take it
+  return (members) => each(members, (member) => setParams(member, { [name]: value }));
+}
+
+/** @param {string} value @returns {(members: Member[]) => Promise<void>} */
+function tellingStreams(value) {
+  const streams = STREAMS.read(value);
+  if (typeof streams !== 'number')
+    throw new HoldfastError('BAD_PARAM', `streams got '${value}': expected ${STREAMS.expected}`);
+  return (members) => {
+    const shares = spread(streams, members.length);
+    return each(members, (member, i) => setParams(member, { n: String(shares[i]) }));
+  };
+}
+
+/** @param {string} name @param {string} value @param {number} count */
+function textOf(name, value, count) {
+  if (name === 'restart') return `${dronesText(count)} restarted`;
+  if (name === 'streams')
+    return `${formatCount(Number(value))} streams shared out among ${dronesText(count)}`;
+  return `${name} is ${value} for ${count === 1 ? '' : 'each of '}${dronesText(count)}`;
+}

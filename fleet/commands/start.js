@@ -1,0 +1,82 @@
+/*
+ * start: drones that outlive the command.
+ */
+import { formatCount } from '../../lib/format.js';
+import { Crew } from '../crew.js';
+import {
+  ALIASES,
+  countOf,
+  JSON_OPTION,
+  LOAD_OPTIONS,
+  PARAM_OPTIONS,
+  PLACE_OPTIONS,
+  paramsOf,
+} from '../flags.js';
+import { kindOf, openPlace } from '../places.js';
+import { exitOnSignals } from '../signals.js';
+import { dronesText } from '../table.js';
+
+/** @type {import('../cli.js').Command} */
+export const start = {
+  name: 'start',
+  words: '[n]',
+  mostWords: 1,
+  summary: 'start n drones, which run until they are stopped',
+  help: `
+Without n it starts as many as the streams need. With nothing to open they are idle: tell them later with 'set'.
+
+  node fleet/cli.js start 2
+  node fleet/cli.js start --target 127.0.0.1:8888 --streams 20000 --ramp 2000
+  HOLDFAST_TOKEN=… node fleet/drone.js --listen 10.0.0.5     a drone on another machine, for --on hosts.json
+`,
+  options: [
+    ...LOAD_OPTIONS.filter(({ flag }) => flag !== 'drones'),
+    ...PLACE_OPTIONS,
+    JSON_OPTION,
+    ...PARAM_OPTIONS,
+  ],
+  aliases: ALIASES,
+  act,
+};
+
+/** @param {string[]} words @param {Record<string, any>} values @returns {Promise<number>} */
+async function act([n], values) {
+  const { streams, ramp, isJson } = values;
+  const say = (/** @type {string} */ line) =>
+    void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
+  const drones = n === undefined ? 0 : countOf(n, 'start');
+  exitOnSignals();
+  const place = await openPlace(values, { say });
+  const crew = new Crew(place, kindOf(values), { streams, ramp, drones, params: paramsOf(values) }, say);
+  if (kindOf(values) === 'ec2') {
+    const members = await place.start(drones || 1, crew.evenParams(drones || 1));
+    if (!values.dryRun) tell(members, values);
+    return 0;
+  }
+  try {
+    await crew.start();
+    await crew.aim();
+  } catch (error) {
+    await crew.close();
+    throw error;
+  }
+  place.release?.();
+  tell(
+    crew.posts.map(({ member }) => member),
+    values,
+  );
+  return 0;
+}
+
+/** @param {import('../ask.js').Member[]} members @param {Record<string, any>} values */
+function tell(members, { streams, isJson }) {
+  if (isJson) {
+    const drones = members.map(({ name, url, place }) => ({ name, url, place }));
+    return void process.stdout.write(`${JSON.stringify({ drones, streams })}\n`);
+  }
+  for (const { name, url } of members) process.stdout.write(`  drone ${name}  ${url}\n`);
+  const load = streams > 0 ? `${formatCount(streams)} streams to open` : 'idle';
+  process.stdout.write(
+    `${dronesText(members.length)} started, ${load}: 'status' shows them, 'stop all' ends them\n`,
+  );
+}

@@ -1,0 +1,87 @@
+/*
+ * The options that commands of the fleet share, and what is made of them.
+ */
+import { HoldfastError } from '../lib/errors.js';
+import { FLAG, integer, option, text } from '../lib/options.js';
+import { defaultFolder } from './on/registry.js';
+import { PARAMS } from './params.js';
+
+const MOST_STREAMS = 100_000_000;
+const MOST_DRONES = 1024;
+/** Parameters that these commands give by the whole, and share out among the drones. */
+const SHARED = ['n', 'ramp'];
+
+/** @typedef {import('../lib/options.js').Option} Option */
+
+/** '127.0.0.1:8888', '[::1]:8888', 'load.example:8888-8891' @type {import('../lib/options.js').Kind} */
+const TARGET = {
+  expected: 'a host and its ports, as in 127.0.0.1:8888',
+  word: 'HOST:PORTS',
+  read: (given) => {
+    const found = /^(?:\[([^\]]+)\]|([^:]+))(?::(.+))?$/.exec(given);
+    if (!found) return undefined;
+    const [, six, name, port] = found;
+    const isGood = paramKind('host').read(six ?? name) && (!port || paramKind('port').read(port));
+    return isGood ? { host: six ?? name, ...(port ? { port } : {}) } : undefined;
+  },
+};
+
+/** @param {string} name */
+function paramKind(name) {
+  return /** @type {Option} */ (PARAMS.find(({ flag }) => flag === name)).kind;
+}
+
+// biome-ignore format: a table reads best with a row a line
+/** Where the drones are. */
+export const PLACE_OPTIONS = [
+  option('on', 'on', text('PLACE', 'local, ec2, or a file of hosts'), 'local', 'where the drones are: local, ec2, or a file such as hosts.json'),
+  option('fleet-dir', 'folder', text('DIR', 'a folder'), defaultFolder(), 'folder where drones of this machine are registered'),
+];
+
+export const JSON_OPTION = option('json', 'isJson', FLAG, false, 'say it as JSON, for scripts');
+
+// biome-ignore format: a table reads best with a row a line
+/** What is to be opened, and where: of all drones together. */
+export const LOAD_OPTIONS = [
+  option('target', 'target', TARGET, '', 'the server to dial, as --host and --port'),
+  option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, shared out among the drones', 'n'),
+  option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open a second, all drones together (1000 a drone)'),
+  option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0 is as many as it takes'),
+];
+
+/** `--n` is what a drone calls its streams: here it is -n. */
+export const ALIASES = [option('n', 'streams', integer(0, MOST_STREAMS), 0, '')];
+
+/** Parameters that are handed to each drone as they are given. @type {Option[]} */
+export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag)).map((param) =>
+  option(
+    param.flag,
+    `param-${param.flag}`,
+    { ...param.kind, read: (given) => (param.kind.read(given) === undefined ? undefined : given) },
+    '',
+    String(param.default) === '' ? param.help : `${param.help} (${param.default})`,
+  ),
+);
+
+/**
+ * @param {Record<string, any>} values of the options above
+ * @returns {Record<string, string>} what each drone is told, as it was given
+ */
+export function paramsOf(values) {
+  const given = PARAM_OPTIONS.map(({ flag, key }) => [flag, values[key]]).filter(([, value]) => value !== '');
+  return { ...values.target, ...Object.fromEntries(given) };
+}
+
+/**
+ * @param {string} given 'all', or how many
+ * @param {string} what for the error
+ * @returns {number} @throws {HoldfastError} BAD_OPTION
+ */
+export function countOf(given, what) {
+  const count = integer(1, MOST_DRONES).read(given);
+  if (typeof count === 'number') return count;
+  throw new HoldfastError(
+    'BAD_OPTION',
+    `${what} got '${given}': expected a whole number from 1 to ${MOST_DRONES}`,
+  );
+}

@@ -1,0 +1,28 @@
+/*
+ * Which word was meant. Pure.
+ */
+
+/** Letters that may differ. */
+const MOST_DIFFERENT = 2;
+
+/** @param {string} given @param {string[]} words @returns {string} '' where none is near */
+export function nearest(given, words) {
+  const begun = words.find((word) => given !== '' && (word.startsWith(given) || given.startsWith(word)));
+  const distances = words.map((word) => distanceOf(given, word));
+  const least = Math.min(...distances);
+  return begun ?? (least <= MOST_DIFFERENT ? words[distances.indexOf(least)] : '');
+}
+
+/** Letters to insert, leave out or change (Levenshtein). @param {string} one @param {string} other @returns {number} */
+function distanceOf(one, other) {
+  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= one.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j++) {
+      const changed = row[j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1);
+      next[j] = Math.min(changed, row[j] + 1, next[j - 1] + 1);
+    }
+    row = next;
+  }
+  return row[other.length];
+}

@@ -1,0 +1,135 @@
+/*
+ * What an instance is told at its first start, for cloud-init: how to become a drone. Pure but for the drone's own
+ * source, which travels inside.
+ */
+import { gzipSync } from 'node:zlib';
+import { HoldfastError } from '../../lib/errors.js';
+import { pack, UNPACK } from './parcel.js';
+
+export const CONTROL_PORT = 8889;
+/** EC2 counts the bytes before they are written in base64. */
+export const MOST_USER_DATA_BYTES = 16_384;
+export const FOLDER = '/opt/holdfast';
+const NOFILE = 1_048_576;
+
+/**
+ * Node comes signed from the distribution: no checksum of ours to keep. Amazon Linux has each of its versions under
+ * a name of its own; `latest` reaches packages that are younger than the image.
+ */
+const SETUP = `set -eu
+export HOME=/root
+cd ${FOLDER}
+if command -v dnf >/dev/null
+then dnf install -y -q --releasever=latest nodejs22 nodejs22-npm
+else
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q
+  apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 nodejs npm
+fi
+ln -sf "$(command -v node-22 || command -v node)" node
+./node -e 'process.exit(Number.parseInt(process.versions.node) < 20)' || {
+  echo "holdfast: this image has Node $(./node -v), a drone needs 20 or later" >&2
+  exit 1
+}
+./node unpack.mjs
+"$(command -v npm-22 || command -v npm)" ci --omit=dev --ignore-scripts --no-audit --no-fund
+sysctl -q --system || true
+systemctl daemon-reload
+systemctl enable --now holdfast-drone
+`;
+
+/** Nobody else's connection may take the port of the control. */
+const SYSCTL = `net.ipv4.ip_local_port_range = 1024 65535
+net.ipv4.ip_local_reserved_ports = ${CONTROL_PORT}
+`;
+
+/**
+ * The service. A drone that is refused by its target ends; it tries again for some minutes, and no longer.
+ * @param {string[]} args @returns {string}
+ */
+function unitOf(args) {
+  const command = [`${FOLDER}/node`, 'fleet/drone.js', ...args].map(quoteForUnit).join(' ');
+  return `[Unit]
+Description=Holdfast drone
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=600
+StartLimitBurst=20
+[Service]
+DynamicUser=yes
+NoNewPrivileges=yes
+IPAddressDeny=169.254.169.254
+WorkingDirectory=${FOLDER}
+EnvironmentFile=/etc/holdfast-drone.env
+LimitNOFILE=${NOFILE}
+Restart=on-failure
+RestartSec=10
+ExecStart=${command}
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** A word of ExecStart: % and $ would stand for other things. @param {string} word */
+function quoteForUnit(word) {
+  const plain = word.replaceAll('%', '%%').replaceAll('$', '$$$$');
+  return /^[\w./:,%-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')}"`;
+}
+
+/** A value in an EnvironmentFile. @param {string} value */
+function quoteForEnvironment(value) {
+  return `"${value.replace(/[\\"`$]/g, '\\$&')}"`;
+}
+
+/**
+ * The flags of a drone that anybody with the token may steer.
+ * @param {Record<string, string>} params as in `GET /set`
+ * @returns {string[]}
+ */
+function argsOf(params) {
+  const given = Object.entries(params).filter(([, value]) => value !== '');
+  return [
+    ...['--listen', '0.0.0.0', '--listen-port', String(CONTROL_PORT), '--quiet'],
+    ...given.flatMap(([name, value]) => [`--${name}`, value]),
+  ];
+}
+
+/** @param {string} path @param {string} content @param {string} [permissions] */
+function file(path, content, permissions = '0644') {
+  return { path, content, permissions };
+}
+
+/**
+ * @param {Record<string, string>} params @param {string} token
+ * @returns {string} the cloud-config; JSON is YAML, too
+ */
+export function cloudConfig(params, token) {
+  const config = {
+    write_files: [
+      { ...file(`${FOLDER}/parcel`, pack().toString('base64')), encoding: 'b64' },
+      file(`${FOLDER}/unpack.mjs`, UNPACK),
+      file(`${FOLDER}/setup.sh`, SETUP),
+      file('/etc/holdfast-drone.env', `HOLDFAST_TOKEN=${quoteForEnvironment(token)}\n`, '0600'),
+      file('/etc/sysctl.d/90-holdfast.conf', SYSCTL),
+      file('/etc/systemd/system/holdfast-drone.service', unitOf(argsOf(params))),
+    ],
+    runcmd: [['sh', `${FOLDER}/setup.sh`]],
+  };
+  return `#cloud-config\n${JSON.stringify(config)}\n`;
+}
+
+/**
+ * The user data: cloud-init unpacks gzip by itself.
+ * @param {Record<string, string>} params of the drone
+ * @param {string} token
+ * @returns {Buffer}
+ * @throws {HoldfastError} USER_DATA where it grew beyond what EC2 takes
+ */
+export function userData(params, token) {
+  const bytes = gzipSync(cloudConfig(params, token), { level: 9 });
+  if (bytes.length >= MOST_USER_DATA_BYTES) {
+    const line = `the drone's source and parameters make ${bytes.length} bytes of user data, EC2 takes ${MOST_USER_DATA_BYTES}`;
+    throw new HoldfastError('USER_DATA', `${line}: give shorter parameters (ports, sources)`);
+  }
+  return bytes;
+}

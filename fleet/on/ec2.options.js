@@ -1,0 +1,100 @@
+/*
+ * The options of drones on EC2, and their checks.
+ */
+import { isIP } from 'node:net';
+import { HoldfastError } from '../../lib/errors.js';
+import { either, FLAG, option, text } from '../../lib/options.js';
+import { isLoopback } from '../consent.js';
+import { changedParams, defaultParams } from '../params.js';
+
+/** The token is all that stands between a drone and whoever reaches its port. */
+const LEAST_TOKEN = 16;
+
+/**
+ * @param {RegExp} pattern of each @param {string} word @param {string} expected
+ * @returns {import('../../lib/options.js').Kind} texts between commas
+ */
+const listOf = (pattern, word, expected) => ({
+  expected,
+  word,
+  read: (given) => {
+    const parts = [...new Set(given.split(','))];
+    return parts.every((part) => pattern.test(part)) ? parts : undefined;
+  },
+});
+
+const REGIONS = listOf(/^[a-z]{2}(-[a-z]+)+-\d+$/, 'REGIONS', 'regions of AWS, as in us-east-1,eu-west-1');
+const IMAGES = listOf(/^ami-[0-9a-f]{8,17}$/, 'IDS', 'ids of images, one for each region');
+
+/** '203.0.113.7' is '203.0.113.7/32' @type {import('../../lib/options.js').Kind} */
+const CIDR = {
+  expected: 'an address or a range, as in 203.0.113.7 or 203.0.113.0/24',
+  word: 'CIDR',
+  read: (given) => {
+    const [address, bits, ...more] = given.split('/');
+    const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+    const length = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    return more.length === 0 && length >= 0 && length <= most ? `${address}/${length}` : undefined;
+  },
+};
+
+/** @type {import('../../lib/options.js').Kind} */
+const TYPE = {
+  ...text('TYPE', 'a type of instance, as in t3.small'),
+  read: (given) => (/^[a-z][a-z0-9-]*\.[a-z0-9-]+$/.test(given) ? given : undefined),
+};
+
+/** It stands in tags and in the name of a security group. @type {import('../../lib/options.js').Kind} */
+const NAME = {
+  ...text('NAME', 'letters, digits, dots and dashes, 64 at most'),
+  read: (given) => (/^[a-z0-9][a-z0-9._-]{0,63}$/i.test(given) ? given : undefined),
+};
+
+// biome-ignore format: a table reads best with a row a line
+export const OPTIONS = [
+  option('regions', 'regions', either('auto', REGIONS), 'auto', 'ec2: where to start instances; auto is the region of the AWS configuration, and all regions to find them again'),
+  option('type', 'instanceType', TYPE, 't3.small', 'ec2: type of the instances'),
+  option('ami', 'ami', either('newest', IMAGES), 'newest', 'ec2: image with cloud-init, of Amazon Linux 2023 or Debian 13; newest is the newest Amazon Linux 2023'),
+  option('name', 'name', NAME, 'default', 'ec2: name of the fleet; only instances that are tagged with it are seen and ended'),
+  option('from', 'from', either('nobody', CIDR), 'nobody', 'ec2: who reaches the control of the drones, best your own address'),
+  option('private', 'isPrivate', FLAG, false, 'ec2: reach the drones by their private addresses'),
+  option('dry-run', 'dryRun', FLAG, false, 'ec2: print what would be started and what it would cost; asks AWS nothing'),
+  option('token', 'token', text('TEXT', 'a text'), '', 'ec2: what those who steer the drones must know; better in HOLDFAST_TOKEN'),
+];
+
+/** @param {string} token @throws {HoldfastError} NO_TOKEN */
+export function checkToken(token) {
+  if (token.length >= LEAST_TOKEN && /^[\x21-\x7e]+$/.test(token)) return;
+  const what = token === '' ? 'there is none' : 'this one will not do';
+  const line = `drones on EC2 need a token of ${LEAST_TOKEN} characters or more, without blanks, and ${what}`;
+  throw new HoldfastError('NO_TOKEN', `${line}: export HOLDFAST_TOKEN=$(openssl rand -hex 16), and keep it`);
+}
+
+/**
+ * What costs money to find out later.
+ * @param {Record<string, string>} params
+ * @returns {import('../params.js').Params}
+ * @throws {HoldfastError} BAD_PARAM
+ */
+export function checkParams(params) {
+  const given = Object.entries(params).filter(([, value]) => value !== '');
+  const checked = changedParams(defaultParams(), given);
+  if (checked.n === 0 || !(isLoopback(checked.host) || checked.host === 'localhost')) return checked;
+  const line = `host got '${checked.host}': on EC2 that is each drone itself`;
+  throw new HoldfastError('BAD_PARAM', `${line}; give the name or address by which they reach the server`);
+}
+
+/**
+ * @param {string[]} regions
+ * @param {'newest' | string[]} ami
+ * @returns {(string | undefined)[]} one for each region; undefined for the newest
+ */
+export function imagesFor(regions, ami) {
+  if (ami === 'newest') return regions.map(() => undefined);
+  if (ami.length === regions.length) return ami;
+  const line = `--ami got ${ami.length} images for ${regions.length} regions (${regions.join(', ')})`;
+  throw new HoldfastError(
+    'BAD_OPTION',
+    `${line}: an image belongs to one region, give one for each, in their order`,
+  );
+}

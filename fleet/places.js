@@ -1,0 +1,42 @@
+/*
+ * Where drones run: which place `--on` means.
+ */
+import { HoldfastError } from '../lib/errors.js';
+import { hosts } from './on/hosts.js';
+import { local } from './on/local.js';
+
+/** @typedef {import('./ask.js').Member} Member */
+
+/**
+ * @typedef {object} Place
+ * @property {(count: number, params: Record<string, string>) => Promise<Member[]>} start
+ * @property {() => Promise<Member[]>} list
+ * @property {(count: number | 'all') => Promise<number>} stop how many it ended
+ * @property {(pending?: Promise<unknown>) => Promise<void>} close ends what lives only as long as the command
+ * @property {(member: Member) => boolean} [hasEnded] where it can be known
+ * @property {() => void} [release] what was started may outlive the command
+ */
+
+/** @typedef {'local' | 'hosts' | 'ec2'} Kind */
+
+/** @param {{ on?: string }} values of the options @returns {Kind} @throws {HoldfastError} BAD_OPTION */
+export function kindOf({ on = '' }) {
+  if (on === 'local' || on === 'ec2') return on;
+  if (on.endsWith('.json')) return 'hosts';
+  throw new HoldfastError(
+    'BAD_OPTION',
+    `--on got '${on}': expected local, ec2, or a file of hosts that ends with .json; see --help`,
+  );
+}
+
+/**
+ * @param {Record<string, any>} values of the options
+ * @param {{ isOwn?: boolean, say?: (line: string) => void }} [how] isOwn: the drones are those of one run
+ * @returns {Promise<Place>}
+ */
+export async function openPlace(values, { isOwn = false, say = () => {} } = {}) {
+  const kind = kindOf(values);
+  if (kind === 'local') return local({ folder: values.folder, isOwn });
+  if (kind === 'hosts') return hosts({ file: values.on, isOwn });
+  return (await import('./on/ec2.js')).ec2(/** @type {any} */ ({ ...values, say }));
+}

@@ -1,0 +1,102 @@
+/*
+ * Publishes messages that carry their send time, through the server's admin port, so that drones can tell how long
+ * they took.
+ */
+import { Agent, request } from 'node:http';
+import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+
+const ANSWER_MS = 5000;
+/** Publications without an answer; what is due beyond them counts as failed, so that a slow server isn't buried. */
+const MOST_PENDING = 64;
+
+export class Publisher {
+  /**
+   * @param {object} options
+   * @param {string} options.admin URL of the server's admin port
+   * @param {string} options.channel
+   * @param {number} options.everyMs
+   */
+  constructor({ admin, channel, everyMs }) {
+    this.url = new URL(`/publish?channel=${encodeURIComponent(channel)}`, admin);
+    this.admin = admin;
+    this.everyMs = everyMs;
+    this.agent = new Agent({ keepAlive: true });
+    this.sent = 0;
+    this.failed = 0;
+    this.problem = '';
+    this.pending = 0;
+    /** @type {NodeJS.Timeout | null} */
+    this.timer = null;
+  }
+
+  /** @throws {HoldfastError} NO_ADMIN where nobody would take what is published */
+  async check() {
+    const status = await this.ask('GET', new URL('/healthz', this.admin)).catch((error) => {
+      throw this.noAdmin(codeOf(error) || messageOf(error));
+    });
+    if (status !== 200) throw this.noAdmin(`status ${status} at /healthz`);
+  }
+
+  /** @param {string} why */
+  noAdmin(why) {
+    const line = `--admin ${this.admin} does not answer as a server's admin port does (${why}): it is printed as the server starts, and off with --admin-port 0`;
+    return new HoldfastError('NO_ADMIN', line);
+  }
+
+  start() {
+    this.timer ??= setInterval(() => this.publish(), this.everyMs);
+  }
+
+  async publish() {
+    if (this.pending >= MOST_PENDING) return this.fail('the server is slow to take them');
+    this.pending++;
+    try {
+      const sentUs = Math.round((performance.timeOrigin + performance.now()) * 1000);
+      const status = await this.ask('POST', this.url, `@${sentUs} holdfast`);
+      if (status === 202) this.sent++;
+      else this.fail(`status ${status}`);
+    } catch (error) {
+      this.fail(codeOf(error) || messageOf(error));
+    }
+    this.pending--;
+  }
+
+  /** @param {string} problem */
+  fail(problem) {
+    this.failed++;
+    this.problem = problem;
+  }
+
+  /**
+   * @param {'GET' | 'POST'} method @param {URL} url @param {string} [body]
+   * @returns {Promise<number>} the status
+   */
+  ask(method, url, body) {
+    return new Promise((resolve, reject) => {
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const question = request(url, { method, agent: this.agent, signal }, (response) => {
+        response.on('error', reject);
+        response.on('end', () => resolve(response.statusCode ?? 0));
+        response.resume();
+      });
+      question.on('error', reject);
+      question.end(body);
+    });
+  }
+
+  stop() {
+    if (this.timer) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  close() {
+    this.stop();
+    this.agent.destroy();
+  }
+
+  /** @returns {{ sent: number, failed: number, problem: string }} */
+  counts() {
+    const { sent, failed, problem } = this;
+    return { sent, failed, problem };
+  }
+}

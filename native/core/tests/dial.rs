@@ -1,0 +1,476 @@
+//! What dials, against a server of the test that behaves well and badly.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use common::until;
+use holdfast_core::dial::{Cause, Counters, Dialer, Options, Target};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n";
+const WELCOME: &str = "8\r\nWelcome!\r\n";
+const PING: &str = "4\r\nping\r\n";
+
+fn opening() -> String {
+    format!("{HEAD}{WELCOME}")
+}
+
+/// A server whose connections come to the test, once their request was read.
+struct Server {
+    address: SocketAddr,
+    accepted: Receiver<TcpStream>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (give, accepted) = channel();
+        thread::spawn(move || {
+            // It ends with the test, whose end of the channel is gone then.
+            while let Ok((mut socket, _)) = listener.accept() {
+                let mut request = [0; REQUEST.len()];
+                if socket.read_exact(&mut request).is_ok() {
+                    assert_eq!(request, REQUEST);
+                    socket.set_nodelay(true).unwrap();
+                    if give.send(socket).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Server { address, accepted }
+    }
+
+    fn next(&self) -> TcpStream {
+        self.accepted.recv_timeout(std::time::Duration::from_secs(20)).unwrap()
+    }
+
+    /// A dialer that has one stream open, and the other end of that.
+    fn with_stream(&self, change: impl FnOnce(&mut Target)) -> (Dialer, TcpStream) {
+        let mut dialer = self.dialer(change);
+        dialer.open(1);
+        let mut socket = self.next();
+        socket.write_all(opening().as_bytes()).unwrap();
+        until_count("an open stream", &dialer, |counters| counters.open == 1);
+        (dialer, socket)
+    }
+
+    fn dialer(&self, change: impl FnOnce(&mut Target)) -> Dialer {
+        dialer_of(&[self.address.port()], change)
+    }
+}
+
+fn dialer_of(ports: &[u16], change: impl FnOnce(&mut Target)) -> Dialer {
+    let mut dialer = Dialer::new(Options { connections: 100, unshare: true });
+    let mut target = target_of(ports);
+    change(&mut target);
+    dialer.aim(target).unwrap();
+    dialer
+}
+
+fn target_of(ports: &[u16]) -> Target {
+    Target {
+        address: LOOPBACK,
+        ports: ports.to_vec(),
+        sources: Vec::new(),
+        request: REQUEST.into(),
+        ping_interval_ms: 0,
+        timeout_ms: 3_600_000,
+        is_strict: true,
+        allows_messages: false,
+    }
+}
+
+/// Takes until what was taken is as it should be, and gives the last; what is seen once is gone.
+fn until_count(what: &str, dialer: &Dialer, look: impl Fn(&Counters) -> bool) -> Counters {
+    until(what, || Some(dialer.take()).filter(&look))
+}
+
+fn lost(counters: &Counters, cause: Cause) -> u64 {
+    counters.lost[cause as usize]
+}
+
+fn failed(counters: &Counters, cause: Cause) -> u64 {
+    counters.failed[cause as usize]
+}
+
+/// A server that says one thing to all, and then ends or waits for the end.
+fn fails_with(said: &str, ends: bool, cause: Cause) -> Counters {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    dialer.open(1);
+    let mut socket = server.next();
+    socket.write_all(said.as_bytes()).unwrap();
+    if ends {
+        drop(socket);
+    } else {
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0, "the client closes");
+    }
+    let mut samples = Vec::new();
+    let counters = until("a failure", || {
+        let mut counters = dialer.take();
+        samples.append(&mut counters.samples);
+        (counters.failed.iter().sum::<u64>() > 0).then_some(counters)
+    });
+    assert_eq!((failed(&counters, cause), counters.opened, counters.in_flight, counters.open), (1, 0, 0, 0), "{counters:?}");
+    Counters { samples, ..counters }
+}
+
+#[test]
+fn streams_are_opened_and_pings_are_counted() {
+    let server = Server::start();
+    let (dialer, mut socket) = server.with_stream(|_| ());
+    socket.write_all(PING.repeat(3).as_bytes()).unwrap();
+    let counters = until_count("pings", &dialer, |counters| counters.pings == 3);
+    assert_eq!(counters.bytes as usize, opening().len() + 3 * PING.len());
+    assert_eq!((counters.opened, counters.in_flight, counters.overdue), (1, 0, 0));
+}
+
+#[test]
+fn the_time_to_connect_and_to_the_first_byte_is_measured_once_a_stream() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    dialer.open(1);
+    let mut socket = server.next();
+    let (mut connects, mut first_bytes) = (0, 0);
+    for piece in opening().as_bytes().chunks(7) {
+        socket.write_all(piece).unwrap();
+    }
+    until("an open stream", || {
+        let counters = dialer.take();
+        connects += counters.connect.count;
+        first_bytes += counters.first_byte.count;
+        (counters.open == 1).then_some(())
+    });
+    assert_eq!((connects, first_bytes), (1, 1));
+}
+
+#[test]
+fn no_more_are_opened_than_are_told() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    dialer.open(5);
+    dialer.open(2);
+    let sockets: Vec<TcpStream> = (0..7).map(|_| server.next()).collect();
+    assert_eq!(dialer.take().in_flight, 7);
+    for mut socket in &sockets {
+        socket.write_all(opening().as_bytes()).unwrap();
+    }
+    let counters = until_count("7 streams", &dialer, |counters| counters.open == 7);
+    assert_eq!((counters.opened, counters.in_flight), (7, 0));
+    assert!(server.accepted.try_recv().is_err());
+}
+
+#[test]
+fn what_is_closed_by_us_is_neither_failed_nor_lost_and_the_server_reads_an_end() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    dialer.open(5);
+    let sockets: Vec<TcpStream> = (0..5)
+        .map(|_| {
+            let mut socket = server.next();
+            socket.write_all(opening().as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    until_count("5 streams", &dialer, |counters| counters.open == 5);
+    dialer.close(3);
+    assert_eq!(dialer.take().open, 2, "at once, though it is not done yet");
+    let counters = until_count("3 closed", &dialer, |counters| counters.closed == 3);
+    assert_eq!((counters.open, counters.failed, counters.lost), (2, [0; 10], [0; 10]));
+    dialer.close(100);
+    until_count("all closed", &dialer, |counters| counters.closed == 5 && counters.open == 0);
+    for mut socket in sockets {
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses() {
+    let port = TcpListener::bind((LOOPBACK, 0)).unwrap().local_addr().unwrap().port();
+    let mut dialer = dialer_of(&[port], |_| ());
+    dialer.open(3);
+    let counters = until_count("refusals", &dialer, |counters| failed(counters, Cause::Refused) == 3);
+    assert_eq!((counters.in_flight, counters.connect.count), (0, 0));
+}
+
+#[test]
+fn a_source_that_is_no_address_of_this_machine_has_no_port() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|target| target.sources = vec!["192.0.2.1".parse().unwrap()]);
+    dialer.open(2);
+    until_count("failures", &dialer, |counters| failed(counters, Cause::NoPort) == 2);
+}
+
+#[test]
+fn sources_and_ports_take_turns() {
+    let servers = [Server::start(), Server::start()];
+    let sources = ["127.0.0.2", "127.0.0.3"].map(|source| source.parse::<IpAddr>().unwrap());
+    let mut dialer = dialer_of(&servers.each_ref().map(|server| server.address.port()), |target| target.sources = sources.to_vec());
+    dialer.open(3);
+    dialer.open(5);
+    for server in &servers {
+        let mut found: Vec<IpAddr> = (0..4).map(|_| server.next().peer_addr().unwrap().ip()).collect();
+        found.sort();
+        assert_eq!(found, [sources[0], sources[0], sources[1], sources[1]]);
+    }
+}
+
+#[test]
+fn what_goes_wrong_before_the_welcome_has_failed_with_its_cause() {
+    let status = "HTTP/1.1 404 Not Found\r\nContent-Length: 0";
+    let counters = fails_with(&format!("{status}\r\n\r\n"), false, Cause::Status);
+    assert_eq!(&*counters.samples[0].bytes, status.as_bytes());
+    let counters = fails_with(&format!("{HEAD}4\r\nping\r\n"), false, Cause::Unexpected);
+    assert_eq!((&*counters.samples[0].bytes, counters.samples[0].cause), (&b"ping"[..], Cause::Unexpected));
+    fails_with("SSH-2.0", false, Cause::Unexpected);
+    fails_with(&format!("{HEAD}0\r\n\r\n"), false, Cause::Closed);
+    fails_with("", true, Cause::Closed);
+    fails_with("HTTP/1.1 200 OK\r\n", true, Cause::Closed);
+}
+
+#[test]
+fn a_server_that_is_silent_is_given_up() {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let mut dialer = dialer_of(&[listener.local_addr().unwrap().port()], |target| target.timeout_ms = 1);
+    dialer.open(2);
+    until_count("timeouts", &dialer, |counters| failed(counters, Cause::Timeout) == 2 && counters.in_flight == 0);
+}
+
+#[test]
+fn a_server_that_is_too_slow_is_given_up_though_it_goes_on_talking() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|target| target.timeout_ms = 1000);
+    dialer.open(1);
+    let mut socket = server.next();
+    socket.write_all(b"HTTP/1.1 200 OK\r\nA: ").unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
+    let slow = thread::spawn(move || while socket.read(&mut [0]).is_err() && socket.write_all(b"x").is_ok() {});
+    until_count("a timeout", &dialer, |counters| failed(counters, Cause::Timeout) == 1 && counters.in_flight == 0);
+    slow.join().unwrap();
+}
+
+#[test]
+fn a_stream_that_ends_is_lost_with_its_cause() {
+    let server = Server::start();
+    let end = |said: &str, cause: Cause| {
+        let (dialer, mut socket) = server.with_stream(|_| ());
+        socket.write_all(said.as_bytes()).unwrap();
+        if said.is_empty() {
+            drop(socket);
+        }
+        let counters = until_count("the loss", &dialer, |counters| lost(counters, cause) == 1);
+        assert_eq!((counters.open, counters.opened, counters.closed), (0, 1, 0));
+    };
+    end("", Cause::Closed);
+    end("0\r\n\r\n", Cause::Closed);
+    end("5\r\npings\r\n", Cause::Unexpected);
+    end("7\r\nmessage\r\n", Cause::Unexpected);
+}
+
+#[test]
+fn a_stream_that_is_reset_is_lost_so() {
+    let server = Server::start();
+    let (dialer, socket) = server.with_stream(|_| ());
+    rustix::net::sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO)).unwrap();
+    drop(socket);
+    until_count("the loss", &dialer, |counters| lost(counters, Cause::Reset) == 1);
+}
+
+#[test]
+fn what_was_said_before_the_end_is_heard() {
+    let server = Server::start();
+    let (dialer, mut socket) = server.with_stream(|_| ());
+    socket.write_all(PING.repeat(20_000).as_bytes()).unwrap();
+    drop(socket);
+    let counters = until_count("the loss", &dialer, |counters| lost(counters, Cause::Closed) == 1);
+    assert_eq!(counters.pings, 20_000);
+}
+
+#[test]
+fn units_may_be_cut_at_every_byte() {
+    let server = Server::start();
+    let said = format!("{}{}", opening(), PING.repeat(3));
+    let mut dialer = server.dialer(|_| ());
+    for cut in 1..said.len() {
+        dialer.open(1);
+        let mut socket = server.next();
+        let heard = dialer.take().bytes;
+        socket.write_all(&said.as_bytes()[..cut]).unwrap();
+        until_count("the first part", &dialer, |counters| counters.bytes == heard + cut as u64);
+        socket.write_all(&said.as_bytes()[cut..]).unwrap();
+        let counters = until_count("pings", &dialer, |counters| counters.pings == 3 * cut as u64);
+        assert_eq!((counters.opened, counters.failed, counters.lost), (cut as u64, [0; 10], [0; 10]), "cut at {cut}");
+        dialer.close(1);
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn messages_that_say_when_they_were_sent_have_a_latency() {
+    let server = Server::start();
+    let (dialer, mut socket) = server.with_stream(|target| target.allows_messages = true);
+    let sent_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 - 3_000_000;
+    let message = format!("@{sent_us} news");
+    write!(socket, "{:x}\r\n{message}\r\n4\r\nnews\r\n{PING}", message.len()).unwrap();
+    let mut latencies = (0, 0, 0);
+    until("messages", || {
+        let counters = dialer.take();
+        latencies = (latencies.0 + counters.delivery.count, latencies.1 + counters.delivery.sum, counters.messages);
+        (counters.pings == 1).then_some(())
+    });
+    assert_eq!((latencies.0, latencies.2), (1, 2));
+    assert!((3_000_000..63_000_000).contains(&latencies.1), "{latencies:?}");
+}
+
+#[test]
+fn pings_are_late_against_the_schedule_that_the_first_one_set() {
+    let server = Server::start();
+    let (dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 50);
+    socket.write_all(PING.as_bytes()).unwrap();
+    let first = until_count("a ping", &dialer, |counters| counters.pings == 1);
+    assert_eq!(first.lateness.count, 0, "nothing was due");
+    until_count("that it is overdue", &dialer, |counters| counters.overdue == 1);
+    socket.write_all(PING.as_bytes()).unwrap();
+    let mut late = (0, 0);
+    until("the second ping", || {
+        let counters = dialer.take();
+        late = (late.0 + counters.lateness.count, late.1.max(counters.lateness.max));
+        (counters.pings == 2).then_some(())
+    });
+    assert!(late.1 > 50_000, "{late:?}");
+    assert!(late.0 >= 2, "it stands for those that were missed: {late:?}");
+}
+
+#[test]
+fn a_stream_that_ends_while_it_is_overdue_says_so() {
+    let server = Server::start();
+    let (mut dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 10);
+    socket.write_all(PING.as_bytes()).unwrap();
+    until_count("that it is overdue", &dialer, |counters| counters.overdue == 1);
+    dialer.close(1);
+    let mut late = 0;
+    until("the end", || {
+        let counters = dialer.take();
+        late = late.max(counters.lateness.max);
+        (counters.closed == 1).then_some(())
+    });
+    assert!(late > 10_000, "{late}");
+    until_count("that none is overdue", &dialer, |counters| counters.overdue == 0);
+}
+
+#[test]
+fn where_anything_may_be_said_a_200_is_a_stream() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|target| target.is_strict = false);
+    dialer.open(1);
+    let mut socket = server.next();
+    socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").unwrap();
+    until_count("an open stream", &dialer, |counters| counters.open == 1);
+    socket.write_all(b"anything!").unwrap();
+    until_count("a read", &dialer, |counters| counters.pings > 0);
+}
+
+#[test]
+fn more_threads_are_started_as_they_are_needed_and_rows_are_used_again() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    let can_unshare = dialer.most() > 100;
+    dialer.open(250);
+    let reached = if can_unshare { 250 } else { 100 };
+    let mut sockets: Vec<TcpStream> = (0..reached).map(|_| server.next()).collect();
+    for socket in &mut sockets {
+        socket.write_all(opening().as_bytes()).unwrap();
+    }
+    let counters = until_count("streams", &dialer, |counters| counters.open == reached);
+    assert_eq!(failed(&counters, Cause::Descriptors), 250 - reached);
+    sockets.truncate(10);
+    until_count("losses", &dialer, |counters| counters.open == 10 && lost(counters, Cause::Closed) == reached - 10);
+    dialer.open(90);
+    for _ in 0..90 {
+        let mut socket = server.next();
+        socket.write_all(opening().as_bytes()).unwrap();
+        sockets.push(socket);
+    }
+    let counters = until_count("streams", &dialer, |counters| counters.open == 100);
+    assert_eq!((counters.opened, failed(&counters, Cause::Descriptors)), (reached + 90, 250 - reached));
+}
+
+#[test]
+fn without_tables_of_their_own_there_is_one_thread_and_what_it_has_no_room_for_has_failed() {
+    let server = Server::start();
+    let mut dialer = Dialer::new(Options { connections: 3, unshare: false });
+    assert_eq!(dialer.most(), 3);
+    dialer.aim(target_of(&[server.address.port()])).unwrap();
+    dialer.open(5);
+    let counters = dialer.take();
+    assert_eq!((counters.in_flight, failed(&counters, Cause::Descriptors)), (3, 2));
+}
+
+#[test]
+fn another_target_is_that_of_what_is_opened_from_then_on() {
+    let (first, second) = (Server::start(), Server::start());
+    let (mut dialer, _socket) = first.with_stream(|target| target.allows_messages = true);
+    dialer.aim(target_of(&[second.address.port()])).unwrap();
+    dialer.open(1);
+    let mut strict = second.next();
+    strict.write_all(format!("{}3\r\nnew\r\n", opening()).as_bytes()).unwrap();
+    let counters = until_count("a loss", &dialer, |counters| lost(counters, Cause::Unexpected) == 1);
+    assert_eq!(counters.open, 1);
+    assert!(first.accepted.try_recv().is_err());
+}
+
+#[test]
+fn stopped_it_closes_all_and_opens_no_more() {
+    let server = Server::start();
+    let (mut dialer, mut socket) = server.with_stream(|_| ());
+    dialer.open(1);
+    let mut asked = server.next();
+    dialer.stop();
+    dialer.stop();
+    dialer.open(1);
+    let counters = dialer.take();
+    assert_eq!((counters.open, counters.in_flight, counters.closed, counters.failed), (0, 0, 1, [0; 10]));
+    for socket in [&mut socket, &mut asked] {
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn one_that_was_never_aimed_opens_nothing() {
+    let mut dialer = Dialer::new(Options { connections: 3, unshare: true });
+    dialer.open(1);
+    assert!(dialer.aim(target_of(&[])).is_err());
+    assert_eq!(dialer.take().in_flight, 0);
+}
+
+#[test]
+fn thousands_of_pings_at_once_are_all_heard() {
+    let server = Server::start();
+    let mut dialer = server.dialer(|_| ());
+    dialer.open(100);
+    let mut sockets: Vec<TcpStream> = (0..100).map(|_| server.next()).collect();
+    let written = Arc::new(AtomicUsize::new(0));
+    for socket in &mut sockets {
+        socket.write_all(opening().as_bytes()).unwrap();
+    }
+    for mut socket in sockets.iter().map(|socket| socket.try_clone().unwrap()) {
+        let written = written.clone();
+        thread::spawn(move || {
+            socket.write_all(PING.repeat(10_000).as_bytes()).unwrap();
+            written.fetch_add(1, SeqCst);
+        });
+    }
+    let counters = until_count("all pings", &dialer, |counters| counters.pings == 1_000_000);
+    until("the end of writing", || (written.load(SeqCst) == 100).then_some(()));
+    assert_eq!((counters.open, counters.lost), (100, [0; 10]));
+}

@@ -1,0 +1,423 @@
+/*
+ * Both dialers against the real servers and against servers that behave badly: the same is expected of both.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { CAUSES, noCauses, sumOf } from '../fleet/causes.js';
+import { create as createPlain } from '../fleet/dial.plain.js';
+import { Histogram } from '../lib/histogram.js';
+import { descriptorLimit } from '../lib/plan.js';
+import { native } from '../native/index.js';
+import { startServer, TRANSPORTS } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+/** @typedef {import('../fleet/dial.js').Dialer} Dialer */
+/** @typedef {import('../fleet/dial.js').Target} Target */
+/** @typedef {import('../fleet/dial.js').Counters} Counters */
+/** @typedef {import('../fleet/causes.js').Cause} Cause */
+
+/** @type {Record<string, () => Dialer | Promise<Dialer>>} */
+const DIALERS = { plain: createPlain };
+if (native) DIALERS.native = async () => (await import('../fleet/dial.native.js')).create();
+
+const MEASURES = /** @type {const} */ (['connect', 'firstByte', 'lateness', 'delivery']);
+const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n';
+const OPENING = `${HEAD}8\r\nWelcome!\r\n`;
+const PING = '4\r\nping\r\n';
+const DAY_MS = 86_400_000;
+
+/** A dialer, and all that was taken from it so far. */
+class Dialled {
+  /** @param {Dialer} dialer @param {number[]} ports @param {Partial<Target>} target */
+  constructor(dialer, ports, target) {
+    this.dialer = dialer;
+    /** @type {Counters['samples']} */
+    this.samples = [];
+    this.histograms = {
+      connect: new Histogram(),
+      firstByte: new Histogram(),
+      lateness: new Histogram(),
+      delivery: new Histogram(),
+    };
+    /** @type {Counters} */
+    this.counters = dialer.take();
+    this.aim(ports, target);
+  }
+
+  /** @param {number[]} ports @param {Partial<Target>} target */
+  aim(ports, target) {
+    this.dialer.aim({
+      address: '127.0.0.1',
+      ports,
+      sources: [],
+      request: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
+      pingIntervalMs: 0,
+      timeoutMs: DAY_MS,
+      isStrict: true,
+      allowsMessages: false,
+      ...target,
+    });
+  }
+
+  /** @returns {Counters} */
+  take() {
+    this.counters = this.dialer.take();
+    this.samples.push(...this.counters.samples);
+    for (const name of MEASURES) this.histograms[name].merge(this.counters[name]);
+    return this.counters;
+  }
+
+  /** @param {(counters: Counters) => boolean} condition @param {string} what */
+  until(condition, what) {
+    const tell = () => `${what}: ${JSON.stringify(this.counters)}`;
+    return until(() => condition(this.take()) && this.counters, tell);
+  }
+
+  /** @param {number} count */
+  async open(count) {
+    this.dialer.open(count);
+    await this.until(({ open }) => open === count, `${count} open streams`);
+  }
+}
+
+/** @typedef {(ports: number[], target?: Partial<Target>) => Promise<Dialled>} Dial makes a dialer for a test */
+
+/**
+ * One test for each dialer.
+ * @param {string} name
+ * @param {(t: import('node:test').TestContext, dial: Dial) => Promise<void>} body
+ */
+function testEach(name, body) {
+  for (const [kind, create] of Object.entries(DIALERS)) {
+    test(`${kind}: ${name}`, async (t) => {
+      await body(t, async (ports, target = {}) => {
+        const dialled = new Dialled(await create(), ports, target);
+        t.after(() => dialled.dialer.stop());
+        assert.equal(dialled.dialer.name, kind);
+        return dialled;
+      });
+    });
+  }
+}
+
+/**
+ * A server that does with each connection what the test says.
+ * @param {import('node:test').TestContext} t
+ * @param {(socket: import('node:net').Socket) => void} act once its request came
+ */
+async function startBad(t, act) {
+  /** @type {Set<import('node:net').Socket>} */
+  const sockets = new Set();
+  const server = createServer((socket) => {
+    sockets.add(socket.setNoDelay(true));
+    socket.once('data', () => act(socket));
+    socket.on('error', () => {}); // a client may reset it
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return { server, port, sockets };
+}
+
+/** @param {Partial<Record<Cause, number>>} some */
+function causes(some) {
+  return { ...noCauses(), ...some };
+}
+
+for (const transport of TRANSPORTS) {
+  testEach(`streams of the ${transport} transport are opened, pinged and closed`, async (t, dial) => {
+    const server = await startServer(t, [
+      '--workers',
+      '1',
+      '--transport',
+      transport,
+      '--ping-interval',
+      '50',
+    ]);
+    const dialled = await dial([server.port], { pingIntervalMs: 50 });
+    await dialled.open(20);
+    await server.untilTotals(({ streams }) => streams === 20, 'the server has them');
+    await dialled.until(({ pings }) => pings >= 60, 'pings');
+    assert.ok(dialled.histograms.lateness.count >= 40);
+    assert.deepEqual([dialled.histograms.connect.count, dialled.histograms.firstByte.count], [20, 20]);
+    dialled.dialer.close(15);
+    assert.equal(dialled.take().open, 5);
+    await dialled.until(({ closed }) => closed === 15, 'closed');
+    await server.untilTotals(({ streams }) => streams === 5, 'the server has the rest');
+    const { opened, inFlight, failed, lost } = dialled.counters;
+    assert.deepEqual([opened, inFlight, failed, lost], [20, 0, noCauses(), noCauses()]);
+    assert.deepEqual(dialled.samples, []);
+  });
+
+  testEach(`streams of events of the ${transport} transport are read`, async (t, dial) => {
+    const server = await startServer(t, [
+      '--workers',
+      '1',
+      '--transport',
+      transport,
+      '--ping-interval',
+      '50',
+    ]);
+    const request = 'GET / HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n';
+    const dialled = await dial([server.port], { request });
+    await dialled.open(3);
+    await dialled.until(({ pings }) => pings >= 9, 'pings');
+    assert.deepEqual([sumOf(dialled.counters.failed), sumOf(dialled.counters.lost)], [0, 0]);
+    assert.equal(dialled.histograms.lateness.count, 0, 'the interval is not known');
+  });
+
+  for (const accept of ['text/plain', 'text/event-stream']) {
+    testEach(
+      `messages of the ${transport} transport (${accept}) that say when they were sent have a latency`,
+      async (t, dial) => {
+        const server = await startServer(t, ['--workers', '1', '--transport', transport]);
+        const request = `GET /?channel=news HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n\r\n`;
+        const dialled = await dial([server.port], { request, allowsMessages: true });
+        await dialled.open(10);
+        const publish = async (/** @type {string} */ body) => {
+          const url = `http://127.0.0.1:${server.adminPort}/publish?channel=news`;
+          assert.ok((await fetch(url, { method: 'POST', body })).ok);
+        };
+        await publish(`@${(Date.now() - 5000) * 1000} five seconds ago`);
+        await publish('at some time');
+        await dialled.until(({ messages }) => messages === 20, 'messages');
+        const { count, minUs, maxUs } = dialled.histograms.delivery;
+        assert.equal(count, 10);
+        assert.ok(minUs >= 5_000_000 && maxUs < 65_000_000, `${minUs} ${maxUs}`);
+      },
+    );
+  }
+
+  testEach(`streams of the ${transport} transport that the server ends are lost`, async (t, dial) => {
+    const server = await startServer(t, ['--workers', '1', '--transport', transport, '--drain', '0']);
+    const dialled = await dial([server.port]);
+    await dialled.open(5);
+    await server.stop();
+    await dialled.until(({ lost }) => lost.closed === 5, 'losses');
+    dialled.dialer.open(2);
+    await dialled.until(({ failed }) => failed.refused === 2, 'refusals');
+    assert.deepEqual([dialled.counters.open, dialled.counters.inFlight], [0, 0]);
+  });
+
+  testEach(`a message of the ${transport} transport that nobody asked for is unexpected`, async (t, dial) => {
+    const server = await startServer(t, ['--workers', '1', '--transport', transport]);
+    const dialled = await dial([server.port], { request: 'GET /?channel=a HTTP/1.1\r\nHost: a\r\n\r\n' });
+    await dialled.open(1);
+    const url = `http://127.0.0.1:${server.adminPort}/publish?channel=a`;
+    await fetch(url, { method: 'POST', body: 'caf\u00e9' });
+    await dialled.until(({ lost }) => lost.unexpected === 1, 'the loss');
+    assert.deepEqual(dialled.samples, [{ cause: 'unexpected', text: 'caf\u00c3\u00a9' }]);
+  });
+
+  testEach(`a refusal of the ${transport} transport is a status`, async (t, dial) => {
+    const server = await startServer(t, ['--workers', '1', '--transport', transport]);
+    const dialled = await dial([server.port], { request: 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n' });
+    dialled.dialer.open(10);
+    await dialled.until(({ failed }) => failed.status === 10, 'refusals');
+    assert.ok(dialled.samples.length > 0 && dialled.samples.length <= 10);
+    for (const { cause, text } of dialled.samples) {
+      assert.equal(cause, 'status');
+      assert.match(text, /^HTTP\/1\.1 404 Not Found\r\n/);
+      assert.ok(text.length <= 80);
+    }
+  });
+}
+
+/** What a server says, whether it hangs up then, and what is made of it. @type {[string, string, boolean, Cause][]} */
+const ANSWERS = [
+  ['something else than HTTP', 'SSH-2.0-x', false, 'unexpected'],
+  ['another status', 'HTTP/1.1 503 No\r\nA: b\r\n\r\n', false, 'status'],
+  ['a text without chunks', 'HTTP/1.1 200 OK\r\n\r\nWelcome!', false, 'unexpected'],
+  ['no welcome', `${HEAD}${PING}`, false, 'unexpected'],
+  ['no size of a chunk', `${HEAD}welcome`, false, 'unexpected'],
+  ['the last chunk', `${HEAD}0\r\n\r\n`, false, 'closed'],
+  ['nothing, and hangs up', '', true, 'closed'],
+  ['half a head, and hangs up', 'HTTP/1.1 200 OK\r\nA:', true, 'closed'],
+];
+
+for (const [what, said, hangsUp, cause] of ANSWERS) {
+  testEach(`an opening fails as ${cause} where the server says ${what}`, async (t, dial) => {
+    const { port } = await startBad(t, (socket) => (hangsUp ? socket.end(said) : socket.write(said)));
+    const dialled = await dial([port]);
+    dialled.dialer.open(3);
+    await dialled.until(({ failed }) => sumOf(failed) === 3, 'failures');
+    const { failed, lost, opened, inFlight, open } = dialled.counters;
+    assert.deepEqual(failed, causes({ [cause]: 3 }));
+    assert.deepEqual([lost, opened, inFlight, open], [noCauses(), 0, 0, 0]);
+    assert.equal(dialled.samples.length, cause === 'closed' ? 0 : 3);
+  });
+}
+
+/** What follows the welcome. @type {[string, string, Cause][]} */
+const ENDS = [
+  ['the last chunk', '0\r\n\r\n', 'closed'],
+  ['another word', '5\r\npings\r\n', 'unexpected'],
+  ['a chunk that does not end where it should', '4\r\npingpong', 'unexpected'],
+];
+
+for (const [what, said, cause] of ENDS) {
+  testEach(`a stream is lost as ${cause} where ${what} follows`, async (t, dial) => {
+    const { port } = await startBad(t, (socket) => socket.write(`${OPENING}${PING}${said}`));
+    const dialled = await dial([port]);
+    dialled.dialer.open(2);
+    await dialled.until(({ lost }) => sumOf(lost) === 2, 'losses');
+    const { failed, lost, opened, pings, open } = dialled.counters;
+    assert.deepEqual([failed, lost], [noCauses(), causes({ [cause]: 2 })]);
+    assert.deepEqual([opened, pings, open], [2, 2, 0]);
+  });
+}
+
+testEach('a stream that is reset is lost so', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING));
+  const dialled = await dial([port]);
+  await dialled.open(1);
+  for (const socket of sockets) socket.resetAndDestroy();
+  await dialled.until(({ lost }) => lost.reset === 1, 'the loss');
+});
+
+testEach('an opening that takes too long has failed, though the server goes on talking', async (t, dial) => {
+  /** @type {NodeJS.Timeout[]} */
+  const timers = [];
+  t.after(() => timers.forEach(clearInterval));
+  const { port } = await startBad(t, (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nA: ');
+    timers.push(setInterval(() => socket.write('x'), 20));
+  });
+  const dialled = await dial([port], { timeoutMs: 300 });
+  dialled.dialer.open(2);
+  await dialled.until(({ failed }) => failed.timeout === 2, 'timeouts');
+  assert.deepEqual([dialled.counters.inFlight, dialled.counters.opened], [0, 0]);
+});
+
+testEach('units that are cut at every byte are whole again', async (t, dial) => {
+  const said = `${OPENING}${PING}${PING}`;
+  let cut = 0;
+  /** @type {(() => void)[]} */
+  const rest = [];
+  const { port } = await startBad(t, (socket) => {
+    const at = ++cut;
+    socket.write(said.slice(0, at));
+    rest.push(() => socket.write(said.slice(at)));
+  });
+  const dialled = await dial([port]);
+  const cuts = said.length - 1;
+  dialled.dialer.open(cuts);
+  await dialled.until(({ bytes }) => bytes === (cuts * (cuts + 1)) / 2, 'the first parts');
+  for (const write of rest) write();
+  await dialled.until(({ bytes }) => bytes === cuts * said.length, 'the rest');
+  const { opened, pings, open, failed, lost } = dialled.counters;
+  assert.deepEqual([opened, pings, open, failed, lost], [cuts, 2 * cuts, cuts, noCauses(), noCauses()]);
+});
+
+testEach('a ping that does not come is overdue, and late when it comes at last', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING + PING));
+  const dialled = await dial([port], { pingIntervalMs: 40 });
+  await dialled.open(3);
+  await dialled.until(({ pings, overdue }) => pings === 3 && overdue === 3, 'overdue streams');
+  assert.equal(dialled.histograms.lateness.count, 0);
+  for (const socket of sockets) socket.write(PING);
+  await dialled.until(({ pings }) => pings === 6, 'late pings');
+  const { lateness } = dialled.histograms;
+  assert.ok(lateness.maxUs > 40_000, `${lateness.maxUs}`);
+  assert.ok(lateness.count >= 6, 'each stands for those that were missed');
+});
+
+testEach('a stream that is closed while it is overdue tells its lateness', async (t, dial) => {
+  const { port } = await startBad(t, (socket) => socket.write(OPENING + PING));
+  const dialled = await dial([port], { pingIntervalMs: 20 });
+  await dialled.open(1);
+  await dialled.until(({ overdue }) => overdue === 1, 'an overdue stream');
+  dialled.dialer.close(1);
+  await dialled.until(({ closed, overdue }) => closed === 1 && overdue === 0, 'the end');
+  assert.equal(dialled.histograms.lateness.count, 1);
+  assert.ok(dialled.histograms.lateness.maxUs > 20_000);
+});
+
+testEach('where anything may be said a 200 is a stream and a read is a ping', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write('HTTP/1.0 200 OK\r\n\r\n'));
+  const dialled = await dial([port], { isStrict: false });
+  await dialled.open(1);
+  for (const socket of sockets) socket.write('anything');
+  await dialled.until(({ pings }) => pings === 1, 'a read');
+  for (const socket of sockets) socket.end();
+  await dialled.until(({ lost }) => lost.closed === 1, 'the end');
+});
+
+testEach('each pair of a source and a port is dialled as often as any other', async (t, dial) => {
+  /** @type {string[]} */
+  const pairs = [];
+  const act = (/** @type {import('node:net').Socket} */ socket) => {
+    pairs.push(`${socket.remoteAddress} ${socket.localPort}`);
+    socket.write(OPENING);
+  };
+  const ports = [(await startBad(t, act)).port, (await startBad(t, act)).port];
+  const dialled = await dial(ports, { sources: ['127.0.0.2', '127.0.0.3'] });
+  await dialled.open(8);
+  const expected = ports.flatMap((port) => [`127.0.0.2 ${port}`, `127.0.0.3 ${port}`]);
+  assert.deepEqual(pairs.sort(), [...expected, ...expected].sort());
+});
+
+testEach('a source that is no address of this machine has no port', async (t, dial) => {
+  const { port } = await startBad(t, () => {});
+  const dialled = await dial([port], { sources: ['192.0.2.1'] });
+  dialled.dialer.open(2);
+  await dialled.until(({ failed }) => failed['no-port'] === 2, 'failures');
+});
+
+testEach('another target holds for what is opened from then on', async (t, dial) => {
+  const first = await startBad(t, (socket) => socket.write(OPENING));
+  const second = await startBad(t, (socket) => socket.write(`${OPENING}3\r\nnew\r\n`));
+  const dialled = await dial([first.port]);
+  await dialled.open(1);
+  dialled.aim([second.port], { allowsMessages: true });
+  dialled.dialer.open(1);
+  await dialled.until(({ messages }) => messages === 1, 'a message');
+  for (const socket of first.sockets) socket.write('3\r\nnew\r\n');
+  await dialled.until(({ lost }) => lost.unexpected === 1, 'the loss');
+  assert.equal(dialled.counters.open, 1);
+});
+
+testEach('what is stopped has closed all and opens no more', async (t, dial) => {
+  let asked = 0;
+  const { port, sockets } = await startBad(t, (socket) => {
+    if (asked++ < 2) socket.write(OPENING);
+  });
+  const dialled = await dial([port]);
+  dialled.dialer.open(3);
+  await dialled.until(({ open }) => open === 2, 'open streams');
+  await dialled.dialer.stop();
+  dialled.dialer.open(1);
+  const { open, inFlight, closed, failed, lost } = dialled.take();
+  assert.deepEqual([open, inFlight, closed, failed, lost], [0, 0, 2, noCauses(), noCauses()]);
+  await until(() => sockets.size === 0, 'the end of all connections');
+});
+
+testEach('it says at once what is on its way, and it has each cause', async (t, dial) => {
+  const { port } = await startBad(t, () => {});
+  const dialled = await dial([port]);
+  dialled.dialer.open(4);
+  const { inFlight, open, failed, lost } = dialled.take();
+  assert.deepEqual([inFlight, open], [4, 0]);
+  assert.deepEqual([Object.keys(failed), Object.keys(lost)], [CAUSES, CAUSES]);
+  assert.ok(dialled.dialer.most > 100);
+});
+
+test('without tables of their own its threads are but one', {
+  skip: !native && 'the native core is not here',
+}, async (t) => {
+  const before = process.env.HOLDFAST_UNSHARE;
+  process.env.HOLDFAST_UNSHARE = 'off';
+  t.after(() => {
+    if (before === undefined) delete process.env.HOLDFAST_UNSHARE;
+    else process.env.HOLDFAST_UNSHARE = before;
+  });
+  const dialer = await DIALERS.native();
+  assert.equal(dialer.most, descriptorLimit() - 64);
+  await dialer.stop();
+});

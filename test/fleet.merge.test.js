@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { emptyHistogram, encode, percentilesOf } from '../fleet/histograms.js';
+import { merge } from '../fleet/merge.js';
+
+/** @param {number} i @returns {import('../fleet/ask.js').Stats} what a real drone said */
+const drone = (i) =>
+  JSON.parse(readFileSync(new URL(`fixtures/fleet/drone-${i}.json`, import.meta.url), 'utf8'));
+
+/** @param {number[]} values µs @returns {import('../fleet/ask.js').Stats} a drone whose pings were so late */
+function lateBy(values) {
+  const histogram = emptyHistogram();
+  for (const us of values) histogram.recordValue(us);
+  const stats = drone(1);
+  stats.histograms.lateness = encode(histogram);
+  stats.percentiles.latenessMs = percentilesOf(histogram);
+  return stats;
+}
+
+test('counts of several drones are summed, failures by their causes', () => {
+  const { drones, counts } = merge([drone(1), drone(2), drone(3)]);
+  assert.equal(drones, 3);
+  assert.deepEqual([counts.target, counts.open, counts.opened], [351, 301, 301]);
+  assert.equal(counts.pings, drone(1).counts.pings + drone(2).counts.pings);
+  assert.equal(counts.messages, 301 * 5);
+  assert.equal(counts.failed.refused, drone(3).counts.failed.refused);
+  assert.ok(counts.failed.refused > 0);
+  assert.equal(counts.failed.timeout, 0);
+});
+
+test('percentiles are those of the merged histograms, and no averages', () => {
+  const { latenessMs } = merge([lateBy(Array(99).fill(1000)), lateBy([500_000])]).percentiles;
+  assert.equal(latenessMs.count, 100);
+  assert.ok(Math.abs(latenessMs.p50 - 1) < 0.01, `${latenessMs.p50}`);
+  assert.ok(Math.abs(latenessMs.p99 - 1) < 0.01, `${latenessMs.p99}`);
+  assert.ok(Math.abs(latenessMs.max - 500) < 1, `${latenessMs.max}`);
+});
+
+test('what real drones recorded is all in the merged histograms', () => {
+  const all = [drone(1), drone(2), drone(3)];
+  const { percentiles } = merge(all);
+  for (const name of ['connectMs', 'firstByteMs', 'latenessMs', 'deliveryMs']) {
+    const ones = all.map((one) => one.percentiles[name]);
+    assert.equal(
+      percentiles[name].count,
+      ones.reduce((sum, { count }) => sum + count, 0),
+      name,
+    );
+    const max = Math.max(...ones.map((one) => one.max));
+    assert.ok(Math.abs(percentiles[name].max - max) <= max / 500, `${name} to three digits`);
+  }
+  assert.equal(percentiles.deliveryMs.count, 301 * 5);
+});
+
+test('of no drone at all everything is nothing', () => {
+  const { drones, counts, percentiles, samples } = merge([]);
+  assert.deepEqual([drones, counts.open, counts.lost.reset, percentiles.connectMs.count], [0, 0, 0, 0]);
+  assert.deepEqual(samples, []);
+});
+
+test('what a drone elsewhere says beyond what is known goes nowhere', () => {
+  const stats = drone(1);
+  stats.counts = JSON.parse(
+    JSON.stringify(stats.counts).replace('"failed":{', '"failed":{"__proto__":7,"odd":3,'),
+  );
+  assert.ok(!('odd' in merge([stats]).counts.failed));
+  assert.equal(/** @type {any} */ ({}).odd, undefined);
+});

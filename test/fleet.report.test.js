@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { merge } from '../fleet/merge.js';
+import { progressLine } from '../fleet/progress.js';
+import { reportOf, reportText } from '../fleet/report.js';
+
+/** @param {number} i @returns {import('../fleet/ask.js').Stats} what a real drone said */
+const drone = (i) =>
+  JSON.parse(readFileSync(new URL(`fixtures/fleet/drone-${i}.json`, import.meta.url), 'utf8'));
+
+/** @param {number[]} drones @returns {import('../fleet/crew.js').Roll} */
+const rollOf = (...drones) => ({ ...merge(drones.map(drone)), late: 0, died: 0 });
+
+/** @param {Partial<import('../fleet/report.js').Facts>} [facts] @returns {import('../fleet/report.js').Facts} */
+const factsOf = (facts) => ({
+  startedAt: new Date(0),
+  asked: 301,
+  target: '127.0.0.1:8888',
+  place: 'local',
+  dialer: 'native',
+  roll: rollOf(1, 2),
+  ramp: { elapsedMs: 1500, opened: 301, isWhole: true },
+  withinMs: 30_000,
+  heldMs: 10_000,
+  publications: { sent: 5, failed: 0, problem: '' },
+  isInterrupted: false,
+  machine: 'a machine',
+  ...facts,
+});
+
+test('a run in which nothing went wrong says so, with its figures', () => {
+  const report = reportOf(factsOf());
+  assert.deepEqual([report.isOk, report.problems, report.retried, report.openAllMs], [true, [], 0, 1500]);
+  const text = reportText(report);
+  assert.match(text, /^301 streams to 127\.0\.0\.1:8888, 2 drones \(local, native\)$/m);
+  assert.match(text, /^asked +301$/m);
+  assert.match(text, /^opened +301 {2}301 open at the end$/m);
+  assert.match(text, /^all open after +1\.5 s {2}201 opened a second$/m);
+  assert.match(text, /^messages +1,505 {2}5 publications; to 301 streams that is 1,505$/m);
+  for (const name of ['connect', 'first byte', 'ping lateness', 'delivery'])
+    assert.match(text, new RegExp(`^${name} +[\\d,]+ +[\\d.]+ +[\\d.]+ +[\\d.]+ +[\\d.]+$`, 'm'));
+  assert.match(text, /^ok: none failed, none was lost$/m);
+});
+
+test('streams that failed are told by cause, are retried, and are not ok', () => {
+  const report = reportOf(
+    factsOf({ asked: 50, roll: rollOf(3), ramp: { elapsedMs: 3000, opened: 0, isWhole: false } }),
+  );
+  const { refused } = drone(3).counts.failed;
+  assert.equal(report.isOk, false);
+  assert.deepEqual(report.failed, { total: refused, byCause: { refused } });
+  assert.equal(report.retried, refused - 50);
+  assert.equal(report.openAllMs, null);
+  assert.match(reportText(report), /^failed +\d+ {2}refused \d+$/m);
+  assert.match(reportText(report), /^NOT OK: 0 of 50 streams were open when the 30 s were over/m);
+});
+
+test('lost streams are not ok, even where all were opened again', () => {
+  const roll = rollOf(1, 2);
+  roll.counts.lost.closed = 7;
+  roll.counts.opened += 7;
+  const report = reportOf(factsOf({ roll }));
+  assert.deepEqual([report.isOk, report.retried], [false, 7]);
+  assert.deepEqual(report.problems, ['7 streams were lost']);
+});
+
+test('a run that was interrupted says so, and blames no deadline', () => {
+  const report = reportOf(
+    factsOf({ isInterrupted: true, ramp: { elapsedMs: 100, opened: 9, isWhole: false } }),
+  );
+  assert.deepEqual([report.isOk, report.problems], [false, []]);
+  assert.match(reportText(report), /^ended early: interrupted$/m);
+});
+
+test('lateness that is not known says what to do', () => {
+  const roll = rollOf(1, 2);
+  roll.percentiles.latenessMs = { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
+  assert.match(
+    reportText(reportOf(factsOf({ roll }))),
+    /^ping lateness is not known: .*--interval MS .*--accept-load/m,
+  );
+});
+
+test('bytes that were not understood are shown without what a terminal would take for more than text', () => {
+  const roll = rollOf(1);
+  roll.samples = [{ cause: 'unexpected', text: 'SSH-2.0\r\n\x1b[2J\x9b2J' }];
+  const text = reportText(reportOf(factsOf({ roll })));
+  assert.match(text, /unexpected: "SSH-2\.0\\r\\n\\u001b\[2J 2J"/);
+});
+
+test('publications that failed are told', () => {
+  const publications = { sent: 5, failed: 2, problem: 'ECONNREFUSED' };
+  assert.deepEqual(reportOf(factsOf({ publications })).problems, ['2 publications failed: ECONNREFUSED']);
+});
+
+test('the line of a ramp says how far it is, and what goes wrong most', () => {
+  const ramping = /** @type {const} */ ({
+    phase: 'ramping',
+    asked: 602,
+    elapsedMs: 1,
+    holdMs: 1,
+    openedPerSecond: 100,
+  });
+  const line = progressLine({ ...ramping, roll: rollOf(1, 2, 3) });
+  assert.match(
+    line,
+    /^ramping \[#{12}-{12}\] 301 of 602 open, 100\/s, 0 in flight, 4 s to go, failed \d+ \(refused\)/,
+  );
+});
+
+test('the line of a hold says how long, and how late pings come', () => {
+  const holding = /** @type {const} */ ({
+    phase: 'holding',
+    asked: 301,
+    elapsedMs: 5000,
+    holdMs: 10_000,
+    openedPerSecond: 0,
+  });
+  const line = progressLine({ ...holding, roll: rollOf(1, 2) });
+  assert.match(line, /^holding \[#{12}-{12}\] 5 of 10 s, 301 open, [\d,]+ pings, late p99 [\d.]+ ms$/);
+});
