@@ -1,0 +1,73 @@
+/*
+ * Plots the CSV of a run, or compares several:
+ *
+ *     node scripts/plot.js logs/*.csv [--out DIR] [--format svg|png|html]
+ */
+import { parseArgs } from 'node:util';
+import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { FORMATS, plot } from './plot/index.js';
+
+const HELP = `Usage: node scripts/plot.js FILE.csv… [options]
+
+Plots what the server wrote into logs/: memory, CPU, ticks and streams, with the number of streams dashed in each.
+Several files are compared: a chart has a line for each, from their starts on, and a table says how they differ.
+
+  --out DIR               folder for the charts (that of the first CSV)
+  --format svg|png|html   what to make; give it again, or a list with commas, for more (svg,html)
+  --help                  print this
+
+svg and png: four files a run, NAME.memory.svg and so on. html: one page with zoom and a table, that needs no network.
+A file NAME.json beside NAME.csv may say which machine it was: {"machine": "8 x Xeon, 32 GB, Linux 6.1"}
+`;
+
+/** @typedef {{ help: boolean, paths: string[], out?: string, formats: import('./plot/index.js').Format[] }} Wish */
+
+/** @param {string[]} args @returns {Wish} @throws {HoldfastError} BAD_OPTION */
+export function readArgs(args) {
+  const { values, positionals } = parse(args);
+  const formats = (values.format ?? ['svg', 'html']).flatMap((given) => given.split(','));
+  const stranger = formats.find((format) => !FORMATS.some((known) => known === format));
+  if (stranger !== undefined) throw badOption(`--format got '${stranger}': expected ${FORMATS.join(', ')}`);
+  if (values.out === '') throw badOption("--out got '': expected a folder");
+  if (positionals.length === 0 && !values.help)
+    throw badOption('no CSV was given: node scripts/plot.js logs/NAME.csv');
+  return {
+    help: values.help ?? false,
+    paths: positionals,
+    out: values.out,
+    formats: /** @type {import('./plot/index.js').Format[]} */ (formats),
+  };
+}
+
+/** @param {string[]} args */
+function parse(args) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        out: { type: 'string' },
+        format: { type: 'string', multiple: true },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw badOption(messageOf(error).replace(/\. .*/, ''));
+  }
+}
+
+/** @param {string} what */
+function badOption(what) {
+  return new HoldfastError('BAD_OPTION', `${what}; see --help`);
+}
+
+async function main() {
+  const { help, paths, out, formats } = readArgs(process.argv.slice(2));
+  if (help) return void process.stdout.write(HELP);
+  const { written, notes, table } = await plot(paths, { out, formats });
+  for (const note of notes) process.stderr.write(`plot: ${note}\n`);
+  process.stdout.write(`${table}\n`);
+  for (const path of written) process.stdout.write(`wrote ${path}\n`);
+}
+
+if (process.argv[1]?.endsWith('plot.js')) main().catch((error) => exitWith('plot', error));
