@@ -62,7 +62,7 @@ export const PARAMS = [
   option('host', 'host', HOST, '127.0.0.1', 'server to dial: loopback, or one that was started with --accept-load'),
   option('port', 'port', PORTS, [8888], 'port of the server, or several that take turns'),
   option('ramp', 'ramp', integer(1, 1_000_000), 1000, 'streams to open a second'),
-  option('concurrency', 'concurrency', integer(1, 100_000), 256, 'openings on their way at once'),
+  option('concurrency', 'concurrency', integer(1, 100_000), 1000, 'openings on their way at once; looked at ten times a second, so ten times as many a second at most'),
   option('path', 'path', PATH, '/', 'what is asked for'),
   option('channel', 'channel', text('NAME', 'the name of a channel'), '', 'channel to listen to; messages are errors without one'),
   option('accept', 'accept', choice('text', 'events'), 'text', 'format of the streams: text, or Server-Sent Events'),

@@ -3,12 +3,13 @@
 //! An interval is cut into slots. Rows come in blocks of neighbours, whose sockets are neighbours in memory, so that
 //! to ping them together costs a fifth less. Block `b` is due in slot `b * golden % slots`, each a golden section after
 //! the one before, so that the blocks, which fill from 0 up, are spread over the interval however few they are. The
-//! wheel turns the other way: in slot `t` the blocks are due that are `t / golden` (the inverse, modulo slots).
+//! wheel turns the other way: in slot `t` the blocks are due that are `t / golden` (the inverse, modulo slots). Where one
+//! shard has a slot with a block more another has it at another time, as each begins its turn a share of it later.
 
 const SLOT_MS: u64 = 100;
 const FEWEST_SLOTS: u64 = 10;
 /// Rows in a block.
-const BLOCK: u64 = 128;
+const BLOCK: u64 = 64;
 
 /// A slot whose time has come, and the rows in it that are still to be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Wheel {
     step: u64,
     slot_ns: u64,
     offset_ns: u64,
+    /// Slots by which its turn begins later than that of the first shard.
+    turned: u64,
     /// Counts slots since the clock began.
     tick: u64,
     current: Option<Due>,
@@ -38,7 +41,15 @@ impl Wheel {
         let section = (slots as f64 * 0.618_033_988_75) as u64;
         let golden = (section.max(1)..).find(|golden| gcd(*golden, slots) == 1).unwrap_or(1);
         let step = (1..slots).find(|step| step * golden % slots == 1).unwrap_or(1);
-        let mut wheel = Wheel { slots, step, slot_ns, offset_ns: slot_ns * number / of.max(1), tick: 0, current: None };
+        let mut wheel = Wheel {
+            slots,
+            step,
+            slot_ns,
+            offset_ns: slot_ns * number / of.max(1),
+            turned: slots * number / of.max(1),
+            tick: 0,
+            current: None,
+        };
         wheel.skip_to(now_ns);
         wheel
     }
@@ -63,7 +74,7 @@ impl Wheel {
             let due = match self.current {
                 Some(due) => due,
                 None if self.due_ns() > now_ns => return None,
-                None => Due { due_ns: self.due_ns(), next_row: self.tick % self.slots * self.step % self.slots * BLOCK },
+                None => Due { due_ns: self.due_ns(), next_row: (self.tick + self.turned) % self.slots * self.step % self.slots * BLOCK },
             };
             if due.next_row < rows as u64 {
                 let row = due.next_row + 1;
@@ -137,6 +148,19 @@ mod tests {
     fn shards_are_due_at_times_of_their_own() {
         let due: Vec<u64> = (0..4).map(|number| Wheel::new(20_000, number, 4, 0).due_ns() / MS).collect();
         assert_eq!(due, [100, 125, 150, 175]);
+    }
+
+    #[test]
+    fn shards_together_ping_about_as_many_in_every_slot() {
+        let mut slots = [0; 200];
+        for number in 0..6 {
+            let mut wheel = Wheel::new(20_000, number, 6, 0);
+            for (_, due_ns) in turn(&mut wheel, 20_100, 16_700) {
+                slots[(due_ns / (100 * MS) % 200) as usize] += 1;
+            }
+        }
+        let (least, most) = (slots.iter().min().unwrap(), slots.iter().max().unwrap());
+        assert!(*least > 400 && *most < 620, "{least} to {most} of about 500");
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Client {
             match word {
                 Word::Open(target, turn, left) => {
                     let target = self.targets.claim(target, left);
-                    self.orders.push_back(Order { target, turn, left });
+                    self.orders.push_back(Order::new(target, turn, left, self.now_ns));
                 }
                 Word::Close(count) => self.to_close += count,
                 Word::Stop => self.is_stopped = true,
@@ -163,8 +163,11 @@ impl Client {
     /// Until what comes first.
     fn timeout(&self) -> Timespec {
         let mut until_ns = self.now_ns + HOUR_NS;
-        if !self.orders.is_empty() || !self.unread.is_empty() || self.to_close > 0 {
+        if !self.unread.is_empty() || self.to_close > 0 {
             until_ns = 0;
+        }
+        if let Some(dial_ns) = self.next_dial_ns() {
+            until_ns = until_ns.min(dial_ns);
         }
         if !self.flights.is_empty() {
             until_ns = until_ns.min(self.sweep_ns);

@@ -16,6 +16,10 @@ use super::{Cause, Target};
 use crate::shard::{MS, SLICE_NS, STRIDE, now_ns};
 use crate::sys;
 
+/// How often whoever orders does (`STEP_MS` in `fleet/drone.js`), less what it may be early.
+const STEP_NS: u64 = 90 * MS;
+/// Those that are due within so long are dialled together: each wake-up costs.
+const TOGETHER_NS: u64 = 2 * MS;
 /// How often openings are looked at that take too long.
 const SWEEP_NS: u64 = 100 * MS;
 
@@ -33,24 +37,42 @@ pub struct Order {
     pub target: u32,
     pub turn: u64,
     pub left: u64,
+    /// When the next is to be dialled, and how long after it the one after that.
+    pub due_ns: u64,
+    pub every_ns: u64,
+}
+
+impl Order {
+    /// Its streams are dialled one after the other over the time that passes until more are ordered.
+    pub fn new(target: u32, turn: u64, left: u64, now_ns: u64) -> Self {
+        Order { target, turn, left, due_ns: now_ns, every_ns: STEP_NS / left.max(1) }
+    }
 }
 
 impl Client {
-    /// Opens what was ordered, for a slice.
+    /// Opens what was ordered and is due, for a slice.
     pub(super) fn dial_some(&mut self) {
-        let until_ns = now_ns() + SLICE_NS;
-        while now_ns() < until_ns && !self.orders.is_empty() {
+        let begun_ns = now_ns();
+        let mut now_ns = begun_ns;
+        while now_ns < begun_ns + SLICE_NS && self.orders.front().is_some_and(|order| order.due_ns <= now_ns) {
             for _ in 0..STRIDE {
-                let Some(order) = self.orders.front_mut() else { break };
+                let Some(order) = self.orders.front_mut().filter(|order| order.due_ns <= now_ns) else { break };
                 let (target, turn) = (order.target, order.turn);
                 order.turn += 1;
                 order.left -= 1;
+                order.due_ns += order.every_ns;
                 if order.left == 0 {
                     self.orders.pop_front();
                 }
                 self.dial(target, turn);
             }
+            now_ns = crate::shard::now_ns();
         }
+    }
+
+    /// When to dial on: those that are due within a moment are dialled together.
+    pub(super) fn next_dial_ns(&self) -> Option<u64> {
+        self.orders.front().map(|order| order.due_ns.max(self.now_ns + TOGETHER_NS))
     }
 
     fn dial(&mut self, place: u32, turn: u64) {
