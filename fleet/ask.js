@@ -30,8 +30,8 @@ const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
  * @property {Record<string, any>} params
  * @property {Counts} counts
  * @property {{ cause: string, text: string }[]} samples
- * @property {Record<string, import('./histograms.js').Percentiles>} percentiles
- * @property {Record<import('./histograms.js').Measure, string>} histograms
+ * @property {Record<string, import('./drone/histograms.js').Percentiles>} percentiles
+ * @property {Record<import('./drone/histograms.js').Measure, string>} histograms
  */
 
 /**

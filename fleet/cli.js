@@ -37,7 +37,7 @@ async function main() {
   if (given === '' || given === '--help' || given === '-h') return say(helpText());
   const [name, rest] = given === 'help' ? [args[0] ?? '', ['--help']] : [given, args];
   if (name === '') return say(helpText());
-  if (name === REQUESTS.name) return (await import('./requests.js')).main(rest);
+  if (name === REQUESTS.name) return (await import('./requests/requests.js')).main(rest);
   const command = COMMANDS.find((one) => one.name === name);
   if (!command) throw unknownCommand(name);
   const options = [...command.options, ...(await placeOptions(command, rest))];
@@ -56,7 +56,7 @@ async function main() {
 async function placeOptions({ options }, args) {
   const isAsked = args.some((arg, i) => arg === '--on=ec2' || (arg === '--on' && args[i + 1] === 'ec2'));
   if (!isAsked) return [];
-  const { OPTIONS } = await import('./on/ec2.js');
+  const { OPTIONS } = await import('./on/ec2/ec2.js');
   return OPTIONS.filter(({ flag }) => !options.some((one) => one.flag === flag));
 }
 

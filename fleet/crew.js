@@ -10,8 +10,8 @@ import { descriptorLimit } from '../lib/plan.js';
 import { native } from '../native/index.js';
 import { askAll, each, setParams } from './ask.js';
 import { DRONE_DIED, merge } from './merge.js';
+import { dronesText } from './show/table.js';
 import { planDrones, spread } from './spread.js';
-import { dronesText } from './table.js';
 
 const ANSWER_MS = 1000;
 const POLL_MS = 1000;
@@ -90,7 +90,7 @@ export class Crew {
       return { count: drones || there, why: drones ? `of ${there} in the file` : 'all of the file' };
     }
     if (kind === 'ec2') {
-      (await import('./on/ec2.options.js')).checkParams({ ...params, n: '1' });
+      (await import('./on/ec2/options.js')).checkParams({ ...params, n: '1' });
       return { count: drones || 1, why: drones ? '' : 'no number was given' };
     }
     return planDrones({

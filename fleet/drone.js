@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { exitWith } from '../lib/errors.js';
 import { formatCount } from '../lib/format.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
-import { sumOf } from './causes.js';
-import { askConsent, isLoopback } from './consent.js';
-import { Control } from './control.js';
-import { createDialer } from './dial.js';
-import { addRecorded, emptyHistograms, encode, MEASURES, percentilesOf } from './histograms.js';
-import { changedParams, defaultParams, loopbackSources, PARAMS, requestOf } from './params.js';
-import { Reconciler } from './reconcile.js';
+import { sumOf } from './drone/causes.js';
+import { askConsent, isLoopback } from './drone/consent.js';
+import { Control } from './drone/control.js';
+import { createDialer } from './drone/dial.js';
+import { addRecorded, emptyHistograms, encode, MEASURES, percentilesOf } from './drone/histograms.js';
+import { changedParams, defaultParams, loopbackSources, PARAMS, requestOf } from './drone/params.js';
+import { Reconciler } from './drone/reconcile.js';
 
 const STEP_MS = 100;
 const REPORT_MS = 1000;
@@ -30,11 +30,11 @@ const OPTIONS = [
   option('quiet', 'quiet', FLAG, false, 'say nothing each second'),
 ];
 
-/** @typedef {import('./params.js').Params} Params */
-/** @typedef {import('./dial.js').Counters} Counters */
+/** @typedef {import('./drone/params.js').Params} Params */
+/** @typedef {import('./drone/dial.js').Counters} Counters */
 
 export class Drone {
-  /** @param {import('./dial.js').Dialer} dialer */
+  /** @param {import('./drone/dial.js').Dialer} dialer */
   constructor(dialer) {
     this.dialer = dialer;
     this.params = { ...defaultParams() };

@@ -3,8 +3,8 @@
  */
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
+import { PARAMS } from './drone/params.js';
 import { defaultFolder } from './on/registry.js';
-import { PARAMS } from './params.js';
 
 const MOST_STREAMS = 100_000_000;
 const MOST_DRONES = 1024;

@@ -1,8 +1,8 @@
 /*
  * What several drones say, as one: counts are sums, percentiles are those of merged histograms, never averages.
  */
-import { noCauses } from './causes.js';
-import { decode, emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
+import { noCauses } from './drone/causes.js';
+import { decode, emptyHistograms, MEASURES, percentilesOf } from './drone/histograms.js';
 
 const MOST_SAMPLES = 8;
 const GAUGES_AND_COUNTS = /** @type {const} */ ([
@@ -27,7 +27,7 @@ export const DRONE_DIED = 'drone died';
  * @typedef {object} Total
  * @property {number} drones
  * @property {Counts} counts
- * @property {Record<string, import('./histograms.js').Percentiles>} percentiles by connectMs, firstByteMs, latenessMs, deliveryMs
+ * @property {Record<string, import('./drone/histograms.js').Percentiles>} percentiles by connectMs, firstByteMs, latenessMs, deliveryMs
  * @property {Stats['samples']} samples the last few
  */
 

@@ -38,5 +38,5 @@ export async function openPlace(values, { isOwn = false, say = () => {} } = {}) 
   const kind = kindOf(values);
   if (kind === 'local') return local({ folder: values.folder, isOwn });
   if (kind === 'hosts') return hosts({ file: values.on, isOwn });
-  return (await import('./on/ec2.js')).ec2(/** @type {any} */ ({ ...values, say }));
+  return (await import('./on/ec2/ec2.js')).ec2(/** @type {any} */ ({ ...values, say }));
 }

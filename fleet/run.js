@@ -7,7 +7,7 @@
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { merge } from './merge.js';
-import { reportOf } from './report.js';
+import { reportOf } from './show/report.js';
 
 const RAMP_POLL_MS = 100;
 const HOLD_POLL_MS = 1000;
@@ -34,7 +34,7 @@ export class Run {
    * @param {Plan} parts.plan
    * @param {import('./crew.js').Crew} parts.crew
    * @param {import('./publisher.js').Publisher | null} parts.publisher
-   * @param {Pick<import('./progress.js').ProgressView, 'show'>} parts.view
+   * @param {Pick<import('./show/progress.js').ProgressView, 'show'>} parts.view
    * @param {AbortSignal} parts.signal ends it early
    */
   constructor({ plan, crew, publisher, view, signal }) {
@@ -55,7 +55,7 @@ export class Run {
   }
 
   /**
-   * @returns {Promise<import('./report.js').Report>} of what was, where it was ended early
+   * @returns {Promise<import('./show/report.js').Report>} of what was, where it was ended early
    * @throws {import('../lib/errors.js').HoldfastError} where it could not begin
    */
   async run() {
@@ -142,7 +142,7 @@ export class Run {
     return perSecond;
   }
 
-  /** @returns {import('./report.js').Report} */
+  /** @returns {import('./show/report.js').Report} */
   report() {
     const { plan, startedAt, roll, ramp, heldMs, publisher, signal, crew } = this;
     const { streams: asked, withinMs, target, place, machine } = plan;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { reportOf, reportText } from '../fleet/ab.js';
+import { reportOf, reportText } from '../fleet/requests/ab.js';
 
 /** Two runs against a server that closed one of a hundred connections and answered as many with 503. */
 const SAVED = JSON.parse(readFileSync(new URL('fixtures/requests.json', import.meta.url), 'utf8'));

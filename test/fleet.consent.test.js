@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { askConsent, isLoopback } from '../fleet/consent.js';
+import { askConsent, isLoopback } from '../fleet/drone/consent.js';
 import { makeNamespace } from './helpers/namespace.js';
 import { run, startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';

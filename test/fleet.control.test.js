@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { Control } from '../fleet/control.js';
+import { Control } from '../fleet/drone/control.js';
 import { HoldfastError } from '../lib/errors.js';
 
 /** @param {import('node:test').TestContext} t @param {string} [token] */

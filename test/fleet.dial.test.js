@@ -5,22 +5,22 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { CAUSES, noCauses, sumOf } from '../fleet/causes.js';
-import { create as createPlain } from '../fleet/dial.plain.js';
+import { CAUSES, noCauses, sumOf } from '../fleet/drone/causes.js';
+import { create as createPlain } from '../fleet/drone/dial.plain.js';
 import { Histogram } from '../lib/histogram.js';
 import { descriptorLimit } from '../lib/plan.js';
 import { native } from '../native/index.js';
 import { startServer, TRANSPORTS } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
-/** @typedef {import('../fleet/dial.js').Dialer} Dialer */
-/** @typedef {import('../fleet/dial.js').Target} Target */
-/** @typedef {import('../fleet/dial.js').Counters} Counters */
-/** @typedef {import('../fleet/causes.js').Cause} Cause */
+/** @typedef {import('../fleet/drone/dial.js').Dialer} Dialer */
+/** @typedef {import('../fleet/drone/dial.js').Target} Target */
+/** @typedef {import('../fleet/drone/dial.js').Counters} Counters */
+/** @typedef {import('../fleet/drone/causes.js').Cause} Cause */
 
 /** @type {Record<string, () => Dialer | Promise<Dialer>>} */
 const DIALERS = { plain: createPlain };
-if (native) DIALERS.native = async () => (await import('../fleet/dial.native.js')).create();
+if (native) DIALERS.native = async () => (await import('../fleet/drone/dial.native.js')).create();
 
 const MEASURES = /** @type {const} */ (['connect', 'firstByte', 'lateness', 'delivery']);
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n';

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { decode } from '../fleet/histograms.js';
+import { decode } from '../fleet/drone/histograms.js';
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 

@@ -14,9 +14,9 @@ import {
   EC2Client,
   RunInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { FOLDER, MOST_USER_DATA_BYTES, userData } from '../fleet/on/cloudinit.js';
-import { ec2, OPTIONS } from '../fleet/on/ec2.js';
-import { collect, strip } from '../fleet/on/parcel.js';
+import { FOLDER, MOST_USER_DATA_BYTES, userData } from '../fleet/on/ec2/cloudinit.js';
+import { ec2, OPTIONS } from '../fleet/on/ec2/ec2.js';
+import { collect, strip } from '../fleet/on/ec2/parcel.js';
 import { readOptions } from '../lib/options.js';
 import { startMoto } from './helpers/moto.js';
 import { startProxy } from './helpers/proxy.js';
@@ -43,7 +43,7 @@ for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN', 'AWS_ENDPOINT_URL', 'AWS
 
 /**
  * @param {import('node:test').TestContext} t
- * @param {Partial<import('../fleet/on/ec2.js').Ec2Options>} options
+ * @param {Partial<import('../fleet/on/ec2/ec2.js').Ec2Options>} options
  */
 function placeOf(t, options) {
   /** @type {string[]} */
@@ -126,7 +126,7 @@ test('parameters that make the user data too long are refused in one line', () =
 
 test('the drone travels with exactly what it imports', () => {
   const { files, packages } = collect();
-  assert.ok('fleet/drone.js' in files && 'fleet/dial.plain.js' in files && 'lib/options.js' in files);
+  assert.ok('fleet/drone.js' in files && 'fleet/drone/dial.plain.js' in files && 'lib/options.js' in files);
   for (const path of Object.keys(files))
     assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|types/);
   assert.ok(packages.has('hdr-histogram-js'));
@@ -224,7 +224,7 @@ test('a dry run of a type whose price is not known says so', async (t) => {
 });
 
 test('without credentials it ends in one line that says where they come from', () => {
-  const script = `const { ec2 } = await import('./fleet/on/ec2.js');
+  const script = `const { ec2 } = await import('./fleet/on/ec2/ec2.js');
     const { exitWith } = await import('./lib/errors.js');
     ec2({ regions: ['us-east-1'], instanceType: 't3.small', name: 'x', token: '', endpoint: 'http://127.0.0.1:1', say() {} })
       .list().catch((error) => exitWith('fleet', error));`;
@@ -476,7 +476,7 @@ test('against the API of EC2', async (t) => {
 
 /** @param {string} endpoint @param {import('node:test').TestContext} t @returns {Promise<string>} */
 async function anImage(endpoint, t) {
-  const { Region } = await import('../fleet/on/region.js');
+  const { Region } = await import('../fleet/on/ec2/region.js');
   const region = new Region('us-east-1', { fleet: 'any', endpoint });
   t.after(() => region.close());
   return region.newestImage('t3.small');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { emptyHistogram, encode, percentilesOf } from '../fleet/histograms.js';
+import { emptyHistogram, encode, percentilesOf } from '../fleet/drone/histograms.js';
 import { merge } from '../fleet/merge.js';
 
 /** @param {number} i @returns {import('../fleet/ask.js').Stats} what a real drone said */

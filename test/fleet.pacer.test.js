@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pacer } from '../fleet/pacer.js';
+import { Pacer } from '../fleet/requests/pacer.js';
 
 /**
  * Takers that are free again at once, until there is nothing left for them.

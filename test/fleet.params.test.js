@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changedParams, defaultParams, loopbackSources, requestOf } from '../fleet/params.js';
+import { changedParams, defaultParams, loopbackSources, requestOf } from '../fleet/drone/params.js';
 
 /** @param {Record<string, string>} changes */
 const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));

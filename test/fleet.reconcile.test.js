@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Reconciler } from '../fleet/reconcile.js';
+import { Reconciler } from '../fleet/drone/reconcile.js';
 
 const STEP_MS = 100;
 
 /**
  * A world in which every opening ends, after a step, as `outcome` says.
- * @param {import('../fleet/reconcile.js').Wish} wish
+ * @param {import('../fleet/drone/reconcile.js').Wish} wish
  * @param {(step: number) => boolean} isOpened
  */
 function worldOf(wish, isOpened) {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { merge } from '../fleet/merge.js';
-import { progressLine } from '../fleet/progress.js';
-import { reportOf, reportText } from '../fleet/report.js';
+import { progressLine } from '../fleet/show/progress.js';
+import { reportOf, reportText } from '../fleet/show/report.js';
 
 /** @param {number} i @returns {import('../fleet/ask.js').Stats} what a real drone said */
 const drone = (i) =>
@@ -12,7 +12,7 @@ const drone = (i) =>
 /** @param {number[]} drones @returns {import('../fleet/crew.js').Roll} */
 const rollOf = (...drones) => ({ ...merge(drones.map(drone)), late: 0, died: 0 });
 
-/** @param {Partial<import('../fleet/report.js').Facts>} [facts] @returns {import('../fleet/report.js').Facts} */
+/** @param {Partial<import('../fleet/show/report.js').Facts>} [facts] @returns {import('../fleet/show/report.js').Facts} */
 const factsOf = (facts) => ({
   startedAt: new Date(0),
   asked: 301,

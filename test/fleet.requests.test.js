@@ -10,7 +10,7 @@ import { until } from './helpers/until.js';
 
 /** What the command will do, with its own name in front of an error. */
 const COMMAND = `
-  import { main } from './fleet/requests.js';
+  import { main } from './fleet/requests/requests.js';
   import { exitWith } from './lib/errors.js';
   main(process.argv.slice(1)).catch((error) => exitWith('fleet', error));
 `;
@@ -24,7 +24,7 @@ async function requests(t, ...args) {
   return { code: (await exit).code, ...output };
 }
 
-/** @param {TestContext} t @param {string[]} args @returns {Promise<import('../fleet/ab.js').Report & { code: number | null }>} */
+/** @param {TestContext} t @param {string[]} args @returns {Promise<import('../fleet/requests/ab.js').Report & { code: number | null }>} */
 async function report(t, ...args) {
   const { code, stdout, stderr } = await requests(t, ...args, '--json', '--quiet');
   assert.equal(stderr, '');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { rowsOf, tableLines } from '../fleet/table.js';
+import { rowsOf, tableLines } from '../fleet/show/table.js';
 
 /** @typedef {import('../fleet/ask.js').Answer} Answer */
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PERCENTILES, Tally } from '../fleet/tally.js';
+import { PERCENTILES, Tally } from '../fleet/requests/tally.js';
 
 /** @param {Tally} tally @param {number} sentMs @param {object} [more] */
 function answer(tally, sentMs, more = {}) {
@@ -8,7 +8,7 @@ function answer(tally, sentMs, more = {}) {
   tally.addAnswer({ status: 200, bodyBytes: 5, sentMs, dueMs: sentMs, nowMs: sentMs + 10, ...more });
 }
 
-/** @param {Tally} tally @param {import('../fleet/tally.js').End} end @param {number} nowMs */
+/** @param {Tally} tally @param {import('../fleet/requests/tally.js').End} end @param {number} nowMs */
 const endOf = (tally, end, nowMs) => tally.measured({ end, unsent: 0, nowMs });
 
 test('what is counted after the end changes nothing of what was measured', () => {

@@ -61,7 +61,10 @@ test('one line says what the limits of the machine make of the streams that it i
   const args = ['--streams', '1500', '--workers', '1', '--transport', 'http'];
   const server = await startServer(t, args);
   const [line] = /^holdfast: limits: .*/m.exec(server.output.stderr) ?? [''];
-  assert.match(line, /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/);
+  assert.match(
+    line,
+    /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/,
+  );
 });
 
 test('a port in use ends in one line that names the option, and leaves no CSV', async (t) => {

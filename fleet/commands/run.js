@@ -7,14 +7,14 @@ import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { machineLine } from '../../lib/machine.js';
 import { integer, option, text } from '../../lib/options.js';
 import { Crew } from '../crew.js';
+import { defaultParams } from '../drone/params.js';
 import { ALIASES, JSON_OPTION, LOAD_OPTIONS, PARAM_OPTIONS, PLACE_OPTIONS, paramsOf } from '../flags.js';
-import { defaultParams } from '../params.js';
 import { kindOf, openPlace } from '../places.js';
-import { ProgressView } from '../progress.js';
 import { Publisher } from '../publisher.js';
-import { reportText } from '../report.js';
 import { Run } from '../run.js';
-import { isScreen } from '../screen.js';
+import { ProgressView } from '../show/progress.js';
+import { reportText } from '../show/report.js';
+import { isScreen } from '../show/screen.js';
 import { abortOnSignals } from '../signals.js';
 
 const DAY_S = 86_400;
@@ -127,7 +127,7 @@ async function rehearse(place, crew, count) {
   return 0;
 }
 
-/** @param {import('../report.js').Report} report @param {Record<string, any>} values */
+/** @param {import('../show/report.js').Report} report @param {Record<string, any>} values */
 function tell(report, { isJson, report: file }) {
   const text = `${JSON.stringify(report, null, 2)}\n`;
   process.stdout.write(isJson ? text : reportText(report));

@@ -5,12 +5,12 @@ import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
 import { integer } from '../../lib/options.js';
 import { each, setParams, tell } from '../ask.js';
+import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
 import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
 import { nearest } from '../nearest.js';
-import { changedParams, defaultParams, PARAMS } from '../params.js';
 import { openPlace } from '../places.js';
+import { dronesText } from '../show/table.js';
 import { spread } from '../spread.js';
-import { dronesText } from '../table.js';
 
 const STREAMS = integer(0, 100_000_000);
 const NAMES = ['streams', 'restart', ...PARAMS.map(({ flag }) => flag)];

@@ -13,8 +13,8 @@ import {
   paramsOf,
 } from '../flags.js';
 import { kindOf, openPlace } from '../places.js';
+import { dronesText } from '../show/table.js';
 import { exitOnSignals } from '../signals.js';
-import { dronesText } from '../table.js';
 
 /** @type {import('../cli.js').Command} */
 export const start = {

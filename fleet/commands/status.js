@@ -7,9 +7,9 @@ import { askAll } from '../ask.js';
 import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
 import { merge } from '../merge.js';
 import { kindOf, openPlace } from '../places.js';
-import { isScreen, Screen } from '../screen.js';
+import { isScreen, Screen } from '../show/screen.js';
+import { rowsOf, stateOf, tableLines } from '../show/table.js';
 import { exitOnSignals } from '../signals.js';
-import { rowsOf, stateOf, tableLines } from '../table.js';
 
 const REFRESH_MS = 1000;
 /** Who is there is found out again after so long: EC2 minds being asked each second. */
@@ -121,7 +121,7 @@ async function live(look, on) {
   screen.close();
 }
 
-/** @param {ReturnType<typeof rowsOf>} frame @param {string} on @param {import('../screen.js').Size} size */
+/** @param {ReturnType<typeof rowsOf>} frame @param {string} on @param {import('../show/screen.js').Size} size */
 function pageOf(frame, on, size) {
   const title = `Holdfast fleet, ${on}: ${frame.total.state}`;
   const head = `${title.padEnd(size.width - KEYS.length - 1)} ${KEYS}`.slice(0, size.width);

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { countOf, JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
 import { openPlace } from '../places.js';
-import { dronesText } from '../table.js';
+import { dronesText } from '../show/table.js';
 
 /** @type {import('../cli.js').Command} */
 export const stop = {

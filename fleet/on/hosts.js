@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { askAll, each, setParams, tell } from '../ask.js';
-import { PARAMS } from '../params.js';
+import { PARAMS } from '../drone/params.js';
 
 const PORT = 8889;
 const DEFAULTS = Object.fromEntries(PARAMS.map(({ flag, default: value }) => [flag, String(value)]));

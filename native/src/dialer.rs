@@ -1,4 +1,4 @@
-//! The face of `holdfast_core::dial`. `fleet/dial.native.js` is its only user.
+//! The face of `holdfast_core::dial`. `fleet/drone/dial.native.js` is its only user.
 
 use std::net::IpAddr;
 use std::thread::JoinHandle;

@@ -1,5 +1,5 @@
 //! The face of `holdfast-core` to Node.js: flat names, numbers and buffers. `transport/hold.js` is its only user;
-//! of what dials, in `dialer`, it is `fleet/dial.native.js`.
+//! of what dials, in `dialer`, it is `fleet/drone/dial.native.js`.
 
 mod dialer;
 

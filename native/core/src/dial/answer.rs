@@ -1,5 +1,5 @@
 //! What a server says on a stream, taken apart and checked: the response head, chunks, the welcome, pings and messages.
-//! Pure, and the same as `fleet/answer.js`: where bytes were cut on their way makes no difference.
+//! Pure, and the same as `fleet/drone/answer.js`: where bytes were cut on their way makes no difference.
 
 use super::Cause;
 use super::pieces::{begins_as_status_line, data_of, find, has_header, number_of, sent_us};

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 pub use dialer::{Counters, Dialer, Options};
 pub use tally::Sample;
 
-/// Every way a stream fails to open or is lost, in the order of `CAUSES` in `fleet/causes.js`.
+/// Every way a stream fails to open or is lost, in the order of `CAUSES` in `fleet/drone/causes.js`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {

@@ -9,7 +9,7 @@ import {
   DescribeSecurityGroupsCommand,
   RevokeSecurityGroupIngressCommand,
 } from '@aws-sdk/client-ec2';
-import { codeOf } from '../../lib/errors.js';
+import { codeOf } from '../../../lib/errors.js';
 import { CONTROL_PORT } from './cloudinit.js';
 import { TAG } from './region.js';
 

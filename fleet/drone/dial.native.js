@@ -1,8 +1,8 @@
 /*
  * Dials through the native core: streams are rows of a table in threads of their own, and nothing of them is in JS.
  */
-import { descriptorLimit } from '../lib/plan.js';
-import { native, problem } from '../native/index.js';
+import { descriptorLimit } from '../../lib/plan.js';
+import { native, problem } from '../../native/index.js';
 import { CAUSES } from './causes.js';
 
 /** Descriptors that a table has for other things than streams. */
@@ -27,7 +27,7 @@ class NativeDialer {
   /** @type {'native'} */
   name = 'native';
 
-  /** @param {import('../native/types.js').Dialer} core */
+  /** @param {import('../../native/types.js').Dialer} core */
   constructor(core) {
     this.core = core;
     this.most = core.most;
@@ -79,7 +79,7 @@ function byCause(counts) {
   return /** @type {Record<Cause, number>} */ (Object.fromEntries(rows));
 }
 
-/** @param {import('../native/types.js').Encoded} histogram @returns {Counters['connect']} */
+/** @param {import('../../native/types.js').Encoded} histogram @returns {Counters['connect']} */
 function encoded({ count, sum, min, max, buckets }) {
   return { count, sumUs: sum, minUs: min, maxUs: max, buckets };
 }

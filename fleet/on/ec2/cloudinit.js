@@ -3,7 +3,7 @@
  * source, which travels inside.
  */
 import { gzipSync } from 'node:zlib';
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError } from '../../../lib/errors.js';
 import { pack, UNPACK } from './parcel.js';
 
 export const CONTROL_PORT = 8889;

@@ -34,7 +34,7 @@ const LONGEST_S = 2_000_000;
  * @property {number} timeoutMs whole seconds
  */
 
-/** @typedef {import('./causes.js').Cause} Cause */
+/** @typedef {import('../drone/causes.js').Cause} Cause */
 /** @typedef {import('./tally.js').End} End */
 /** @typedef {import('./tally.js').Measured} Measured */
 

@@ -1,7 +1,7 @@
 /*
  * What instances cost, about. Prices change, and are a table here so that a dry run asks nobody.
  */
-import { formatCount } from '../../lib/format.js';
+import { formatCount } from '../../../lib/format.js';
 
 /** When they were last looked up. */
 const PRICES_AS_OF = '2026-06';

@@ -2,8 +2,8 @@
  * One connection of autocannon's, mended: what it does when it would connect, send, or read. Why stands in cannon.js.
  */
 import { Socket } from 'node:net';
-import { codeOf, messageOf } from '../lib/errors.js';
-import { causeOf } from './causes.js';
+import { codeOf, messageOf } from '../../lib/errors.js';
+import { causeOf } from '../drone/causes.js';
 
 /** A connection that waits for its turn has no deadline. */
 const NEVER_MS = 86_400_000;
@@ -154,7 +154,7 @@ export class Line {
     load.tally.addAnswer({ status, bodyBytes, sentMs, dueMs: load.plan.rps > 0 ? dueMs : sentMs, nowMs });
   }
 
-  /** Where a request is on its way. @param {import('./causes.js').Cause} cause */
+  /** Where a request is on its way. @param {import('../drone/causes.js').Cause} cause */
   fail(cause) {
     if (!this.isBusy) return;
     this.isBusy = false;

@@ -1,13 +1,13 @@
 /*
  * What `requests` counts and measures of its requests.
  */
-import { noCauses, sumOf } from './causes.js';
-import { emptyHistogram } from './histograms.js';
+import { noCauses, sumOf } from '../drone/causes.js';
+import { emptyHistogram } from '../drone/histograms.js';
 
 /** The percentiles of ab's table; 100 is the longest. */
 export const PERCENTILES = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
-/** @typedef {import('./causes.js').Cause} Cause */
+/** @typedef {import('../drone/causes.js').Cause} Cause */
 /** @typedef {{ count: number, min: number, mean: number, max: number, percentiles: Record<string, number> }} Latency in ms */
 
 /**
@@ -107,12 +107,12 @@ export class Tally {
   }
 }
 
-/** @param {import('./histograms.js').Hdr} histogram @param {number} ms */
+/** @param {import('../drone/histograms.js').Hdr} histogram @param {number} ms */
 function record(histogram, ms) {
   histogram.recordValue(Math.min(Math.max(Math.round(ms * 1000), 0), histogram.highestTrackableValue));
 }
 
-/** @param {import('./histograms.js').Hdr} histogram of µs @returns {Latency} zeroes where it is empty */
+/** @param {import('../drone/histograms.js').Hdr} histogram of µs @returns {Latency} zeroes where it is empty */
 function latencyOf(histogram) {
   const isEmpty = histogram.totalCount === 0;
   const ms = (/** @type {number} */ us) => (isEmpty ? 0 : us / 1000);
@@ -127,7 +127,7 @@ function latencyOf(histogram) {
 
 /**
  * A bucket's upper end may lie above all that was recorded.
- * @param {import('./histograms.js').Hdr} histogram @param {number} percentile
+ * @param {import('../drone/histograms.js').Hdr} histogram @param {number} percentile
  */
 function valueAt(histogram, percentile) {
   return Math.min(histogram.getValueAtPercentile(percentile), histogram.maxValue);

@@ -2,8 +2,8 @@
  * The parameters of a drone: what it is told by flags, by `set`, and by the command. One table.
  */
 import { isIP } from 'node:net';
-import { HoldfastError } from '../lib/errors.js';
-import { choice, either, integer, option, text } from '../lib/options.js';
+import { HoldfastError } from '../../lib/errors.js';
+import { choice, either, integer, option, text } from '../../lib/options.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
@@ -28,28 +28,28 @@ const MOST_SOURCES = 65_536;
  * @property {'holdfast' | 'any'} expect
  */
 
-/** '8888', '8888,8890-8893' @type {import('../lib/options.js').Kind} */
+/** '8888', '8888,8890-8893' @type {import('../../lib/options.js').Kind} */
 const PORTS = {
   expected: 'ports from 1 to 65535, as in 8888 or 8888-8891,9000',
   word: 'PORTS',
   read: (given) => portsIn(given),
 };
 
-/** '127.0.0.2', '10.0.0.5-10.0.0.20,10.0.1.1' @type {import('../lib/options.js').Kind} */
+/** '127.0.0.2', '10.0.0.5-10.0.0.20,10.0.1.1' @type {import('../../lib/options.js').Kind} */
 const SOURCES = {
   expected: 'addresses of this machine, as in 127.0.0.2-127.0.0.60 or 10.0.0.5,10.0.0.6',
   word: 'ADDRESSES',
   read: (given) => sourcesIn(given),
 };
 
-/** @type {import('../lib/options.js').Kind} */
+/** @type {import('../../lib/options.js').Kind} */
 const PATH = {
   expected: 'a path that begins with / and has no blanks',
   word: 'PATH',
   read: (given) => (/^\/[\x21-\x7e]*$/.test(given) ? given : undefined),
 };
 
-/** @type {import('../lib/options.js').Kind} */
+/** @type {import('../../lib/options.js').Kind} */
 const HOST = {
   expected: 'a host name or an IP address',
   word: 'HOST',

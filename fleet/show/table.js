@@ -1,11 +1,11 @@
 /*
  * What drones say of themselves as a table, a row each, and their total. Pure.
  */
-import { formatCount, formatMs } from '../lib/format.js';
-import { merge } from './merge.js';
+import { formatCount, formatMs } from '../../lib/format.js';
+import { merge } from '../merge.js';
 
-/** @typedef {import('./ask.js').Answer} Answer */
-/** @typedef {import('./ask.js').Counts} Counts */
+/** @typedef {import('../ask.js').Answer} Answer */
+/** @typedef {import('../ask.js').Counts} Counts */
 /** @typedef {'plain' | 'bold' | 'dim' | 'green' | 'yellow' | 'red'} Colour */
 /** @typedef {{ text: string, colour: Colour }} Cell */
 
@@ -17,7 +17,7 @@ import { merge } from './merge.js';
  * @property {string} errors by cause; '' for none
  * @property {Counts | null} counts null where it did not answer
  * @property {number | null} openedPerSecond null where it is not known yet
- * @property {Record<string, import('./histograms.js').Percentiles> | null} percentiles
+ * @property {Record<string, import('../drone/histograms.js').Percentiles> | null} percentiles
  */
 
 /** @type {Record<Colour, string>} */
@@ -62,7 +62,7 @@ function count(n) {
 }
 
 /**
- * @param {import('./histograms.js').Percentiles | undefined} percentiles
+ * @param {import('../drone/histograms.js').Percentiles | undefined} percentiles
  * @param {('p50' | 'p99')[]} names
  */
 function figures(percentiles, names) {
@@ -118,7 +118,7 @@ function rowOf({ member, stats, problem }, before) {
 }
 
 /**
- * @param {import('./ask.js').Member} member @param {string} problem of one that did not answer
+ * @param {import('../ask.js').Member} member @param {string} problem of one that did not answer
  * @returns {string}
  */
 export function stateOf(member, problem) {
@@ -126,7 +126,7 @@ export function stateOf(member, problem) {
   return problem === 'late' || problem === 'gone' ? problem : 'refuses';
 }
 
-/** @param {import('./ask.js').Stats} now @param {import('./ask.js').Stats | null | undefined} before */
+/** @param {import('../ask.js').Stats} now @param {import('../ask.js').Stats | null | undefined} before */
 function rateOf(now, before) {
   if (!before || before.drone.startedAt !== now.drone.startedAt) return null;
   const elapsedMs = now.drone.elapsedMs - before.drone.elapsedMs;

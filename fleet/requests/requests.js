@@ -3,13 +3,22 @@
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { HoldfastError, messageOf } from '../lib/errors.js';
-import { formatCount } from '../lib/format.js';
-import { machineLine } from '../lib/machine.js';
-import { choice, FLAG, integer, option, optionLines, readOptions, repeated, text } from '../lib/options.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { formatCount } from '../../lib/format.js';
+import { machineLine } from '../../lib/machine.js';
+import {
+  choice,
+  FLAG,
+  integer,
+  option,
+  optionLines,
+  readOptions,
+  repeated,
+  text,
+} from '../../lib/options.js';
+import { askConsent, isLoopback } from '../drone/consent.js';
 import { reportOf, reportText } from './ab.js';
 import { Load } from './cannon.js';
-import { askConsent, isLoopback } from './consent.js';
 
 const REPORT_MS = 1000;
 const DEFAULT_SECONDS = 10;
@@ -18,7 +27,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 /** What a shell says of a program that a signal ended. @type {Record<string, number>} */
 const STATUS_OF = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 
-/** 'Name: value' → [name, value] @type {import('../lib/options.js').Kind} */
+/** 'Name: value' → [name, value] @type {import('../../lib/options.js').Kind} */
 const HEADER = {
   expected: "a header, as in 'Accept: text/html'",
   word: "'NAME: VALUE'",

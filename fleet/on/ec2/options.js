@@ -2,17 +2,17 @@
  * The options of drones on EC2, and their checks.
  */
 import { isIP } from 'node:net';
-import { HoldfastError } from '../../lib/errors.js';
-import { either, FLAG, option, text } from '../../lib/options.js';
-import { isLoopback } from '../consent.js';
-import { changedParams, defaultParams } from '../params.js';
+import { HoldfastError } from '../../../lib/errors.js';
+import { either, FLAG, option, text } from '../../../lib/options.js';
+import { isLoopback } from '../../drone/consent.js';
+import { changedParams, defaultParams } from '../../drone/params.js';
 
 /** The token is all that stands between a drone and whoever reaches its port. */
 const LEAST_TOKEN = 16;
 
 /**
  * @param {RegExp} pattern of each @param {string} word @param {string} expected
- * @returns {import('../../lib/options.js').Kind} texts between commas
+ * @returns {import('../../../lib/options.js').Kind} texts between commas
  */
 const listOf = (pattern, word, expected) => ({
   expected,
@@ -26,7 +26,7 @@ const listOf = (pattern, word, expected) => ({
 const REGIONS = listOf(/^[a-z]{2}(-[a-z]+)+-\d+$/, 'REGIONS', 'regions of AWS, as in us-east-1,eu-west-1');
 const IMAGES = listOf(/^ami-[0-9a-f]{8,17}$/, 'IDS', 'ids of images, one for each region');
 
-/** '203.0.113.7' is '203.0.113.7/32' @type {import('../../lib/options.js').Kind} */
+/** '203.0.113.7' is '203.0.113.7/32' @type {import('../../../lib/options.js').Kind} */
 const CIDR = {
   expected: 'an address or a range, as in 203.0.113.7 or 203.0.113.0/24',
   word: 'CIDR',
@@ -38,13 +38,13 @@ const CIDR = {
   },
 };
 
-/** @type {import('../../lib/options.js').Kind} */
+/** @type {import('../../../lib/options.js').Kind} */
 const TYPE = {
   ...text('TYPE', 'a type of instance, as in t3.small'),
   read: (given) => (/^[a-z][a-z0-9-]*\.[a-z0-9-]+$/.test(given) ? given : undefined),
 };
 
-/** It stands in tags and in the name of a security group. @type {import('../../lib/options.js').Kind} */
+/** It stands in tags and in the name of a security group. @type {import('../../../lib/options.js').Kind} */
 const NAME = {
   ...text('NAME', 'letters, digits, dots and dashes, 64 at most'),
   read: (given) => (/^[a-z0-9][a-z0-9._-]{0,63}$/i.test(given) ? given : undefined),
@@ -73,7 +73,7 @@ export function checkToken(token) {
 /**
  * What costs money to find out later.
  * @param {Record<string, string>} params
- * @returns {import('../params.js').Params}
+ * @returns {import('../../drone/params.js').Params}
  * @throws {HoldfastError} BAD_PARAM
  */
 export function checkParams(params) {

@@ -3,7 +3,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
-import { codeOf, HoldfastError, listenError, messageOf } from '../lib/errors.js';
+import { codeOf, HoldfastError, listenError, messageOf } from '../../lib/errors.js';
 import { isLoopback } from './consent.js';
 
 const MOST_CONNECTIONS = 64;

@@ -1,8 +1,8 @@
 /*
  * How a run goes on: in a terminal one line that is drawn again, elsewhere a line now and then.
  */
-import { formatCount, formatMs } from '../lib/format.js';
-import { sumOf } from './causes.js';
+import { formatCount, formatMs } from '../../lib/format.js';
+import { sumOf } from '../drone/causes.js';
 
 const BAR = 24;
 /** Lines of a long hold come this far apart where they stay. */
@@ -17,7 +17,7 @@ const REDRAW_MS = 200;
  * @property {number} elapsedMs of the phase
  * @property {number} holdMs
  * @property {number} openedPerSecond lately
- * @property {import('./crew.js').Roll} roll
+ * @property {import('../crew.js').Roll} roll
  */
 
 /** @param {Progress} progress @returns {string} '[#####-----] 45% 45,210 of 100,000, 1,980/s, …' */

@@ -2,18 +2,18 @@
  * Drones on EC2: a place as the command knows them, instances in several regions that all carry the fleet's tag.
  * There is no other record of them: what has the tag is the fleet.
  */
-import { codeOf, messageOf } from '../../lib/errors.js';
-import { formatCount } from '../../lib/format.js';
-import { spread } from '../spread.js';
+import { codeOf, messageOf } from '../../../lib/errors.js';
+import { formatCount } from '../../../lib/format.js';
+import { spread } from '../../spread.js';
 import { CONTROL_PORT, userData } from './cloudinit.js';
-import { checkParams, checkToken, imagesFor } from './ec2.options.js';
 import { choose, endAll, removeGroups } from './ending.js';
 import { openControl, openLine } from './firewall.js';
 import { launchAll } from './launch.js';
+import { checkParams, checkToken, imagesFor } from './options.js';
 import { estimateLine } from './prices.js';
 import { Region, startOf, TAG } from './region.js';
 
-export { OPTIONS } from './ec2.options.js';
+export { OPTIONS } from './options.js';
 
 /** How long `stop` waits for what is ending. */
 const ENDING_MS = 300_000;

@@ -2,7 +2,7 @@
  * Ends instances of a fleet, and takes away the security groups that nobody needs any more.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError } from '../../../lib/errors.js';
 import { removeGroup } from './firewall.js';
 
 const POLL_MS = 3000;

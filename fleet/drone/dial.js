@@ -1,10 +1,10 @@
 /*
  * The seam between a drone and what dials for it: native where the core is built, plain sockets elsewhere.
  */
-import { native } from '../native/index.js';
+import { native } from '../../native/index.js';
 
 /** @typedef {import('./causes.js').Cause} Cause */
-/** @typedef {import('../lib/histogram.js').EncodedHistogram} EncodedHistogram */
+/** @typedef {import('../../lib/histogram.js').EncodedHistogram} EncodedHistogram */
 
 /**
  * Where and how streams are dialled.

@@ -7,10 +7,10 @@ import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
 /** It serves the addon alone, which does not travel: it is built for one machine, and large. */
-const LEFT_BEHIND = new Set(['fleet/dial.native.js']);
+const LEFT_BEHIND = new Set(['fleet/drone/dial.native.js']);
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*'([^']+)'/g;
 

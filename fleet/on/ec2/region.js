@@ -12,7 +12,7 @@ import {
   RunInstancesCommand,
   TerminateInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { codeOf, HoldfastError, messageOf } from '../../../lib/errors.js';
 
 export const TAG = 'holdfast-fleet';
 const MOST_ATTEMPTS = 10;

@@ -1,8 +1,8 @@
 /*
  * Starts instances in several regions: evenly at first, and what one region has no room for in the others.
  */
-import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
-import { spread } from '../spread.js';
+import { codeOf, HoldfastError, messageOf } from '../../../lib/errors.js';
+import { spread } from '../../spread.js';
 
 /** @typedef {import('./region.js').Region} Region */
 /** @typedef {import('./region.js').Instance} Instance */

@@ -1,8 +1,8 @@
 /*
  * What `requests` measured, in the shape of the report of Apache ab (and of the npm tool loadtest). Pure.
  */
-import { formatCount } from '../lib/format.js';
-import { sumOf } from './causes.js';
+import { formatCount } from '../../lib/format.js';
+import { sumOf } from '../drone/causes.js';
 
 /** ab's kilobyte. */
 const KILOBYTE = 1024;

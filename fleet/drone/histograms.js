@@ -3,7 +3,7 @@
  * form of HdrHistogram (V2, base64), which other tools of that family read too.
  */
 import { build, decodeFromCompressedBase64, encodeIntoCompressedBase64 } from 'hdr-histogram-js';
-import { middleOf } from '../lib/histogram.js';
+import { middleOf } from '../../lib/histogram.js';
 
 /** What is measured, by the name of its histogram. */
 export const MEASURES = /** @type {const} */ (['connect', 'firstByte', 'lateness', 'delivery']);
@@ -34,7 +34,7 @@ export function emptyHistograms() {
 /**
  * Adds what a dialer recorded.
  * @param {Hdr} histogram
- * @param {import('../lib/histogram.js').EncodedHistogram} recorded
+ * @param {import('../../lib/histogram.js').EncodedHistogram} recorded
  */
 export function addRecorded(histogram, { minUs, maxUs, buckets }) {
   for (let i = 0; i < buckets.length; i += 2) {

@@ -5,7 +5,7 @@
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { isIP } from 'node:net';
-import { HoldfastError, messageOf } from '../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 
 export const CONSENT_PATH = '/.well-known/holdfast-load';
 const ANSWER_MS = 5000;

@@ -1,9 +1,9 @@
 /*
  * What came of a run: as JSON for scripts, and as text. Pure.
  */
-import { formatBytes, formatCount, formatMs } from '../lib/format.js';
-import { printable } from './ask.js';
-import { sumOf } from './causes.js';
+import { formatBytes, formatCount, formatMs } from '../../lib/format.js';
+import { printable } from '../ask.js';
+import { sumOf } from '../drone/causes.js';
 import { causesText, dronesText } from './table.js';
 
 /**
@@ -14,7 +14,7 @@ import { causesText, dronesText } from './table.js';
  * @property {string} target 'host:ports'
  * @property {string} place
  * @property {string} dialer
- * @property {import('./crew.js').Roll} roll
+ * @property {import('../crew.js').Roll} roll
  * @property {{ elapsedMs: number, opened: number, isWhole: boolean }} ramp isWhole: all were open at once, at its end
  * @property {number} withinMs that the ramp could take
  * @property {number} heldMs

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isAlive } from '../fleet/on/registry.js';
+import { docsText, newest } from '../scripts/lab/docs.js';
+import { experimentNames, findExperiment } from '../scripts/lab/experiment.js';
+import { Findings } from '../scripts/lab/findings.js';
+import { growth, last, max, median, minus, per, phasesOf, rowsOf, times } from '../scripts/lab/phases.js';
+import { planOf, secondsOf } from '../scripts/lab/plan.js';
+import { reportText } from '../scripts/lab/report.js';
+import { compared, comparedToFirst } from '../scripts/lab/words.js';
+import { readCsv, run, temporaryFolder } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+const SCRIPT = 'scripts/experiment.js';
+const LONG_MS = 60_000;
+
+/** @typedef {import('../scripts/lab/report.js').Report} Report */
+
+/** @type {import('../scripts/lab/experiment.js').Figure[]} */
+const FIGURES = [
+  { name: 'bytes', text: 'memory a stream', unit: 'bytes' },
+  { name: 'openUs', text: 'CPU to open a stream', unit: 'µs' },
+];
+
+/** @param {Record<string, number[]>} bytes of each run, one of each repeat */
+function findingsOf(bytes) {
+  const outcomes = Object.entries(bytes).flatMap(([name, values]) =>
+    values.map((value, i) => ({ run: name, repeat: i + 1, values: { bytes: value, openUs: null } })),
+  );
+  return new Findings(FIGURES, Object.keys(bytes), outcomes);
+}
+
+/** @param {Partial<Report>} parts @returns {Report} */
+function reportWith(parts) {
+  return {
+    name: 'twice',
+    question: 'Is it used again?',
+    command: 'node scripts/experiment.js twice',
+    startedAt: '2026-11-21T10:00:00.000Z',
+    facts: {
+      machine: '2 x CPU, Linux, Node v20, commit abc',
+      cpu: 'CPU',
+      cores: 2,
+      memoryBytes: 8e9,
+      kernel: 'Linux 6',
+      node: 'v20',
+      v8: '11',
+      commit: 'abc',
+      nofile: 1024,
+      core: 'built',
+    },
+    plan: { streams: 15_000, holdS: 60, repeats: 2, ramp: 3000, isLong: false, idleS: 10 },
+    how: [],
+    steps: [{ name: 'up', text: 'open streams' }],
+    runs: ['http', 'hold'].map((name) => ({
+      name,
+      text: '',
+      args: ['--transport', name],
+      nodeFlags: [],
+      sysctls: {},
+    })),
+    order: ['http-1', 'hold-1', 'http-2', 'hold-2'],
+    figures: FIGURES,
+    outcomes: findingsOf({ http: [9000, 9400], hold: [90, 110] }).outcomes,
+    sentences: ['Hold takes less.'],
+    notes: [],
+    charts: ['http-1.memory.svg'],
+    end: 'whole',
+    problem: '',
+    ...parts,
+  };
+}
+
+/** @param {string} folder @returns {string} the one folder in it */
+function onlyFolder(folder) {
+  const names = readdirSync(folder);
+  assert.equal(names.length, 1);
+  return join(folder, names[0]);
+}
+
+/** @param {number} leader @returns {number[]} it, and all that it started, in whatever group */
+function familyOf(leader) {
+  const family = [leader];
+  for (const pid of family) {
+    const path = `/proc/${pid}/task/${pid}/children`;
+    if (existsSync(path)) family.push(...readFileSync(path, 'utf8').split(' ').filter(Boolean).map(Number));
+  }
+  return family;
+}
+
+test('list names every experiment of the folder, its question, and how long it takes', async (t) => {
+  const { exit, output } = run(t, process.execPath, [SCRIPT, 'list']);
+  assert.equal((await exit).code, 0, output.stderr);
+  const lines = output.stdout.trim().split('\n');
+  assert.deepEqual(
+    lines.map((line) => line.split(' ')[0]),
+    experimentNames(),
+  );
+  for (const line of lines) assert.match(line, /^\S+ +about \d+ (s|minutes) +\S.*\?$/);
+  for (const name of ['plain', 'twice', 'nagle', 'technologies', 'ipc', 'ceiling'])
+    assert.ok(experimentNames().includes(name));
+});
+
+test('an experiment leaves the CSV, what the clients saw, and a report with figures that are numbers', async (t) => {
+  const out = temporaryFolder(t);
+  const args = [SCRIPT, 'plain', '--streams', '300', '--hold', '2', '--repeats', '1', '--out', out];
+  const { exit, output } = run(t, process.execPath, args);
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  assert.match(output.stderr, /300 streams, held for 2 s; plain: about \d+ s/);
+  const folder = onlyFolder(out);
+  const streams = readCsv(folder).map((row) => Number(row.streams));
+  assert.equal(Math.max(...streams), 300);
+  const { machine, phases } = JSON.parse(readFileSync(join(folder, 'plain-1.json'), 'utf8'));
+  assert.match(machine, /Node v\d+/);
+  assert.deepEqual(Object.keys(phases), ['idle', 'up', 'held']);
+  const fleet = JSON.parse(readFileSync(join(folder, 'plain-1-fleet.json'), 'utf8'));
+  assert.equal(fleet.counts.opened, 300);
+  const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
+  const [{ values }] = report.outcomes;
+  for (const name of ['heapBytes', 'rssBytes', 'openUs', 'cpuPercent', 'tickP90Ms', 'tickMaxMs'])
+    assert.ok(Number.isFinite(values[name]), `${name} is ${values[name]}`);
+  const text = readFileSync(join(folder, 'report.md'), 'utf8');
+  assert.match(text, /\| resident memory of the workers \| \d+(\.\d)? MB \|/);
+  for (const head of ['What was done', 'What was found', 'How sure it is', 'The machine'])
+    assert.ok(text.includes(`## ${head}\n`));
+});
+
+test('Ctrl-C in the middle leaves no process, and keeps what was measured', {
+  skip: !existsSync('/proc/self/task'),
+}, async (t) => {
+  const out = temporaryFolder(t);
+  const args = [SCRIPT, 'plain', '--streams', '200', '--hold', '3600', '--out', out];
+  const { exit, output, pid } = run(t, process.execPath, args);
+  await until(
+    () => /held: 200 of 200 streams/.test(output.stderr),
+    () => `streams are held: ${output.stderr}`,
+    LONG_MS,
+  );
+  const family = familyOf(pid);
+  assert.ok(family.length >= 5, 'the experiment, the server, its workers, the drones');
+  process.kill(-pid, 'SIGINT');
+  assert.deepEqual(await exit, { code: 130, signal: null }, output.stderr);
+  await until(() => !family.some(isAlive), 'nothing is left');
+  const folder = onlyFolder(out);
+  assert.ok(readCsv(folder).some(({ streams }) => streams === '200'));
+  assert.match(readFileSync(join(folder, 'report.md'), 'utf8'), /It was ended early: no trial was over/);
+});
+
+test('Ctrl-C while the server starts leaves no process', {
+  skip: !existsSync('/proc/self/task'),
+}, async (t) => {
+  const { exit, output, pid } = run(t, process.execPath, [
+    SCRIPT,
+    'plain',
+    '--streams',
+    '10',
+    '--out',
+    temporaryFolder(t),
+  ]);
+  const family = await until(() => familyOf(pid).length > 1 && familyOf(pid), 'the server begins', LONG_MS);
+  process.kill(pid, 'SIGINT');
+  assert.equal((await exit).code, 130, output.stderr);
+  await until(() => !family.some(isAlive), 'nothing is left');
+});
+
+test('a name that is none gets one line, with the one that was meant', async (t) => {
+  const { exit, output } = run(t, process.execPath, [SCRIPT, 'twize', '--out', temporaryFolder(t)]);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^experiment: there is no experiment 'twize': did you mean twice\? [^\n]+\n$/);
+});
+
+test('an option that is out of its range gets one line', async (t) => {
+  const { exit, output } = run(t, process.execPath, [SCRIPT, 'plain', '--streams', '0']);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^experiment: --streams got '0': expected a whole number from 1 [^\n]+\n$/);
+});
+
+test('a server that can not start is told of in one line, and the report says so', async (t) => {
+  const out = temporaryFolder(t);
+  const args = [SCRIPT, 'plain', '--streams', '9000000', '--hold', '1', '--repeats', '1', '--out', out];
+  const { exit, output } = run(t, 'bash', [
+    '-c',
+    'ulimit -n 200 && exec "$0" "$@"',
+    process.execPath,
+    ...args,
+  ]);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /\nexperiment: plain failed: the server ended \(1\): [^\n]+\n$/);
+  assert.match(readFileSync(join(onlyFolder(out), 'report.md'), 'utf8'), /\*\*It failed: the server ended/);
+});
+
+test('every experiment makes runs and steps that have names of their own, and says how long it takes', async () => {
+  for (const name of experimentNames()) {
+    const experiment = await findExperiment(name);
+    const plan = planOf(experiment, { streams: 1000, hold: 0, repeats: 0, isLong: false });
+    const steps = (experiment.steps?.(plan) ?? []).map((step) => step.name);
+    const runs = experiment.runs(plan).map((one) => one.name);
+    assert.equal(new Set(steps).size, steps.length, name);
+    assert.equal(new Set(runs).size, runs.length, name);
+    for (const one of runs) assert.match(one, /^[\w-]+$/);
+    assert.ok(secondsOf(experiment, plan) > 0, name);
+    const long = planOf(experiment, { streams: 1000, hold: 0, repeats: 0, isLong: true });
+    assert.equal(long.holdS, 5 * plan.holdS);
+  }
+});
+
+test('a phase has the rows after its begin up to the first after its end', () => {
+  const rows = rowsOf(
+    'elapsedMs,streams,tickMaxMs\r\n1000,0,\r\n2000,50,12.5\r\n3000,100,30\r\n4000,100,11\r\n',
+  );
+  const span = /** @type {any} */ ({ tookMs: 900 });
+  const phases = phasesOf(rows, {
+    idle: { ...span, beginMs: 0, endMs: 1000 },
+    up: { ...span, beginMs: 1000, endMs: 3000 },
+  });
+  assert.deepEqual(
+    phases.up.rows.map(({ elapsedMs }) => elapsedMs),
+    [2000, 3000],
+  );
+  assert.equal(max('up', 'tickMaxMs')(phases), 30);
+  assert.equal(median('up', 'streams')(phases), 75);
+  assert.equal(last('up', 'streams')(phases), 100);
+  assert.equal(growth('idle', 'up', 'streams')(phases), 100);
+  assert.equal(per(times(growth('idle', 'up', 'elapsedMs'), 1000), last('up', 'streams'))(phases), 20_000);
+});
+
+test('a figure of what is not there is not known', () => {
+  const rows = rowsOf('elapsedMs,streams\r\n1000,\r\n');
+  const phases = phasesOf(rows, { idle: /** @type {any} */ ({ beginMs: 0, endMs: 1000 }) });
+  assert.equal(max('idle', 'streams')(phases), null);
+  assert.equal(max('idle', 'unheardOf')(phases), null);
+  assert.equal(max('held', 'elapsedMs')(phases), null);
+  assert.equal(minus(last('idle', 'elapsedMs'), last('idle', 'streams'))(phases), null);
+  assert.equal(
+    per(last('idle', 'elapsedMs'), minus(last('idle', 'elapsedMs'), last('idle', 'elapsedMs')))(phases),
+    null,
+  );
+});
+
+test('figures of two runs whose repeats overlap are within the spread', () => {
+  const [apart] = compared(findingsOf({ http: [9000, 9400], hold: [3000, 3200] }), 'bytes', 'http', 'hold');
+  assert.equal(
+    apart,
+    'Memory a stream: http 9.2 KB, hold 3.1 KB; 3.0 times as much in http, which is more than the spread of the trials.',
+  );
+  const [alike] = compared(findingsOf({ http: [9000, 9400], hold: [9300, 9900] }), 'bytes', 'http', 'hold');
+  assert.match(alike, /within the spread of the trials/);
+  const [single] = compared(findingsOf({ http: [9000], hold: [9900] }), 'bytes', 'http', 'hold');
+  assert.match(single, /10\.0 % more in hold \(one trial of each\)/);
+  assert.deepEqual(compared(findingsOf({ http: [9000], hold: [9900] }), 'openUs', 'http', 'hold'), []);
+});
+
+test('where there are many runs a figure of all of them is one sentence', () => {
+  const findings = findingsOf({ plain: [9000], small: [4000], large: [20_000] });
+  assert.deepEqual(comparedToFirst(findings, ['bytes', 'openUs']), [
+    'Memory a stream: plain 9.0 KB; small 4.0 KB (55.6 % less), large 20.0 KB (2.2 times as much).',
+  ]);
+});
+
+test('a report has medians with the least and the most, and leaves out figures that nobody knows', () => {
+  const text = reportText(reportWith({}));
+  assert.match(
+    text,
+    /\| figure \| http \| hold \|\n\|---\|---\|---\|\n\| memory a stream \| 9\.2 KB \(9\.0 KB to 9\.4 KB\) \| 100 B \(90 B to 110 B\) \|\n\n/,
+  );
+  assert.doesNotMatch(text, /CPU to open a stream/);
+  assert.match(text, /Order of the trials: http-1, hold-1, http-2, hold-2\./);
+  assert.match(text, /!\[http-1\.memory\]\(http-1\.memory\.svg\)/);
+});
+
+test('an experiment of which nothing can be run here says so, in its report and in the docs', () => {
+  const report = reportWith({
+    runs: [],
+    order: [],
+    outcomes: [],
+    sentences: [],
+    notes: ['http is skipped: it is not built'],
+  });
+  assert.match(
+    reportText(report),
+    /\nHttp is skipped: it is not built\.\n\n## What was found\n\nNothing: none of it can be run here/,
+  );
+  assert.match(
+    docsText([report]),
+    /## twice\n\nIs it used again\?\n\nIt could not be run here\.\n\n[^\n]+ Http is skipped: it is not built\.\n/,
+  );
+});
+
+test('docs are made of the newest report of each experiment', () => {
+  const older = reportWith({ startedAt: '2026-11-20T10:00:00.000Z', sentences: ['Old.'] });
+  const newer = reportWith({ startedAt: '2026-11-22T10:00:00.000Z', sentences: ['New.'] });
+  const other = reportWith({ name: 'nagle', sentences: ['Other.'] });
+  const text = docsText(newest([newer, older, other]));
+  assert.ok(text.indexOf('## nagle') > 0 && text.indexOf('## nagle') < text.indexOf('## twice'));
+  assert.match(text, /New\./);
+  assert.doesNotMatch(text, /Old\./);
+});
+
+test('docs without a report get one line', async (t) => {
+  const { exit, output } = run(t, process.execPath, [SCRIPT, 'docs', '--out', temporaryFolder(t)]);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^experiment: there is no whole report in [^\n]+\n$/);
+});
