@@ -34,7 +34,7 @@ const FEWEST_WAITING = 4096;
 const FEWEST_HANDSHAKES = 1024;
 /** The longest that a listening socket may wait for its turn, as we plan it: a quarter of a second. */
 const WAITS_A_SECOND = 4;
-/** As many as a drone dials from one address when it chooses the addresses itself (fleet/params.js). */
+/** As many as a drone dials from one address when it chooses the addresses itself (fleet/drone/params.js). */
 const STREAMS_A_SOURCE = 8000;
 /** As many shards as a worker of the hold transport can have (transport/index.js). */
 const MOST_SHARDS = 255;

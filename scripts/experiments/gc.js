@@ -1,0 +1,34 @@
+/*
+ * Flags of V8 that decide how garbage is collected: those that this Node takes.
+ */
+import { usualFigures } from '../lab/figures.js';
+import { flagProblem } from '../lab/flags.js';
+import { upAndHold } from '../lab/steps.js';
+import { comparedToFirst } from '../lab/words.js';
+
+const FLAGS = {
+  'semi-space-1': ['--max-semi-space-size=1'],
+  'semi-space-64': ['--max-semi-space-size=64'],
+  'least-semi-space-16': ['--min-semi-space-size=16'],
+  'single-threaded': ['--single-threaded-gc'],
+  'for-size': ['--optimize-for-size'],
+};
+
+/** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
+export default {
+  question: 'Do the sizes of the young generation, and other flags of V8, change memory, CPU or ticks?',
+  usual: { holdS: 20, repeats: 1 },
+  how: ['In the http transport, where the heap holds the streams.'],
+  runs: () => [
+    { name: 'as-it-is', args: ['--transport', 'http'] },
+    ...Object.entries(FLAGS).map(([name, nodeFlags]) => ({
+      name,
+      args: ['--transport', 'http'],
+      nodeFlags,
+      skip: nodeFlags.map(flagProblem).find(Boolean) ?? '',
+    })),
+  ],
+  steps: upAndHold,
+  figures: usualFigures(),
+  read: (findings) => comparedToFirst(findings, ['heapBytes', 'rssBytes', 'openUs', 'upGcMs', 'upTickP90Ms']),
+};

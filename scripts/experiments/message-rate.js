@@ -1,0 +1,112 @@
+/*
+ * How many messages a second one core carries: the ping interval halves step by step until lateness or ticks pass a
+ * bound.
+ */
+import { formatCount } from '../../lib/format.js';
+import { figure, growth, latenessFigures, max, median, per, times } from '../lab/figures.js';
+import { Recorder } from '../lab/phases.js';
+import { hold, rest, up } from '../lab/steps.js';
+import { bothTransports } from '../lab/transports.js';
+import { closeStage, leave, openStage } from '../lab/trial.js';
+import { capital, known } from '../lab/words.js';
+
+const FIRST_MS = 2000;
+const LEAST_MS = 30;
+const LATENESS_MS = 100;
+const TICK_MS = 20;
+/** Fewer than this share of those that are due: the server is behind, whatever its clocks say. */
+const LEAST_SHARE = 0.9;
+const STEPS = 7;
+
+/** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
+export default {
+  question: 'How many messages a second does one core of the server carry, until pings or ticks come late?',
+  usual: { holdS: 8, repeats: 1 },
+  how: [
+    `One worker. The ping interval begins at ${FIRST_MS / 1000} s and halves, with a new server and new clients each time, until the p99 of the`,
+    `lateness at the client passes ${LATENESS_MS} ms, the p90 of the ticks passes ${TICK_MS} ms, or fewer than ${LEAST_SHARE * 100} % of the pings that are due are written.`,
+  ],
+  runs: () => bothTransports('--workers', '1'),
+  trial,
+  trialSeconds: (plan) => STEPS * (4 + plan.streams / plan.ramp + plan.holdS),
+  figures: [
+    figure('carried', 'messages a second, the most within the bounds', '1/s'),
+    figure('cpuUs', 'CPU of the server a message there', 'µs'),
+    figure('cpuPercent', 'CPU of the server there', '%'),
+    figure('latenessMs', 'ping lateness p99 there, at the client', 'ms'),
+    figure('wanted', 'messages a second that were too many', '1/s'),
+    figure('written', 'of these written', '1/s'),
+    figure('wantedLatenessMs', 'ping lateness p99 there, at the client', 'ms'),
+    figure('wantedTickMs', 'tick p90 there', 'ms'),
+  ],
+  read: (findings) =>
+    findings.runs.map((run) => {
+      const value = (/** @type {string} */ name) => known(findings, name, run);
+      const most = `${capital(run)}: ${value('carried')} were carried at ${value('cpuUs')} of CPU each`;
+      if (!findings.of('wanted', run))
+        return `${most}, and nothing gave way: the bounds lie higher than this went.`;
+      return `${most}; at ${value('wanted')} (${value('written')} written) lateness p99 was ${value('wantedLatenessMs')} and the tick p90 ${value('wantedTickMs')}.`;
+    }),
+};
+
+const [LATENESS] = latenessFigures();
+
+/** @param {import('../lab/experiment.js').Trial} all @returns {Promise<import('../lab/experiment.js').Values>} */
+async function trial(all) {
+  /** @type {import('../lab/experiment.js').Values} */
+  let values = {};
+  for (let intervalMs = FIRST_MS; intervalMs >= LEAST_MS; intervalMs /= 2) {
+    const found = await at(Math.round(intervalMs), all);
+    if (!isWithin(found)) {
+      return {
+        ...values,
+        wanted: found.due,
+        written: found.rate,
+        wantedLatenessMs: found.latenessMs,
+        wantedTickMs: found.tickMs,
+      };
+    }
+    const { rate, cpuPercent, latenessMs } = found;
+    values = {
+      carried: rate,
+      cpuPercent,
+      latenessMs,
+      cpuUs: rate && cpuPercent !== null ? (cpuPercent * 1e4) / rate : null,
+    };
+  }
+  return values;
+}
+
+/** @param {Awaited<ReturnType<typeof at>>} found */
+function isWithin({ latenessMs, tickMs, rate, due }) {
+  if (rate === null || rate < due * LEAST_SHARE) return false;
+  return (latenessMs ?? 0) <= LATENESS_MS && (tickMs ?? 0) <= TICK_MS;
+}
+
+/** @param {number} intervalMs @param {import('../lab/experiment.js').Trial} all */
+async function at(intervalMs, all) {
+  const { lab, plan, name } = all;
+  const due = (plan.streams * 1000) / intervalMs;
+  const own = { ...all, name: intervalMs === FIRST_MS ? name : `${name}-${intervalMs}ms` };
+  const stage = await openStage(own, { args: ['--ping-interval', String(intervalMs)] });
+  const recorder = new Recorder(stage.server, stage.load);
+  for (const step of [
+    rest('idle', 1),
+    up('up', plan),
+    rest('settle', Math.max(1, intervalMs / 1000)),
+    hold('held', plan.holdS),
+  ]) {
+    lab.status = () => `[${name}] ${formatCount(due)} messages a second, ${step.name}: ${stage.load.text()}`;
+    await recorder.during(step.name, () => step.run(stage));
+  }
+  leave(own, stage, recorder.spans);
+  const phases = recorder.phases();
+  await closeStage(stage);
+  return {
+    due,
+    rate: times(per(growth('settle', 'held', 'pings'), growth('settle', 'held', 'elapsedMs')), 1000)(phases),
+    cpuPercent: median('held', 'processCpuPercent')(phases),
+    latenessMs: LATENESS.read?.(phases) ?? max('held', 'pingLatenessP99Ms')(phases),
+    tickMs: median('held', 'tickP90Ms')(phases),
+  };
+}

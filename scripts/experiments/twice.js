@@ -1,0 +1,75 @@
+/*
+ * The original's third test: up, down, up again.
+ */
+import { figure, growth, last, median, minus, openUs } from '../lab/figures.js';
+import { down, hold, rest, up } from '../lab/steps.js';
+import { bothTransports } from '../lab/transports.js';
+import { compared, known } from '../lab/words.js';
+
+/** Less is no growth. */
+const GROWN_SHARE = 0.1;
+const GROWTH = minus(median('held again', 'rssBytes'), median('held', 'rssBytes'));
+
+/** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
+export default {
+  question: 'Up, down, up again: is memory used again, or does it grow?',
+  usual: { holdS: 15, repeats: 2 },
+  runs: () => bothTransports(),
+  steps: (plan) => [
+    rest('idle', plan.idleS),
+    up('up', plan),
+    hold('held', plan.holdS),
+    down('down', plan),
+    rest('between', Math.max(2, Math.round(plan.holdS / 2))),
+    up('up again', plan),
+    hold('held again', plan.holdS),
+  ],
+  figures: [
+    figure('idleRssBytes', 'resident memory of the workers, idle', 'bytes', median('idle', 'rssBytes')),
+    figure('rssBytes', 'resident memory, held the first time', 'bytes', median('held', 'rssBytes')),
+    figure('betweenRssBytes', 'resident memory, between', 'bytes', last('between', 'rssBytes')),
+    figure(
+      'againRssBytes',
+      'resident memory, held the second time',
+      'bytes',
+      median('held again', 'rssBytes'),
+    ),
+    figure('growthBytes', 'growth from the first time to the second', 'bytes', GROWTH),
+    figure('heapBytes', 'JS heap in use, held the first time', 'bytes', median('held', 'heapUsedBytes')),
+    figure(
+      'againHeapBytes',
+      'JS heap in use, held the second time',
+      'bytes',
+      median('held again', 'heapUsedBytes'),
+    ),
+    figure('openUs', 'CPU to open a stream, the first time', 'µs', openUs('idle', 'up')),
+    figure('againOpenUs', 'CPU to open a stream, the second time', 'µs', openUs('between', 'up again')),
+    figure('gcMs', 'time in garbage collections, all of it', 'ms', growth('idle', 'held again', 'gcMs')),
+  ],
+  read: (findings) => [
+    ...findings.runs.flatMap((run) => {
+      const value = (/** @type {string} */ name) => known(findings, name, run);
+      return [
+        `${run}: from ${value('idleRssBytes')} idle to ${value('rssBytes')} held, ${value('betweenRssBytes')} after all had gone, ${value('againRssBytes')} held again: ${judged(findings, run)}.`,
+        `${run}: a stream took ${value('openUs')} of CPU to open the first time, ${value('againOpenUs')} the second.`,
+      ];
+    }),
+    ...compared(findings, 'againRssBytes', 'http', 'hold'),
+  ],
+};
+
+/**
+ * Used again is what grew by less than a tenth of what the streams took, or of what the workers have in all: V8 takes
+ * and gives some memory by itself.
+ * @param {import('../lab/findings.js').Findings} findings @param {string} run
+ */
+function judged(findings, run) {
+  const [idle, held, grown] = ['idleRssBytes', 'rssBytes', 'growthBytes'].map((name) =>
+    findings.of(name, run),
+  );
+  if (!idle || !held || !grown) return 'whether it is used again is not known';
+  const least = Math.max(held.median - idle.median, held.median / 2) * GROWN_SHARE;
+  return grown.median < least
+    ? 'memory is used again'
+    : `it grew by ${known(findings, 'growthBytes', run)} from the first time to the second`;
+}

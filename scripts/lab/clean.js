@@ -1,0 +1,99 @@
+/*
+ * What an experiment must not leave behind: child processes, and settings of the machine. Undone in the opposite
+ * order, at its end, at Ctrl-C, and, for children, even where this process exits at once.
+ */
+import { spawn } from 'node:child_process';
+import { setTimeout as after } from 'node:timers/promises';
+
+const POLL_MS = 20;
+/** What has not ended by then is killed. */
+const END_MS = 5000;
+
+/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+
+export class Clean {
+  constructor() {
+    /** @type {Set<ChildProcess>} */
+    this.children = new Set();
+    /** @type {Set<() => unknown>} */
+    this.undos = new Set();
+    this.onExit = () => this.killAll();
+    process.on('exit', this.onExit);
+  }
+
+  /**
+   * @param {() => unknown} undo
+   * @returns {() => Promise<void>} undoes it before the end; a second time does nothing
+   */
+  add(undo) {
+    this.undos.add(undo);
+    return async () => {
+      if (this.undos.delete(undo)) await undo();
+    };
+  }
+
+  /**
+   * A child in a process group of its own: Ctrl-C is for this process, which ends its children in order.
+   * @param {string} command @param {string[]} args @param {import('node:child_process').SpawnOptions} [options]
+   * @returns {ChildProcess}
+   */
+  spawn(command, args, options = {}) {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options, detached: true });
+    this.children.add(child);
+    child.on('error', () => {}); // whoever waits for it sees that it has no pid
+    child.once('exit', () => this.children.delete(child));
+    return child;
+  }
+
+  /** @param {ChildProcess} child @returns {Promise<void>} when it has gone, by force where it takes too long */
+  async end(child) {
+    signal(child, 'SIGTERM');
+    const endMs = Date.now() + END_MS;
+    while (!hasEnded(child) && Date.now() < endMs) await after(POLL_MS);
+    if (!hasEnded(child)) signal(child, 'SIGKILL');
+    while (!hasEnded(child)) await after(POLL_MS);
+    this.children.delete(child);
+  }
+
+  /** Undoes all. What fails does not keep the rest from being undone. @returns {Promise<unknown[]>} what failed */
+  async run() {
+    const problems = await this.clear();
+    process.off('exit', this.onExit);
+    return problems;
+  }
+
+  /** The same, with more to come. @returns {Promise<unknown[]>} */
+  async clear() {
+    const problems = [];
+    for (const undo of [...this.undos].reverse()) {
+      this.undos.delete(undo);
+      try {
+        await undo();
+      } catch (error) {
+        problems.push(error);
+      }
+    }
+    await Promise.all([...this.children].map((child) => this.end(child)));
+    return problems;
+  }
+
+  killAll() {
+    for (const child of this.children) signal(child, 'SIGKILL');
+  }
+}
+
+/** @param {ChildProcess} child @returns {boolean} true for one that never began, too */
+export function hasEnded({ exitCode, signalCode, pid }) {
+  return exitCode !== null || signalCode !== null || pid === undefined;
+}
+
+/**
+ * To the whole group, for what a package manager starts does not end with it.
+ * @param {ChildProcess} child @param {'SIGTERM' | 'SIGKILL'} name
+ */
+function signal(child, name) {
+  if (hasEnded(child) || !child.pid) return;
+  try {
+    process.kill(name === 'SIGKILL' ? -child.pid : child.pid, name);
+  } catch {} // it has ended
+}

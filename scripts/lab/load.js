@@ -1,0 +1,139 @@
+/*
+ * The load of an experiment: drones on this machine that end with it.
+ */
+import { availableParallelism } from 'node:os';
+import { askAll, each, setParams } from '../../fleet/ask.js';
+import { decode, emptyHistogram } from '../../fleet/drone/histograms.js';
+import { merge } from '../../fleet/merge.js';
+import { local } from '../../fleet/on/local.js';
+import { defaultFolder } from '../../fleet/on/registry.js';
+import { planDrones, spread } from '../../fleet/spread.js';
+import { HoldfastError } from '../../lib/errors.js';
+import { formatCount } from '../../lib/format.js';
+import { descriptorLimit } from '../../lib/plan.js';
+import { native } from '../../native/index.js';
+import { causesOf } from './words.js';
+
+const POLL_MS = 200;
+/** Beyond the time that the ramp takes three times over. */
+const PATIENCE_MS = 30_000;
+
+/** @typedef {import('../../fleet/merge.js').Total} Total */
+
+/**
+ * @typedef {object} Aim
+ * @property {number} port
+ * @property {number} most streams that it will be asked for
+ * @property {number} ramp streams to open a second, all drones together
+ * @property {Record<string, string>} [params] for each drone
+ */
+
+/**
+ * @param {import('./lab.js').Lab} lab @param {Aim} aim
+ * @returns {Promise<Load>} idle
+ */
+export async function startLoad(lab, aim) {
+  const place = local({ folder: defaultFolder(), isOwn: true });
+  const close = lab.clean.add(() => place.close());
+  const { count } = planDrones({
+    streams: aim.most,
+    ramp: aim.ramp,
+    drones: 0,
+    isNative: native !== null,
+    cores: availableParallelism(),
+    descriptorLimit: descriptorLimit(),
+  });
+  const members = await lab.unlessAborted(place.start(count, {}));
+  return new Load({ lab, place, members, aim, close });
+}
+
+export class Load {
+  /**
+   * @param {object} parts
+   * @param {import('./lab.js').Lab} parts.lab
+   * @param {ReturnType<typeof local>} parts.place
+   * @param {import('../../fleet/on/local.js').LocalMember[]} parts.members
+   * @param {Aim} parts.aim
+   * @param {() => Promise<void>} parts.close
+   */
+  constructor({ lab, place, members, aim, close }) {
+    this.lab = lab;
+    this.place = place;
+    this.members = members;
+    this.aim = aim;
+    this.close = close;
+    this.target = 0;
+    /** What each said last. @type {(import('../../fleet/ask.js').Stats | null)[]} */
+    this.said = members.map(() => null);
+  }
+
+  /** @param {number} streams wanted from now on */
+  async set(streams) {
+    const { port, ramp, params } = this.aim;
+    const [shares, ramps] = [spread(streams, this.members.length), spread(ramp, this.members.length)];
+    this.target = streams;
+    await this.lab.unlessAborted(
+      each(this.members, (member, i) =>
+        setParams(member, {
+          port: String(port),
+          ...params,
+          n: String(shares[i]),
+          ramp: String(Math.max(1, ramps[i])),
+        }),
+      ),
+    );
+  }
+
+  /** @returns {Promise<Total>} of a drone that is late, what it said last */
+  async poll() {
+    const answers = await this.lab.unlessAborted(askAll(this.members));
+    for (const [i, { member, stats }] of answers.entries()) {
+      if (stats) this.said[i] = stats;
+      else if (this.place.hasEnded(member))
+        throw new HoldfastError('NO_DRONE', `drone ${member.name} has died`);
+    }
+    return this.total();
+  }
+
+  /** @returns {Total} as it was known last */
+  total() {
+    return merge(this.said.filter((stats) => stats !== null));
+  }
+
+  /** @returns {import('../../fleet/drone/histograms.js').Hdr} lateness of all pings since the drones began */
+  lateness() {
+    const all = emptyHistogram();
+    for (const stats of this.said) if (stats) all.add(decode(stats.histograms.lateness));
+    return all;
+  }
+
+  /**
+   * @param {number} [withinMs]
+   * @returns {Promise<Total>} when there are as many as are wanted
+   * @throws {HoldfastError} NOT_OPEN
+   */
+  async untilThere(withinMs = PATIENCE_MS + (3000 * this.target) / this.aim.ramp) {
+    const endMs = Date.now() + withinMs;
+    for (;;) {
+      const total = await this.poll();
+      const { open, inFlight, failed, lost } = total.counts;
+      if (open === this.target && inFlight === 0) return total;
+      if (Date.now() > endMs) {
+        const why = causesOf({ failed, lost });
+        const line = `${formatCount(open)} of ${formatCount(this.target)} streams were open after ${formatCount(withinMs / 1000)} s`;
+        throw new HoldfastError('NOT_OPEN', why ? `${line}: ${why}` : line);
+      }
+      await this.lab.sleep(POLL_MS);
+    }
+  }
+
+  /** @returns {number[]} */
+  pids() {
+    return this.members.map(({ pid }) => pid);
+  }
+
+  /** @returns {string} for the line of progress */
+  text() {
+    return `${formatCount(this.total().counts.open)} of ${formatCount(this.target)} streams`;
+  }
+}

@@ -1,0 +1,34 @@
+/*
+ * Bun.serve with a stream for each client: port and ping interval (ms, 0 for none) are given.
+ */
+/** @type {any} */
+const { Bun } = globalThis;
+const [port, intervalMs] = process.argv.slice(2).map(Number);
+/** @type {Set<ReadableStreamDefaultController>} */
+const streams = new Set();
+
+Bun.serve({
+  port,
+  hostname: '127.0.0.1',
+  idleTimeout: 0,
+  /** @param {Request} request */
+  fetch(request) {
+    if (new URL(request.url).pathname !== '/') return new Response('', { status: 404 });
+    /** @type {ReadableStreamDefaultController} */
+    let own;
+    const body = new ReadableStream({
+      start(controller) {
+        own = controller;
+        controller.enqueue('Welcome!');
+        streams.add(controller);
+      },
+      cancel: () => void streams.delete(own),
+    });
+    return new Response(body, { headers: { 'Content-Type': 'text/plain' } });
+  },
+});
+
+const ping = () => {
+  for (const controller of streams) controller.enqueue('ping');
+};
+if (intervalMs > 0) setInterval(ping, intervalMs);

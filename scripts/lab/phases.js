@@ -1,0 +1,152 @@
+/*
+ * Named phases of a run, on the clock of the server: figures are taken from the rows of its CSV that lie in a phase.
+ * The readers of figures are pure.
+ */
+import { readFileSync } from 'node:fs';
+import { parse } from 'csv-parse/sync';
+import { percentilesOf } from '../../fleet/drone/histograms.js';
+import { cpuUs, pssBytes } from './processes.js';
+
+/** @typedef {Record<string, number | null>} Row */
+
+/**
+ * @typedef {object} Span
+ * @property {number} beginMs elapsedMs of the last row before it
+ * @property {number} endMs elapsedMs of the first row after it: what it did is in its rows, to the end
+ * @property {number} tookMs by our own clock, without the wait for that row
+ * @property {number} serverPssBytes at its end
+ * @property {number} dronesPssBytes
+ * @property {number} dronesCpuPercent of one core
+ * @property {import('../../fleet/drone/histograms.js').Percentiles} latenessMs of the pings that clients read in it
+ * @property {import('../../fleet/merge.js').Total} load at its end, counted since the run began
+ *
+ * @typedef {Span & { rows: Row[] }} Phase
+ * @typedef {Record<string, Phase>} Phases by name
+ */
+
+export class Recorder {
+  /** @param {import('./server.js').LabServer} server @param {import('./load.js').Load} load */
+  constructor(server, load) {
+    this.server = server;
+    this.load = load;
+    /** @type {Record<string, Span>} */
+    this.spans = {};
+    this.lastMs = 0;
+  }
+
+  /** @param {string} name @param {() => Promise<unknown>} act */
+  async during(name, act) {
+    const beginMs = this.lastMs || (await this.server.nextRow());
+    const before = this.load.lateness();
+    const [begunMs, beforeUs] = [performance.now(), cpuUs(this.load.pids())];
+    await act();
+    const tookMs = performance.now() - begunMs;
+    const dronesUs = cpuUs(this.load.pids()) - beforeUs;
+    const load = await this.load.poll();
+    this.lastMs = await this.server.nextRow();
+    this.spans[name] = {
+      beginMs,
+      endMs: this.lastMs,
+      tookMs,
+      serverPssBytes: pssBytes(this.server.pids()),
+      dronesPssBytes: pssBytes(this.load.pids()),
+      dronesCpuPercent: dronesUs / tookMs / 10,
+      latenessMs: percentilesOf(since(this.load.lateness(), before)),
+      load,
+    };
+  }
+
+  /** @returns {Phases} those that are over */
+  phases() {
+    return phasesOf(readCsv(this.server.csvPath), this.spans);
+  }
+}
+
+/** @template {import('../../fleet/drone/histograms.js').Hdr} H @param {H} now @param {H} before @returns {H} what came between */
+function since(now, before) {
+  now.subtract(/** @type {any} */ (before));
+  return now;
+}
+
+/** @param {string} path @returns {Row[]} numbers; null where there is none */
+export function readCsv(path) {
+  return rowsOf(readFileSync(path, 'utf8'));
+}
+
+/** @param {string} text @returns {Row[]} */
+export function rowsOf(text) {
+  /** @type {Record<string, string>[]} */
+  const rows = parse(text, { columns: true, relax_column_count: true, skip_empty_lines: true });
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, numberOf(value)])),
+  );
+}
+
+/** @param {string} text */
+function numberOf(text) {
+  return text === '' || Number.isNaN(Number(text)) ? null : Number(text);
+}
+
+/** @param {Row[]} rows @param {Record<string, Span>} spans @returns {Phases} */
+export function phasesOf(rows, spans) {
+  const within = (/** @type {Span} */ { beginMs, endMs }) =>
+    rows.filter(({ elapsedMs }) => Number(elapsedMs) > beginMs && Number(elapsedMs) <= endMs);
+  return Object.fromEntries(
+    Object.entries(spans).map(([name, span]) => [name, { ...span, rows: within(span) }]),
+  );
+}
+
+/** @typedef {(phases: Phases) => number | null} Reader null where it is not known */
+
+/** @param {string} phase @param {string} field @returns {Reader} */
+export const median = (phase, field) => over(phase, field, medianOf);
+
+/** @param {string} phase @param {string} field @returns {Reader} */
+export const max = (phase, field) => over(phase, field, (values) => Math.max(...values));
+
+/** @param {string} phase @param {string} field @returns {Reader} */
+export const last = (phase, field) => over(phase, field, (values) => values[values.length - 1]);
+
+/** How much a field grew from the end of one phase to the end of another. @param {string} from @param {string} to @param {string} field @returns {Reader} */
+export const growth = (from, to, field) => minus(last(to, field), last(from, field));
+
+/** @param {string} phase @param {(phase: Phase) => number | null} read @returns {Reader} */
+export const of = (phase, read) => (phases) => (phases[phase] ? read(phases[phase]) : null);
+
+/** @param {Reader} one @param {Reader} other @returns {Reader} */
+export const minus = (one, other) => both(one, other, (a, b) => a - b);
+
+/** @param {Reader} one @param {Reader} other @returns {Reader} not known where it would be by zero */
+export const per = (one, other) => both(one, other, (a, b) => (b === 0 ? null : a / b));
+
+/** @param {Reader} one @param {number} factor @returns {Reader} */
+export const times = (one, factor) =>
+  both(
+    one,
+    () => factor,
+    (a, b) => a * b,
+  );
+
+/** @param {Reader} one @param {Reader} other @param {(a: number, b: number) => number | null} how @returns {Reader} */
+function both(one, other, how) {
+  return (phases) => {
+    const [a, b] = [one(phases), other(phases)];
+    return a === null || b === null ? null : how(a, b);
+  };
+}
+
+/** @param {string} phase @param {string} field @param {(values: number[]) => number} how @returns {Reader} */
+function over(phase, field, how) {
+  return (phases) => {
+    const rows = phases[phase]?.rows ?? [];
+    const values = rows.map((row) => row[field] ?? null).filter((value) => value !== null);
+    return values.length > 0 ? how(values) : null;
+  };
+}
+
+/** @param {number[]} values not none @returns {number} */
+export function medianOf(values) {
+  const sorted = [...values].sort((one, other) => one - other);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

@@ -1,0 +1,72 @@
+/*
+ * How big an experiment is: streams, seconds, repeats. The default fits the machine.
+ */
+
+import { readMachine } from '../../lib/kernel.js';
+import { mostStreams } from '../../lib/limits.js';
+
+const USUAL_STREAMS = 15_000;
+/** Of a stream, both ends, in the transport that takes the most (docs/cost.md). */
+const STREAM_BYTES = 20_000;
+const LONG = 5;
+const RAMP = 3000;
+/** V8 gives back what it took to start after some seconds; what it gives back later would be charged to no stream. */
+const IDLE_S = 10;
+const LEAST_IDLE_S = 3;
+/** Start and end of server and drones. */
+const TRIAL_S = 4;
+
+/**
+ * @typedef {object} Plan
+ * @property {number} streams
+ * @property {number} holdS
+ * @property {number} idleS to come to rest after the start, before the first stream
+ * @property {number} repeats
+ * @property {number} ramp streams to open a second
+ * @property {boolean} isLong
+ *
+ * @typedef {{ streams: number, hold: number, repeats: number, isLong: boolean }} Wish 0 where it is not said
+ */
+
+/** @param {import('./experiment.js').Experiment} experiment @param {Wish} wish @returns {Plan} */
+export function planOf({ usual }, { streams, hold, repeats, isLong }) {
+  const holdS = (hold || usual.holdS) * (isLong ? LONG : 1);
+  return {
+    streams: streams || defaultStreams(),
+    holdS,
+    idleS: Math.min(IDLE_S, Math.max(LEAST_IDLE_S, holdS)),
+    repeats: repeats || usual.repeats,
+    ramp: RAMP,
+    isLong,
+  };
+}
+
+/** @returns {number} 15,000, or what limits and half of the free memory allow */
+export function defaultStreams() {
+  const machine = readMachine();
+  const wish = /** @type {const} */ ({
+    transport: 'http',
+    pingIntervalMs: 5000,
+    openRate: RAMP,
+    isFleetHere: true,
+  });
+  const allowed = mostStreams(machine, { ...wish, streams: 0 });
+  const free = Math.min(
+    machine.memory.availableBytes,
+    machine.group.memoryFreeBytes ?? Number.POSITIVE_INFINITY,
+  );
+  return Math.max(1, Math.floor(Math.min(USUAL_STREAMS, allowed, free / 2 / STREAM_BYTES)));
+}
+
+/** @param {import('./experiment.js').Experiment} experiment @param {Plan} plan @returns {number} seconds, about */
+export function secondsOf(experiment, plan) {
+  const trials = experiment.runs(plan).length * plan.repeats;
+  return Math.ceil(trials * (trialSeconds(experiment, plan) + TRIAL_S));
+}
+
+/** @param {import('./experiment.js').Experiment} experiment @param {Plan} plan */
+function trialSeconds({ steps, trialSeconds: own }, plan) {
+  if (own) return own(plan);
+  // Each phase lasts until the next row.
+  return (steps?.(plan) ?? []).reduce((sum, { seconds }) => sum + seconds + 0.5, 0);
+}
