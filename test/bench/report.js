@@ -89,8 +89,8 @@ ${lines.join('\n')}
 The floor ([bare/src/bin/floor.rs](../test/bench/bare/src/bin/floor.rs)) accepts, answers, keeps the descriptor and sends, in one thread, with no
 check of anything. The others are \`server.js\` with two workers. All streams listen to one channel.
 
-- Memory is PSS of all processes of the server: how much it grew from ${low} to ${high} streams of a fresh
-  server, whose garbage is collected every second, each time after 12 s of rest.
+- Memory is PSS of all processes of the server: how much it grew from ${low} to ${high} streams of a server that never had
+  more but had ${low} some times before, whose garbage is collected every second, each time after 12 s of rest.
 - CPU is the run time of all threads of the server, less what it used while idle. Openings are those from ${low} to
   ${high} streams, as fast as the client can, in a server that has opened and closed as many before: JS gets faster as
   it runs. Pings are two a second to each of ${high}.
