@@ -68,7 +68,10 @@ fn main() -> io::Result<()> {
                 continue;
             }
             match read_order() {
-                None => return Ok(()),
+                None => {
+                    client.reset();
+                    return Ok(());
+                }
                 Some((order, target)) if order == "open" => {
                     client.target = target as usize;
                     client.begun_ms = now_ms();
