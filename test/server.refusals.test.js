@@ -92,10 +92,11 @@ for (const transport of TRANSPORTS) {
       await asking.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*Welcome!/);
       await Promise.all([odd.untilClosed(), held.untilClosed()]);
       const totals = await server.untilTotals(
-        ({ closedBadRequest }) => closedBadRequest === 2,
-        'both are closed',
+        // A worker may be late with its snapshot.
+        ({ closedBadRequest, opened }) => closedBadRequest === 2 && opened === 3,
+        'three were opened, and both are closed',
       );
-      assert.deepEqual([totals.opened, totals.streams, totals.lost], [3, 1, 0]);
+      assert.deepEqual([totals.streams, totals.lost], [1, 0]);
       asking.close();
     });
 
