@@ -164,13 +164,14 @@ export class Drone {
 
   /** Closes all, opens anew, and counts anew. */
   async restart() {
+    // The target is asked first: what follows is one step, in which none is opened.
+    if (this.params.n > 0) await this.aim(this.params);
+    this.counters = this.dialer.take();
     const closing = this.counters.open;
     this.dialer.close(closing);
-    if (this.params.n > 0) await this.aim(this.params);
     this.startedAt = new Date();
     this.histograms = emptyHistograms();
     this.samples = [];
-    this.counters = this.dialer.take();
     // What is being closed is counted when it is.
     this.before = { ...this.counters, closed: this.counters.closed + closing };
     this.reconciler = new Reconciler(this.counters.opened, failuresOf(this.counters));

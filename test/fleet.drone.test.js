@@ -160,6 +160,21 @@ test('a restart closes all, opens all anew, and counts anew', async (t) => {
   await drone.untilStats(({ counts }) => counts.opened === 25 && counts.open === 25, 'and counted anew');
 });
 
+test('a restart counts anew all that it opens, however long the target thinks before it consents', async (t) => {
+  const THINKS_MS = 400;
+  const port = await startOther(t, (socket) => {
+    socket.once('data', (head) => {
+      if (!head.includes('holdfast-load')) return void socket.write('HTTP/1.1 200 OK\r\n\r\nWelcome!\n');
+      setTimeout(() => socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'), THINKS_MS);
+    });
+  });
+  const drone = await startDrone(t, port, '--n', '25', '--ramp', '1000', '--expect', 'any');
+  await drone.untilStats(({ counts: { open } }) => open === 25, 'they are open');
+  assert.equal((await drone.ask('/restart', 'POST')).status, 200);
+  await drone.untilStats(({ counts }) => counts.opened > 0 && counts.open === 25, 'they are open again');
+  assert.equal((await drone.ask('/')).body.counts.opened, 25);
+});
+
 test('it says in a file how to reach it, to its user alone, and takes the file away at its end', async (t) => {
   const folder = join(temporaryFolder(t), 'fleet');
   const drone = await startDrone(t, 1, '--register', folder);

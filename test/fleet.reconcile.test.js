@@ -69,6 +69,15 @@ test('those that fail wait longer and longer, and half a minute at most', () => 
   assert.ok(Math.max(...waits) <= 30_000, `${waits}`);
 });
 
+test('many that fail are not told to wait longer than they were away, and come back soon', () => {
+  const AWAY_STEPS = 50;
+  const wish = { target: 1000, ramp: 1_000_000, concurrency: 1_000_000 };
+  const { turn, state, reconciler } = worldOf(wish, (step) => step > AWAY_STEPS);
+  reconciler.random = Math.random;
+  turn(2 * AWAY_STEPS);
+  assert.equal(state.open, 1000);
+});
+
 test('after a success the waits are short again', () => {
   const { turn, reconciler, state } = worldOf(
     { target: 1, ramp: 1000, concurrency: 10 },

@@ -2,14 +2,13 @@
  * How many streams to open or to close, in steps of 100 ms, so that there are as many as are wanted. Pure: the
  * caller tells the time, what there is, and what failed.
  *
- * Whoever failed or was lost waits before its next try: twice as long after each step that brought failures and no
- * success, and each by a lot of its own, so that they don't come back together.
+ * Whoever failed or was lost waits before its next try: twice as long after each round of failures without a success,
+ * and each by a lot of its own, so that they don't come back together. The tries of a round come spread over several
+ * steps, and double the wait once.
  */
 
 const FIRST_DELAY_MS = 250;
 const MOST_DELAY_MS = 30_000;
-/** A doubling beyond these reaches the most. */
-const MOST_DOUBLINGS = 7;
 /** Those that wait are counted in classes this wide. */
 const CLASS_MS = 100;
 /** What a ramp may catch up on after the loop was held up. */
@@ -38,7 +37,10 @@ export class Reconciler {
    */
   constructor(opened = 0, failed = 0, random = Math.random) {
     this.random = random;
-    this.doublings = 0;
+    /** That those wait who fail in this round; 0 before the first. */
+    this.delayMs = 0;
+    /** When the first who failed in this round may have failed again. */
+    this.roundEndMs = 0;
     this.credit = 0;
     this.lastMs = Number.NaN;
     this.opened = opened;
@@ -77,15 +79,20 @@ export class Reconciler {
 
   /** @param {number} nowMs @param {number} successes @param {number} failures */
   note(nowMs, successes, failures) {
-    if (successes > 0) this.doublings = 0;
+    if (successes > 0) {
+      this.delayMs = 0;
+      this.roundEndMs = 0;
+    }
     if (failures <= 0) return;
-    const delayMs = Math.min(FIRST_DELAY_MS * 2 ** this.doublings, MOST_DELAY_MS);
+    if (nowMs >= this.roundEndMs) {
+      this.delayMs = Math.min(this.delayMs * 2 || FIRST_DELAY_MS, MOST_DELAY_MS);
+      this.roundEndMs = nowMs + this.delayMs / 2;
+    }
     for (let i = 0; i < failures; i++) {
-      const dueMs = nowMs + delayMs * (0.5 + this.random() / 2);
+      const dueMs = nowMs + this.delayMs * (0.5 + this.random() / 2);
       const due = Math.ceil(dueMs / CLASS_MS);
       this.waiting.set(due, (this.waiting.get(due) ?? 0) + 1);
     }
-    if (successes === 0) this.doublings = Math.min(this.doublings + 1, MOST_DOUBLINGS);
   }
 
   /** @param {number} nowMs */

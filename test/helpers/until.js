@@ -11,7 +11,7 @@ const POLL_MS = 20;
  * @param {number} [deadlineMs]
  * @returns {Promise<Exclude<T, false | null | undefined>>} the first truthy answer
  */
-export async function until(probe, what, deadlineMs = 20_000) {
+export async function until(probe, what, deadlineMs = 60_000) {
   const endMs = Date.now() + deadlineMs;
   for (;;) {
     const answer = await probe();
