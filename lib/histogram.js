@@ -91,14 +91,39 @@ export class Histogram {
     return this;
   }
 
+  /**
+   * @param {Histogram} earlier the same, some time ago
+   * @returns {Histogram} what was recorded since; its least and its most are exact only where they are those of all
+   */
+  less(earlier) {
+    const since = new Histogram();
+    since.count = this.count - earlier.count;
+    since.sumUs = this.sumUs - earlier.sumUs;
+    for (let index = 0; index < BUCKETS; index++) {
+      since.counts[index] = this.counts[index] - earlier.counts[index];
+      if (since.counts[index] === 0) continue;
+      since.minUs = Math.min(since.minUs, middleOf(index));
+      since.maxUs = middleOf(index);
+    }
+    if (this.maxUs > earlier.maxUs) since.maxUs = this.maxUs;
+    if (this.minUs < earlier.minUs) since.minUs = this.minUs;
+    return since;
+  }
+
   /** @returns {EncodedHistogram} what was recorded since the last time; empties the histogram */
   take() {
+    const encoded = this.encode();
+    this.reset();
+    return encoded;
+  }
+
+  /** @returns {EncodedHistogram} */
+  encode() {
     const buckets = [];
     for (let index = 0; index < BUCKETS; index++) {
       if (this.counts[index] > 0) buckets.push(index, this.counts[index]);
     }
     const { count, sumUs, minUs, maxUs } = this;
-    this.reset();
     return { count, sumUs, minUs, maxUs, buckets };
   }
 }

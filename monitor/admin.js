@@ -4,6 +4,7 @@
  */
 import { createServer } from 'node:http';
 import { codeOf, listenError } from '../lib/errors.js';
+import { Histogram } from '../lib/histogram.js';
 import { METRICS_TYPE, metricsText } from './metrics.js';
 
 const HOST = '127.0.0.1';
@@ -34,6 +35,8 @@ export class Admin {
     this.publish = publish;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
+    /** All ticks of each worker that lives. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
+    this.ticks = new Map();
     this.server = createServer((request, response) => {
       this.answer(request)
         .catch((error) => text(500, String(error)))
@@ -88,6 +91,7 @@ export class Admin {
       this.frame
         ? { status: 200, type: METRICS_TYPE, body: await metricsText(this.frame) }
         : text(503, 'no frame yet'),
+    '/ticks': () => this.answerTicks(),
     '/publish': (request) => this.takeMessage(request),
   };
 
@@ -112,9 +116,21 @@ export class Admin {
     return text(202, 'published');
   }
 
-  /** @param {import('./frame.js').Frame} frame */
-  show(frame) {
+  /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
+  show(frame, workers) {
     this.frame = frame;
+    const before = this.ticks;
+    this.ticks = new Map();
+    for (const { id, pid, ticks } of workers) {
+      const all = before.get(pid)?.ticks ?? new Histogram();
+      this.ticks.set(pid, { id, ticks: all.merge(ticks.encode()) });
+    }
+  }
+
+  /** Histograms since each worker began: what lies between two answers has percentiles of its own. */
+  answerTicks() {
+    const workers = [...this.ticks].map(([pid, { id, ticks }]) => ({ id, pid, ticks: ticks.encode() }));
+    return { status: 200, type: 'application/json', body: `${JSON.stringify({ workers })}\n` };
   }
 
   note() {}

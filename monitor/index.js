@@ -13,7 +13,7 @@ const DEADLINE_SHARE = 0.5;
 /**
  * One way to show frames.
  * @typedef {object} View
- * @property {(frame: import('./frame.js').Frame) => void} show
+ * @property {(frame: import('./frame.js').Frame, workers: import('./frame.js').WorkerReading[]) => void} show
  * @property {(line: string) => void} note something happened
  * @property {() => void | Promise<void>} close
  */
@@ -72,7 +72,8 @@ export class Monitor {
     const sample = await collect({ workers, sampler, startedMs, deadlineMs, log: log?.status() ?? null });
     this.reading = deriveReading(this.reading, sample);
     const frame = frameOf(this.reading);
-    for (const view of this.views) this.guard(view, () => view.show(frame));
+    const { workers: readings } = this.reading;
+    for (const view of this.views) this.guard(view, () => view.show(frame, readings));
     this.watchWorkers(frame);
     this.watchLog();
   }

@@ -1,24 +1,21 @@
 /*
  * Repeats the experiments: server and fleet through a written scenario, and a report of what was found.
  */
-import { mkdirSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
-import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
-import { formatCount } from '../lib/format.js';
+import { join, resolve } from 'node:path';
+import { exitWith } from '../lib/errors.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
-import { conduct } from './lab/conduct.js';
 import { writeDocs } from './lab/docs.js';
 import { experimentNames, findExperiment } from './lab/experiment.js';
-import { Lab } from './lab/lab.js';
 import { planOf, secondsOf } from './lab/plan.js';
 import { ROOT } from './lab/server.js';
+import { outOf, runExperiment, shown, timeText } from './lab/session.js';
 
 const MOST_STREAMS = 10_000_000;
-const SIGNAL_STATUS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
   option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (15000, or what the machine takes)'),
+  option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open a second (3000)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (each experiment has its own)'),
   option('repeats', 'repeats', integer(1, 100), '', 'trials of each run, in turn (each experiment has its own)'),
   option('long', 'isLong', FLAG, false, 'hold five times as long'),
@@ -58,82 +55,9 @@ function docs({ out, to }) {
 
 /** @param {Experiment} experiment @param {any} given */
 async function run(experiment, given) {
-  const plan = planOf(experiment, given);
-  const folder = makeFolder(outOf(given.out), experiment.name);
-  const ending = new AbortController();
-  let status = 0;
-  for (const [signal, code] of Object.entries(SIGNAL_STATUS)) {
-    process.on(signal, () => {
-      if (status !== 0) process.exit(code); // a second time: at once
-      status = code;
-      ending.abort(new Error(signal));
-    });
-  }
-  const lab = new Lab({ folder, signal: ending.signal });
-  announce(experiment, plan, lab);
-  const report = await conduct(experiment, plan, lab, commandText());
-  for (const sentence of report.sentences) process.stdout.write(`- ${sentence}\n`);
-  process.stdout.write(`report: ${shown(join(folder, 'report.md'))}\n`);
-  if (report.problem) throw new HoldfastError('FAILED', `${experiment.name} failed: ${report.problem}`);
+  const command = ['node', 'scripts/experiment.js', ...process.argv.slice(2)].join(' ');
+  const { status } = await runExperiment(experiment, given, { command });
   process.exit(status);
-}
-
-/** Says what will happen. @param {Experiment} experiment @param {import('./lab/plan.js').Plan} plan @param {Lab} lab */
-function announce(experiment, plan, lab) {
-  const runs = experiment.runs(plan);
-  lab.aboutS = secondsOf(experiment, plan);
-  const names = runs.map(({ name }) => name).join(', ');
-  const turns = plan.repeats > 1 ? ` ${plan.repeats} times in turn` : '';
-  lab.say(`${experiment.name}: ${experiment.question}`);
-  lab.say(
-    `  ${formatCount(plan.streams)} streams, held for ${formatCount(plan.holdS)} s; ${names}${turns}: ${timeText(lab.aboutS)}`,
-  );
-  lab.say(`  into ${shown(lab.folder)}; Ctrl-C ends it and keeps what was measured`);
-}
-
-/** @param {string} out @param {string} name @returns {string} a new folder; a second one of a day gets a number */
-function makeFolder(out, name) {
-  const base = join(out, `${new Date().toISOString().slice(0, 10)}-${name}`);
-  try {
-    mkdirSync(out, { recursive: true });
-    for (let i = 1; ; i++) {
-      const folder = i === 1 ? base : `${base}-${i}`;
-      if (tryFolder(folder)) return folder;
-    }
-  } catch (error) {
-    throw new HoldfastError('BAD_FOLDER', `can't write to --out ${out}: ${messageOf(error)}; give another`);
-  }
-}
-
-/** @param {string} folder @returns {boolean} false where there is one */
-function tryFolder(folder) {
-  try {
-    mkdirSync(folder);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-    throw error;
-  }
-}
-
-/** @param {string} out @returns {string} the default is that of the project, wherever it is called from */
-function outOf(out) {
-  return out === 'logs' ? join(ROOT, 'logs') : resolve(out);
-}
-
-/** @param {string} path */
-function shown(path) {
-  const near = relative(process.cwd(), path);
-  return near.startsWith('..') ? path : near;
-}
-
-function commandText() {
-  return ['node', 'scripts/experiment.js', ...process.argv.slice(2)].join(' ');
-}
-
-/** @param {number} seconds */
-function timeText(seconds) {
-  return seconds < 90 ? `about ${seconds} s` : `about ${Math.round(seconds / 60)} minutes`;
 }
 
 function helpText() {

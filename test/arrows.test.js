@@ -17,7 +17,7 @@ const ARROWS = {
   channels: ['transport', 'lib'],
   monitor: ['lib'],
   fleet: ['native', 'lib'],
-  scripts: ['lib', 'monitor/fields.js', 'fleet', 'native/index.js'],
+  scripts: ['lib', 'monitor/fields.js', 'monitor/terminal.js', 'fleet', 'native/index.js'],
 };
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g;

@@ -63,3 +63,19 @@ test('what is taken survives JSON and leaves the histogram empty', () => {
   assert.equal(histogram.count, 0);
   assert.deepEqual(histogram.take().buckets, []);
 });
+
+test('what was recorded between two times has percentiles of its own, and an exact worst where it was the worst of all', () => {
+  const histogram = histogramOf([1, 2, 400]);
+  const before = mergeHistograms([histogram.encode()]);
+  for (const ms of [10, 10, 30]) histogram.record(ms);
+  const quiet = mergeHistograms([histogram.encode()]);
+  const between = quiet.less(before);
+  assert.equal(between.count, 3);
+  assertClose(between.percentileMs(0.5), 10);
+  assertClose(between.maxMs(), 30);
+  assertClose(between.minUs / 1000, 10);
+  assertClose(between.meanMs(), 50 / 3);
+  histogram.record(500.123);
+  assert.equal(histogram.less(quiet).maxMs(), 500.123);
+  assert.equal(quiet.less(quiet).count, 0);
+});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
+import { Histogram } from '../lib/histogram.js';
 import { rawClient } from './helpers/client.js';
 import { startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -21,6 +22,25 @@ test('health, readiness, the frame and the metrics are served', async (t) => {
     encoding: 'utf8',
   });
   if (!error) assert.equal(`${stdout}${stderr}`, '');
+});
+
+test('the ticks of each worker are served whole, from its start on', async (t) => {
+  const server = await startServer(t);
+  const ticksOf = async () => {
+    const { workers } = /** @type {any} */ (await (await server.admin('/ticks')).json());
+    return new Histogram().merge(workers[0].ticks);
+  };
+  const before = await until(async () => {
+    const ticks = await ticksOf();
+    return ticks.count > 20 && ticks;
+  }, 'some ticks');
+  const later = await until(async () => {
+    const ticks = await ticksOf();
+    return ticks.count > before.count && ticks;
+  }, 'more of them');
+  const between = later.less(before);
+  assert.equal(between.count, later.count - before.count);
+  assert.ok(between.meanMs() > 1 && between.maxMs() >= between.percentileMs(0.9));
 });
 
 test('other paths are 404, other methods 405', async (t) => {

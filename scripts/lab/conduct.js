@@ -127,7 +127,9 @@ async function tried(all, trial) {
 function write(experiment, report, folder) {
   const names = report.runs.map(({ name }) => name);
   const findings = new Findings(experiment.figures, names, report.outcomes);
-  report.sentences = report.outcomes.length > 0 ? experiment.read(findings) : [];
+  const isFound = report.outcomes.length > 0;
+  report.sentences = isFound ? experiment.read(findings) : [];
+  report.beside = isFound ? experiment.beside?.(findings) : '';
   writeFileSync(join(folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(join(folder, 'report.md'), reportText(report));
 }

@@ -38,7 +38,7 @@ const MOST_EDITS = 4;
  * @typedef {object} Experiment
  * @property {string} name that of the file
  * @property {string} question
- * @property {{ holdS: number, repeats: number }} usual so that it takes about three minutes
+ * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual so that it takes about three minutes
  * @property {string[]} [how] sentences on what is done, beyond the steps
  * @property {(plan: import('./plan.js').Plan) => Run[]} runs
  * @property {(plan: import('./plan.js').Plan) => import('./steps.js').Step[]} [steps]
@@ -46,6 +46,7 @@ const MOST_EDITS = 4;
  * @property {(plan: import('./plan.js').Plan) => number} [trialSeconds] about how long that takes
  * @property {Figure[]} figures
  * @property {(findings: import('./findings.js').Findings) => string[]} read from figures to sentences
+ * @property {(findings: import('./findings.js').Findings) => string} [beside] a table in Markdown: what was found beside what others found
  */
 
 /** @returns {string[]} */

@@ -23,6 +23,8 @@ export class Lab {
     this.startedMs = Date.now();
     this.aboutS = 0;
     this.hasLine = false;
+    /** A dashboard that has the terminal, and gets the lines. @type {import('./session.js').View | null} */
+    this.view = null;
     /** Lines for the report: what was skipped or went without. @type {string[]} */
     this.notes = [];
     /** Trials before whose streams the machine was busy already. @type {{ name: string, percent: number }[]} */
@@ -49,6 +51,7 @@ export class Lab {
 
   /** @param {string} line that stays */
   say(line) {
+    if (this.view) return this.view.note(line);
     this.output.write(`${this.hasLine ? '\r\x1b[K' : ''}${line}\n`);
     this.hasLine = false;
   }
@@ -71,7 +74,7 @@ export class Lab {
 
   tick() {
     const what = this.status();
-    if (!what) return;
+    if (!what || this.view) return;
     const elapsedS = Math.round((Date.now() - this.startedMs) / SECOND_MS);
     const about = this.aboutS > 0 ? ` of about ${this.aboutS} s` : ' s';
     const line = `${what}; ${elapsedS}${about}`;
@@ -84,6 +87,8 @@ export class Lab {
   async close() {
     this.status = () => '';
     clearInterval(this.ticker);
+    this.view?.close();
+    this.view = null;
     if (this.hasLine) this.output.write('\r\x1b[K');
     this.hasLine = false;
     return this.clean.run();

@@ -8,6 +8,7 @@ import { percentilesOf } from '../../fleet/drone/histograms.js';
 import { cpuUs, pssBytes } from './processes.js';
 
 /** @typedef {Record<string, number | null>} Row */
+/** @typedef {import('../../lib/histogram.js').Histogram} Histogram */
 
 /**
  * @typedef {object} Span
@@ -17,8 +18,12 @@ import { cpuUs, pssBytes } from './processes.js';
  * @property {number} serverPssBytes at its end
  * @property {number} dronesPssBytes
  * @property {number} dronesCpuPercent of one core
+ * @property {number} serverCpuPercent
+ * @property {Ticks | null} ticks of the worker that did worst in each; null where none was there all the time
  * @property {import('../../fleet/drone/histograms.js').Percentiles} latenessMs of the pings that clients read in it
  * @property {import('../../fleet/merge.js').Total} load at its end, counted since the run began
+ *
+ * @typedef {{ avgMs: number, p90Ms: number, p99Ms: number, maxMs: number }} Ticks
  *
  * @typedef {Span & { rows: Row[] }} Phase
  * @typedef {Record<string, Phase>} Phases by name
@@ -38,10 +43,13 @@ export class Recorder {
   async during(name, act) {
     const beginMs = this.lastMs || (await this.server.nextRow());
     const before = this.load.lateness();
-    const [begunMs, beforeUs] = [performance.now(), cpuUs(this.load.pids())];
+    const ticksBefore = await this.server.ticks();
+    const cpuBefore = this.cpu();
+    const begunMs = performance.now();
     await act();
     const tookMs = performance.now() - begunMs;
-    const dronesUs = cpuUs(this.load.pids()) - beforeUs;
+    const cpuAfter = this.cpu();
+    const ticks = worstTicks(ticksBefore, await this.server.ticks());
     const load = await this.load.poll();
     this.lastMs = await this.server.nextRow();
     this.spans[name] = {
@@ -50,16 +58,41 @@ export class Recorder {
       tookMs,
       serverPssBytes: pssBytes(this.server.pids()),
       dronesPssBytes: pssBytes(this.load.pids()),
-      dronesCpuPercent: dronesUs / tookMs / 10,
+      dronesCpuPercent: (cpuAfter.dronesUs - cpuBefore.dronesUs) / tookMs / 10,
+      serverCpuPercent: (cpuAfter.serverUs - cpuBefore.serverUs) / tookMs / 10,
+      ticks,
       latenessMs: percentilesOf(since(this.load.lateness(), before)),
       load,
     };
+  }
+
+  cpu() {
+    return { dronesUs: cpuUs(this.load.pids()), serverUs: cpuUs(this.server.pids()) };
   }
 
   /** @returns {Phases} those that are over */
   phases() {
     return phasesOf(readCsv(this.server.csvPath), this.spans);
   }
+}
+
+/**
+ * @param {Map<number, Histogram>} before by pid @param {Map<number, Histogram>} now
+ * @returns {Ticks | null}
+ */
+function worstTicks(before, now) {
+  const between = [...now].flatMap(([pid, all]) => {
+    const first = before.get(pid);
+    return first ? [all.less(first)] : [];
+  });
+  if (between.length === 0) return null;
+  const worst = (/** @type {(ticks: Histogram) => number} */ read) => Math.max(...between.map(read));
+  return {
+    avgMs: worst((ticks) => ticks.meanMs()),
+    p90Ms: worst((ticks) => ticks.percentileMs(0.9)),
+    p99Ms: worst((ticks) => ticks.percentileMs(0.99)),
+    maxMs: worst((ticks) => ticks.maxMs()),
+  };
 }
 
 /** @template {import('../../fleet/drone/histograms.js').Hdr} H @param {H} now @param {H} before @returns {H} what came between */

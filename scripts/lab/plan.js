@@ -25,18 +25,18 @@ const TRIAL_S = 4;
  * @property {number} ramp streams to open a second
  * @property {boolean} isLong
  *
- * @typedef {{ streams: number, hold: number, repeats: number, isLong: boolean }} Wish 0 where it is not said
+ * @typedef {{ streams: number, ramp?: number, hold: number, repeats: number, isLong: boolean }} Wish 0 where it is not said
  */
 
 /** @param {import('./experiment.js').Experiment} experiment @param {Wish} wish @returns {Plan} */
-export function planOf({ usual }, { streams, hold, repeats, isLong }) {
+export function planOf({ usual }, { streams, ramp, hold, repeats, isLong }) {
   const holdS = (hold || usual.holdS) * (isLong ? LONG : 1);
   return {
-    streams: streams || defaultStreams(),
+    streams: streams || usual.streams || defaultStreams(),
     holdS,
     idleS: Math.min(IDLE_S, Math.max(LEAST_IDLE_S, holdS)),
     repeats: repeats || usual.repeats,
-    ramp: RAMP,
+    ramp: ramp || usual.ramp || RAMP,
     isLong,
   };
 }

@@ -21,6 +21,7 @@ import { capital, summaryText } from './words.js';
  * @property {{ name: string, text: string, unit: import('./experiment.js').Figure['unit'] }[]} figures
  * @property {import('./findings.js').Outcome[]} outcomes
  * @property {string[]} sentences
+ * @property {string} [beside] a table: what was found beside what others found
  * @property {string[]} notes
  * @property {string[]} charts
  * @property {'whole' | 'interrupted' | 'failed'} end
@@ -37,6 +38,7 @@ export function reportText(report) {
     doneText(report),
     '## What was found',
     foundText(report),
+    besideText(report),
     chartsText(report),
     '## How sure it is',
     sureText(report),
@@ -103,6 +105,11 @@ export function tableOf(findings) {
   const head = isWide ? ['run', ...figures.map(({ text }) => text)] : ['figure', ...runs];
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`;
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** @param {Report} report */
+function besideText({ beside }) {
+  return beside ? `## Beside others\n\n${beside}` : '';
 }
 
 /** @param {Report} report */

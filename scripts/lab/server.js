@@ -6,11 +6,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
+import { Histogram } from '../../lib/histogram.js';
 import { hasEnded } from './clean.js';
 import { familyOf } from './processes.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const POLL_MS = 50;
+const SHOW_EVERY_MS = 500;
 const START_MS = 60_000;
 /** A frame that is later than this will not come. */
 const ROW_MS = 30_000;
@@ -106,12 +108,36 @@ export class LabServer {
 
   /** @returns {Promise<Record<string, any> | null>} the last row, null where there is none yet */
   async totals() {
+    return (await this.ask('/frame'))?.totals ?? null;
+  }
+
+  /** @returns {Promise<Map<number, Histogram>>} all ticks of each worker, by pid */
+  async ticks() {
+    const { workers = [] } = (await this.ask('/ticks')) ?? {};
+    const rows = workers.map((/** @type {any} */ { pid, ticks }) => [pid, new Histogram().merge(ticks)]);
+    return new Map(rows);
+  }
+
+  /** Each frame, from now on. @param {import('./session.js').View} view @returns {() => void} stops it */
+  showTo(view) {
+    let shownMs = -1;
+    const timer = setInterval(async () => {
+      const frame = await this.ask('/frame').catch(() => null);
+      if (!frame || frame.totals.elapsedMs === shownMs) return;
+      shownMs = frame.totals.elapsedMs;
+      view.show(frame);
+    }, SHOW_EVERY_MS);
+    return () => clearInterval(timer);
+  }
+
+  /** @param {string} path of the admin view @returns {Promise<any>} null where there is no answer yet */
+  async ask(path) {
     this.check();
-    const url = `http://127.0.0.1:${this.found.adminPort}/frame`;
+    const url = `http://127.0.0.1:${this.found.adminPort}${path}`;
     const signal = AbortSignal.any([this.lab.signal, AbortSignal.timeout(5000)]);
     try {
       const answer = await fetch(url, { signal });
-      return answer.ok ? (await answer.json()).totals : null;
+      return answer.ok ? await answer.json() : null;
     } catch (error) {
       this.lab.signal.throwIfAborted();
       this.check();

@@ -6,11 +6,10 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
+import { BARE, bareProgram } from '../../scripts/lab/bare.js';
 import { startServer } from '../helpers/server.js';
 
-const BARE = fileURLToPath(new URL('bare/', import.meta.url));
 /** An interval that no run lives to see. */
 const NEVER_MS = 3_600_000;
 /** Openings on their way at once. */
@@ -39,16 +38,16 @@ export function buildBare() {
   if (error || status !== 0) {
     throw new HoldfastError(
       'NO_CARGO',
-      `the bench needs cargo to build test/bench/bare: ${error?.message ?? status}`,
+      `the bench needs cargo to build scripts/lab/bare: ${error?.message ?? status}`,
     );
   }
 }
 
 /** A program of ours that takes orders on its input and answers each with a line. */
 class Program {
-  /** @param {string} name @param {string[]} args @param {string[]} by what starts it, if not we */
+  /** @param {'floor' | 'client' | 'hiccup'} name @param {string[]} args @param {string[]} by what starts it, if not we */
   constructor(name, args, by = []) {
-    const [command, ...words] = [...by, `${BARE}target/release/${name}`, ...args];
+    const [command, ...words] = [...by, bareProgram(name), ...args];
     this.child = spawn(command, words, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
     this.exit = once(this.child, 'exit');

@@ -86,7 +86,7 @@ ${machine}
 |---|---|---|---|---|---|
 ${lines.join('\n')}
 
-The floor ([bare/src/bin/floor.rs](../test/bench/bare/src/bin/floor.rs)) accepts, answers, keeps the descriptor and sends, in one thread, with no
+The floor ([bare/src/bin/floor.rs](../scripts/lab/bare/src/bin/floor.rs)) accepts, answers, keeps the descriptor and sends, in one thread, with no
 check of anything. The others are \`server.js\` with two workers. All streams listen to one channel.
 
 - Memory is PSS of all processes of the server: how much it grew from ${low} to ${high} streams of a server that never had

@@ -1,9 +1,9 @@
 //! The floor: a bare epoll loop that accepts, answers, keeps the descriptor, and sends. No checks, no timeouts, no
 //! back-pressure: what is left when all that a server is for is left out.
 //!
-//!     floor [PING_INTERVAL_MS]
+//!     floor [PING_INTERVAL_MS [PORT]]
 //!
-//! Says `port N`. Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says
+//! Says `port N`. Several may have the same PORT: the kernel shares connections out among them. An interval of 0 is none. Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says
 //! `published N`.
 
 use std::io;
@@ -24,11 +24,13 @@ Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:
 const PING: &[u8] = b"4\r\nping\r\n";
 
 fn main() -> io::Result<()> {
-    let interval_ms: Option<u64> = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let number = |place| std::env::args().nth(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let (interval_ms, port) = (Some(number(1)).filter(|ms| *ms > 0), number(2) as u16);
     let epoll = new_epoll()?;
     let listener = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     sockopt::set_tcp_nodelay(&listener, true)?;
-    bind(&listener, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))?;
+    sockopt::set_socket_reuseport(&listener, true)?;
+    bind(&listener, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
     listen(&listener, 65_535)?;
     epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
     println!("port {}", SocketAddr::try_from(getsockname(&listener)?)?.port());

@@ -1,0 +1,51 @@
+/*
+ * Asks the server for a stream now and then, and takes how long it takes to answer: whatever else it does, it should.
+ */
+import { request } from 'node:http';
+
+const EVERY_MS = 250;
+/** What takes longer is not answered. */
+const DEADLINE_MS = 10_000;
+
+export class Probe {
+  /** @param {number} port @param {AbortSignal} signal */
+  constructor(port, signal) {
+    this.port = port;
+    this.signal = signal;
+    this.worstMs = 0;
+    this.unanswered = 0;
+    /** @type {NodeJS.Timeout | undefined} */
+    this.timer = undefined;
+  }
+
+  start() {
+    this.timer = setInterval(() => this.ask(), EVERY_MS);
+    this.signal.addEventListener('abort', () => this.stop(), { once: true });
+  }
+
+  stop() {
+    clearInterval(this.timer);
+  }
+
+  async ask() {
+    const begunMs = performance.now();
+    const isAnswered = await this.isAnswered();
+    this.worstMs = Math.max(this.worstMs, performance.now() - begunMs);
+    if (!isAnswered) this.unanswered++;
+  }
+
+  /** @returns {Promise<boolean>} whether a stream began */
+  isAnswered() {
+    return new Promise((resolve) => {
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      const asked = request({ host: '127.0.0.1', port: this.port, agent: false, signal }, (response) => {
+        response.once('data', () => {
+          resolve(response.statusCode === 200);
+          asked.destroy();
+        });
+      });
+      asked.on('error', () => resolve(false));
+      asked.end();
+    });
+  }
+}

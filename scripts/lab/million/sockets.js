@@ -1,0 +1,28 @@
+/*
+ * The TCP sockets of the machine, as the kernel counts them.
+ */
+import { readFileSync } from 'node:fs';
+import { HoldfastError } from '../../../lib/errors.js';
+import { formatCount } from '../../../lib/format.js';
+
+const POLL_MS = 100;
+const PATIENCE_MS = 300_000;
+
+/** @returns {number} that are in use, those in TIME-WAIT left out */
+export function socketsNow() {
+  const found = /^TCP: inuse (\d+)/m.exec(readFileSync('/proc/net/sockstat', 'utf8'));
+  return Number(found?.[1] ?? 0);
+}
+
+/**
+ * @param {import('../lab.js').Lab} lab @param {number} most that may be left
+ * @throws {HoldfastError} NOT_CLOSED
+ */
+export async function untilGone(lab, most) {
+  const endMs = Date.now() + PATIENCE_MS;
+  for (let left = socketsNow(); left > most; left = socketsNow()) {
+    if (Date.now() > endMs)
+      throw new HoldfastError('NOT_CLOSED', `${formatCount(left)} sockets were still open`);
+    await lab.sleep(POLL_MS);
+  }
+}
