@@ -9,7 +9,8 @@ import { setTimeout as after } from 'node:timers/promises';
 import { merge } from './merge.js';
 import { reportOf } from './show/report.js';
 
-const RAMP_POLL_MS = 100;
+/** To ask the drones costs them CPU that the streams could have. */
+const RAMP_POLL_MS = 500;
 const HOLD_POLL_MS = 1000;
 /** A rate is told over at least this. */
 const RATE_MS = 1000;

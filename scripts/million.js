@@ -8,11 +8,12 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { formatCount } from '../lib/format.js';
-import { readMachine } from '../lib/kernel.js';
+import { pathOfSysctl, readMachine } from '../lib/kernel.js';
 import { findLimits, formatValue, mostStreams } from '../lib/limits.js';
 import { choice, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';
+import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
 import { reportText } from './lab/report.js';
 import { ROOT } from './lab/server.js';
 import { runExperiment, shown } from './lab/session.js';
@@ -27,6 +28,7 @@ const OPTIONS = [
   option('hold', 'hold', integer(1, 86_400), 600, 'seconds to hold them'),
   option('repeats', 'repeats', integer(1, 100), 1, 'how often, one after the other'),
   option('apply', 'isApplied', FLAG, false, 'raise the limits of the machine that are too low without asking, as tune apply does'),
+  option('own-network', 'ownNetwork', choice('on', 'off'), 'on', 'a network namespace for server and clients, with a table of sockets of that size; as root'),
   option('dashboard', 'dashboard', choice('auto', 'off'), 'auto', 'the dashboard of the server, where stdout is a terminal'),
   option('out', 'out', text('DIR', 'a folder'), 'logs', 'folder where the run makes its own'),
   option('to', 'to', text('FILE', 'a file'), '', 'write the report there too, as in docs/million.md'),
@@ -40,6 +42,11 @@ async function main() {
   if (help) return void process.stdout.write(helpText());
   const given = /** @type {any} */ ({ ...values, isLong: false });
   if (!native) throw new HoldfastError('NO_NATIVE', `so many streams need the hold transport: ${problem}`);
+  if (!hasOwnNetwork() && given.ownNetwork === 'on') {
+    const why = ownNetworkProblem();
+    if (!why) process.exit(await runInOwnNetwork(given.streams));
+    process.stderr.write(`Going on in the network of the machine, where each packet takes longer: ${why}.\n`);
+  }
   await prepare(given);
   const command = ['npm run million', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])];
   const { report, folder, status } = await runExperiment(await findExperiment('million'), given, {
@@ -63,7 +70,7 @@ async function prepare({ streams, ramp, isApplied }) {
     openRate: ramp,
     isFleetHere: true,
   };
-  let findings = findLimits(readMachine(), wish);
+  let findings = tuneOwnNetwork(findLimits(readMachine(), wish));
   const low = findings.filter(({ isMet, fix }) => !isMet && fix.file !== '');
   if (low.length > 0) {
     process.stderr.write(`For ${formatCount(streams)} streams this machine has to be tuned:\n`);
@@ -91,6 +98,27 @@ async function prepare({ streams, ramp, isApplied }) {
     'NO_ROOM',
     `${formatCount(streams)} streams do not fit here: ${forbidding.map(lineOf).join('; ')}; ${fits}`,
   );
+}
+
+/**
+ * What is low in a network of our own is set at once: it ends with the run.
+ * @param {Finding[]} findings @returns {Finding[]} those that are left
+ */
+function tuneOwnNetwork(findings) {
+  if (!hasOwnNetwork()) return findings;
+  return findings.filter(
+    ({ name, needed, isMet }) => isMet || !name.startsWith('net.') || !isSet(name, needed),
+  );
+}
+
+/** @param {string} name @param {number | string} value @returns {boolean} */
+function isSet(name, value) {
+  try {
+    writeFileSync(`/${pathOfSysctl(name)}`, String(value));
+    return true;
+  } catch {
+    return false; // it is none of the network's, and read-only there
+  }
 }
 
 /** @param {Finding} finding @returns {string} */

@@ -440,6 +440,79 @@ describe('a Hold', { skip: !native && 'the native core is not built' }, () => {
   });
 });
 
+describe('heads that are always held', HELD, () => {
+  /**
+   * @param {import('node:test').TestContext} t @param {boolean} always
+   * @param {import('holdfast').HoldOptions} [options]
+   */
+  async function startCounting(t, always, options) {
+    /** @type {string[]} */
+    const asked = [];
+    const { hold, closes } = startHold(t, {
+      pingIntervalMs: LONG_MS,
+      decide: ({ target }) => {
+        asked.push(target);
+        return { hold: FORMATS.events, channels: ['a'], always };
+      },
+      ...options,
+    });
+    const port = await hold.listen(0, '127.0.0.1');
+    /** @type {ReturnType<typeof rawClient>[]} */
+    const clients = [];
+    const open = async (/** @type {number} */ count, target = '/') => {
+      const more = Array.from({ length: count }, () =>
+        rawClient(port, get().replace('/ HTTP', `${target} HTTP`)),
+      );
+      clients.push(...more);
+      for (const client of more) await client.untilRead(/\r\n\r\n/);
+      return more;
+    };
+    return { hold, closes, asked, clients, open };
+  }
+
+  test('are not asked about one by one, and are streams like all others', async (t) => {
+    const { hold, asked, clients, open } = await startCounting(t, true, { shards: 2 });
+    await until(async () => {
+      await open(40);
+      return asked.length < clients.length;
+    }, 'some were not asked about');
+    const [other] = await open(1, '/other');
+    assert.equal(asked.at(-1), '/other');
+    assert.equal(hold.take().streams, clients.length);
+    hold.publish('a', 'to all');
+    for (const client of clients) await client.untilRead(/data: to all\n\n/);
+    const welcomes = new Set(clients.map(({ received }) => /retry: (\d+)/.exec(received)?.[1]));
+    assert.ok(welcomes.size > 4, `they come back at ${welcomes.size} times`);
+    const seconds = clients.map(({ received }) => Date.parse(/^Date: (.+)\r$/m.exec(received)?.[1] ?? ''));
+    assert.ok(seconds.every((ms) => Math.abs(Date.now() - ms) < LONG_MS));
+    assert.ok(other.received.startsWith('HTTP/1.1 200 OK'));
+  });
+
+  test('are asked about one by one where it is not said that it is always so', async (t) => {
+    const { asked, open } = await startCounting(t, false);
+    for (let i = 0; i < 3; i++) await open(50);
+    assert.equal(asked.length, 150);
+  });
+
+  test('are refused where there is no room, and held again where there is', async (t) => {
+    const { hold, closes, clients, open } = await startCounting(t, true, {
+      shards: 1,
+      capacity: 100,
+      connectionLimit: 400,
+    });
+    await open(60);
+    await open(60);
+    const isHeld = (/** @type {typeof clients[number]} */ { received }) =>
+      received.startsWith('HTTP/1.1 200');
+    assert.equal(clients.filter(isHeld).length, 100);
+    assert.equal(clients.filter(({ received }) => received.startsWith('HTTP/1.1 503')).length, 20);
+    assert.equal(closes.filter(({ reason }) => reason === 'over-capacity').length, 20);
+    for (const client of clients.filter(isHeld).slice(0, 30)) client.close();
+    await until(() => hold.take().streams === 70, '30 have gone');
+    assert.ok((await open(30)).every(isHeld));
+  });
+});
+
 test('without the native core a Hold says so on one line', async (t) => {
   const program = run(
     t,

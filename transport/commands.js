@@ -15,6 +15,7 @@ const OP = {
   publish: 8,
   drain: 9,
   opening: 10,
+  standing: 11,
 };
 /** The bits of a format. */
 const EVENTS = 1;
@@ -64,12 +65,25 @@ export class Commands {
       this.u8(OP.opening);
       this.u8(format);
       this.bytes(bytes);
-      this.room(2);
-      this.size = this.buffer.writeUInt16LE(Math.min(channels.length, MOST_CHANNELS), this.size);
+      this.count(channels.length);
       for (const channel of channels) this.utf8(channel);
       this.opening = { format, bytes, channels: [...channels] };
     }
     this.op(OP.hold, id);
+  }
+
+  /**
+   * Heads that are written down so are held without asking, for a second.
+   * @param {string} lines Latin-1, as native wrote them @param {Omit<Opening, 'bytes'> & { all: readonly Uint8Array[] }} openings
+   */
+  standing(lines, { format, all, channels }) {
+    this.u8(OP.standing);
+    this.latin1(lines);
+    this.u8(format);
+    this.count(channels.length);
+    for (const channel of channels) this.utf8(channel);
+    this.count(all.length);
+    for (const bytes of all) this.bytes(bytes);
   }
 
   /** @param {number} id @param {string} response Latin-1, whole */
@@ -130,6 +144,12 @@ export class Commands {
   payload({ text, events }) {
     this.utf8(text);
     this.utf8(events);
+  }
+
+  /** @param {number} value of texts that follow */
+  count(value) {
+    this.room(2);
+    this.size = this.buffer.writeUInt16LE(Math.min(value, MOST_CHANNELS), this.size);
   }
 
   /** @param {number} value */

@@ -15,12 +15,19 @@ const ABSENT = '\r';
 /** Heads that are remembered, and how long one may be. */
 const MOST_HEADS = 256;
 const MOST_REMEMBERED = 1024;
+/**
+ * When so many alike heads were asked about, native is told how those are held that follow, once in a while: it knows
+ * for a second.
+ */
+const ALIKE = 32;
+const TELL_EVERY_MS = 500;
 /** Headers that `decide` of wire.js looks at. */
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
 /** @type {Head} */
 const NO_HEAD = { method: '', target: '503', version: '', headers: {} };
 
 /** @typedef {import('./wire.js').Head} Head */
+/** @typedef {{ lines: string, asked: number, toldMs: number }} Kind of heads that are held alike */
 
 export class Heads {
   /**
@@ -40,6 +47,8 @@ export class Heads {
     this.openings = new Openings();
     /** @type {Map<string, Head>} */
     this.known = new Map();
+    /** @type {WeakMap<Head, Kind>} */
+    this.kinds = new WeakMap();
   }
 
   /** @param {Float64Array} ids @param {string} lines of each head */
@@ -88,7 +97,10 @@ export class Heads {
     });
     const head = { method, target, version, headers };
     if (this.known.size >= MOST_HEADS) this.known.clear();
-    if (isShort) this.known.set(own, head);
+    if (isShort) {
+      this.known.set(own, head);
+      this.kinds.set(head, { lines: own, asked: 0, toldMs: 0 });
+    }
     return head;
   }
 
@@ -97,7 +109,7 @@ export class Heads {
     const decision = this.decide(head, id);
     if ('hold' in decision && head.method === 'HEAD') this.commands.refuse(id, headAnswer(decision.hold));
     else if ('hold' in decision) {
-      const { hold: format, channels = [] } = decision;
+      const { hold: format, channels = [], always = false } = decision;
       const isChunked = head.version !== '1.0';
       checkChannels(channels);
       this.commands.hold(id, {
@@ -105,6 +117,7 @@ export class Heads {
         bytes: this.openings.of(format, isChunked),
         channels,
       });
+      if (always) this.noteAlike(head, { format, isChunked, channels });
     } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
     else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
     else if ('answer' in decision) this.commands.refuse(id, decision.answer());
@@ -112,6 +125,24 @@ export class Heads {
       throw badArgument('decide gives { hold }, { head }, { refuse }, { answer } or { pass: true }');
     else if (this.canPass) this.commands.pass(id);
     else this.refuse(id, 404, head.method === 'HEAD');
+  }
+
+  /**
+   * Where many come alike, native may go on by itself.
+   * @param {Head} head @param {{ format: import('./wire.js').Format, isChunked: boolean, channels: readonly string[] }} how
+   */
+  noteAlike(head, { format, isChunked, channels }) {
+    const kind = this.kinds.get(head);
+    if (!kind || ++kind.asked < ALIKE) return;
+    const nowMs = performance.now();
+    if (nowMs < kind.toldMs + TELL_EVERY_MS) return;
+    kind.asked = 0;
+    kind.toldMs = nowMs;
+    this.commands.standing(kind.lines, {
+      format: formatBits(isEventStream(format.contentType), isChunked),
+      all: this.openings.all(format, isChunked),
+      channels,
+    });
   }
 
   /** @param {number} id @param {number} status @param {boolean} headOnly */

@@ -44,9 +44,10 @@ const FOR_EVER_MS = 0x7fffffff;
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 
 /**
- * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does), `head` and `refuse` answer,
+ * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does); where it is `always` so for a
+ * head like this one, native may hold those that follow, for a second, without asking. `head` and `refuse` answer,
  * `answer` does with a whole response (bytes, Latin-1), `pass` hands the connection, of which nothing was read, to the `server` of the options.
- * @typedef {{ hold: Format, channels?: readonly string[] } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { answer: () => string } | { pass: true }} HoldDecision
+ * @typedef {{ hold: Format, channels?: readonly string[], always?: boolean } | { head: Format } | { refuse: import('../lib/reasons.js').RefusalStatus } | { answer: () => string } | { pass: true }} HoldDecision
  */
 
 /**

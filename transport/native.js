@@ -22,16 +22,17 @@ export function create(options) {
 }
 
 /**
- * `decide` of the worker looks at nothing but the head, and `Hold` remembers heads.
+ * `decide` of the worker looks at nothing but the head, and `Hold` remembers heads: what it says of one it says always.
  * @param {import('./index.js').TransportOptions['decide']} decide
  */
 function remembered(decide) {
-  /** @type {WeakMap<Head, import('./wire.js').Decision>} */
+  /** @type {WeakMap<Head, import('./hold.js').HoldDecision>} */
   const decisions = new WeakMap();
   return (/** @type {Head} */ head) => {
     const known = decisions.get(head);
     if (known) return known;
-    const decision = decide(head);
+    const decided = decide(head);
+    const decision = 'hold' in decided ? { ...decided, always: true } : decided;
     decisions.set(head, decision);
     return decision;
   };

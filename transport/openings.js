@@ -28,6 +28,11 @@ export class Openings {
 
   /** @param {Format} format @param {boolean} isChunked @returns {Buffer} one of some, which differ in their jitter */
   of(format, isChunked) {
+    return this.all(format, isChunked)[this.lot];
+  }
+
+  /** @param {Format} format @param {boolean} isChunked @returns {Buffer[]} all of them */
+  all(format, isChunked) {
     let made = this.made.get(format);
     if (!made) {
       const welcomes = Array.from({ length: JITTERS }, (_, i) =>
@@ -39,7 +44,7 @@ export class Openings {
       };
       this.made.set(format, made);
     }
-    return (isChunked ? made.chunked : made.whole)[this.lot];
+    return isChunked ? made.chunked : made.whole;
   }
 }
 

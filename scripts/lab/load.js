@@ -14,7 +14,8 @@ import { descriptorLimit } from '../../lib/plan.js';
 import { native } from '../../native/index.js';
 import { causesOf } from './words.js';
 
-const POLL_MS = 200;
+/** To ask the drones costs them CPU that the streams could have. */
+const POLL_MS = 500;
 /** Beyond the time that the ramp takes three times over. */
 const PATIENCE_MS = 30_000;
 

@@ -26,6 +26,12 @@ pub enum Command {
         id: Id,
         opening: Arc<Opening>,
     },
+    /// Answers heads that are still to come: those that are written down so are held without asking, for a moment.
+    Standing {
+        lines: Box<[u8]>,
+        /// They take turns.
+        openings: Arc<[Opening]>,
+    },
     /// Answers a head: send this whole response, and close.
     Refuse {
         id: Id,
@@ -74,7 +80,7 @@ impl Command {
             | Command::Close { id }
             | Command::Subscribe { id, .. }
             | Command::Unsubscribe { id, .. } => Some(id.shard()),
-            Command::Publish { .. } | Command::Drain { .. } => None,
+            Command::Standing { .. } | Command::Publish { .. } | Command::Drain { .. } => None,
         }
     }
 }
@@ -111,8 +117,17 @@ impl<'a> Records<'a> {
             7 => Command::Unsubscribe { id: self.id()?, channel: self.text()? },
             8 => Command::Publish { channel: self.text()?, message: self.message()? },
             9 => Command::Drain { period_ms: self.u32()? },
+            11 => Command::Standing { lines: self.text()?, openings: self.openings()? },
             _ => return Err(Malformed),
         })
+    }
+
+    /// Alike but for their bytes. There is at least one.
+    fn openings(&mut self) -> Result<Arc<[Opening]>, Malformed> {
+        let (format, channels) = (self.format()?, self.texts()?);
+        let openings = self.texts()?.into_iter().map(|bytes| Opening { format, bytes, channels: channels.clone() });
+        let openings: Arc<[Opening]> = openings.collect();
+        if openings.is_empty() { Err(Malformed) } else { Ok(openings) }
     }
 
     pub fn format(&mut self) -> Result<Format, Malformed> {
@@ -204,6 +219,17 @@ mod tests {
             .collect();
         assert_eq!(said, ["one", "one", "two"]);
         assert_eq!(Records::new(&holds[0]).next().unwrap().unwrap_err(), Malformed, "held without an opening");
+    }
+
+    #[test]
+    fn heads_that_are_held_without_asking_have_openings_that_take_turns() {
+        let head = [&[11][..], &text(b"GET\n/"), &[2], &[1, 0], &text(b"news")].concat();
+        let bytes = [&head[..], &[2, 0], &text(b"one"), &text(b"two")].concat();
+        let Command::Standing { lines, openings } = Records::new(&bytes).next().unwrap().unwrap() else { panic!() };
+        assert_eq!((&lines[..], openings.len()), (&b"GET\n/"[..], 2));
+        assert_eq!((&openings[1].bytes[..], &openings[1].channels[0][..]), (&b"two"[..], &b"news"[..]));
+        let none = [&head[..], &[0, 0]].concat();
+        assert_eq!(Records::new(&none).next().unwrap().unwrap_err(), Malformed, "nothing to begin with");
     }
 
     #[test]

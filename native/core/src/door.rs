@@ -182,7 +182,14 @@ impl Shard {
                     row.input = Input::Some;
                 }
                 row.head_bytes = size as u32;
-                self.ask(index);
+                match self.standing.find(self.heads.newest(), self.now_ns) {
+                    Some((openings, turn)) => {
+                        self.heads.forget_newest();
+                        self.rows.row(index).state = State::Asked;
+                        self.hold(self.rows.id_of(index), &openings[turn]);
+                    }
+                    None => self.ask(index),
+                }
             }
             Head::Bad(status) => self.ask_refusal(index, status),
         }

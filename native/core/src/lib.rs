@@ -2,7 +2,7 @@
 //! rows, a wheel of pings, and, where the kernel lets it, a descriptor table of its own.
 //!
 //! In reading order: `hold` (all shards), `shard` (the loop of one), `door` (from accepted to answered), `stream`
-//! (from held to gone); below them `rows`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
+//! (from held to gone); below them `rows`, `standing`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
 //! The other side, a fleet's drone that dials, is `dial`.
 
 mod channels;
@@ -17,6 +17,7 @@ pub mod id;
 pub mod mail;
 mod rows;
 mod shard;
+mod standing;
 mod stream;
 mod sys;
 pub mod telemetry;

@@ -66,6 +66,17 @@ pub struct Heads {
 }
 
 impl Heads {
+    /// The head that was appended to the lines and is not counted yet, without its end.
+    pub fn newest(&self) -> &[u8] {
+        let lines = &self.lines[self.end..];
+        lines.strip_suffix(&[head::END]).unwrap_or(lines)
+    }
+
+    /// Takes it away again.
+    pub fn forget_newest(&mut self) {
+        self.lines.truncate(self.end);
+    }
+
     /// Counts the head that was appended to the lines.
     pub fn add(&mut self, id: Id) {
         self.ids.push(id);
@@ -175,6 +186,19 @@ mod tests {
             heads.add(Id::new(0, 0, 0));
         }
         assert_eq!((heads.ids.len(), &heads.lines[..]), (5, &b"one\0\0\0two\0one\0"[..]));
+    }
+
+    #[test]
+    fn a_head_that_is_not_counted_can_be_taken_away() {
+        let mut heads = Heads::default();
+        heads.lines.extend_from_slice(b"one\0");
+        heads.add(Id::new(0, 0, 0));
+        heads.lines.extend_from_slice(b"two\0");
+        assert_eq!(heads.newest(), b"two");
+        heads.forget_newest();
+        heads.lines.extend_from_slice(b"one\0");
+        heads.add(Id::new(0, 1, 0));
+        assert_eq!(&heads.lines[..], b"one\0\0");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::framing::{FORMATS, Format, Message, Payload};
 use crate::id::Id;
 use crate::mail::{Events, Heads, Inbox, Outbox, Word};
 use crate::rows::{Input, Rows, State};
+use crate::standing::Standing;
 use crate::stream::{Backlog, Job, Walk};
 use crate::telemetry::Telemetry;
 use crate::wheel::Wheel;
@@ -98,6 +99,7 @@ pub struct Shard {
     pub(crate) drain: Option<Drain>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) heads: Heads,
+    pub(crate) standing: Standing,
     pub(crate) events: Events,
     told_ns: u64,
     pub(crate) now_ns: u64,
@@ -157,6 +159,7 @@ impl Shard {
             drain: None,
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             heads: Heads::default(),
+            standing: Standing::default(),
             events: Events::default(),
             told_ns: 0,
             now_ns,
@@ -242,6 +245,7 @@ impl Shard {
     fn apply(&mut self, command: Command) {
         match command {
             Command::Hold { id, opening } => self.hold(id, &opening),
+            Command::Standing { lines, openings } => self.standing.say(lines, openings, self.now_ns),
             Command::Refuse { id, response } => self.refuse(id, &response),
             Command::Pass { id } => self.pass(id),
             Command::Send { id, message } => self.jobs.push_back(Job::Send(id, message)),

@@ -10,6 +10,7 @@ use std::sync::mpsc::Receiver;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::thread::nanosleep;
 
 use super::Target;
 use super::answer::Rest;
@@ -23,7 +24,11 @@ use crate::shard::{MS, SCRATCH_BYTES, now_ns};
 /// Events that one turn sees to.
 const EVENTS_A_TURN: usize = 256;
 /// How often the streams are counted that are overdue.
-const COUNT_NS: u64 = 250 * MS;
+const COUNT_NS: u64 = 1000 * MS;
+/// Who is woken oftener than this sleeps for a breath after each turn, and sees to all at once that came meanwhile: to
+/// be woken for each costs the sender as much as the reader. What it measures then may be a breath too late.
+const OFTEN_NS: u64 = 4 * MS;
+const BREATH: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// The longest wait.
 const HOUR_NS: u64 = 3600 * 1000 * MS;
 /// What epoll says of the bell: an id of no row.
@@ -92,7 +97,11 @@ impl Client {
             ready.clear();
             // EINTR is no failure, and another can't be mended here: the turn goes on either way.
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&self.timeout()));
+            let woken_ns = self.now_ns;
             self.turn(&ready);
+            if self.now_ns < woken_ns + OFTEN_NS && ready.len() < EVENTS_A_TURN && !self.has_more_to_do() {
+                let _ = nanosleep(&BREATH);
+            }
         }
         self.close_all();
     }
@@ -160,10 +169,14 @@ impl Client {
         count(&self.tally.closed, self.streams.open() as u64);
     }
 
+    fn has_more_to_do(&self) -> bool {
+        !self.unread.is_empty() || self.to_close > 0
+    }
+
     /// Until what comes first.
     fn timeout(&self) -> Timespec {
         let mut until_ns = self.now_ns + HOUR_NS;
-        if !self.unread.is_empty() || self.to_close > 0 {
+        if self.has_more_to_do() {
             until_ns = 0;
         }
         if let Some(dial_ns) = self.next_dial_ns() {

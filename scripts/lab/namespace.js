@@ -1,0 +1,59 @@
+/*
+ * A network of its own for a run of very many streams. The kernel finds the socket of a packet by a hash table, which
+ * is as large as the machine was given at its start: with two million sockets each packet goes through a list of eight
+ * and more. A network namespace can have a table of the size that is needed, and settings that end with it.
+ */
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { findCommand } from './install.js';
+
+const ENTRIES = '/proc/sys/net/ipv4/tcp_child_ehash_entries';
+const MARK = 'HOLDFAST_OWN_NETWORK';
+const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
+/** Both ends of a stream, and the half of the table free. */
+const ENTRIES_A_STREAM = 4;
+const MOST_ENTRIES = 16_777_216;
+
+/** @returns {boolean} whether this process is in one that was made for it */
+export function hasOwnNetwork() {
+  return process.env[MARK] === 'yes';
+}
+
+/** @returns {string} why there can be none; '' where there can */
+export function ownNetworkProblem() {
+  if (process.getuid?.() !== 0) return 'only root can make one';
+  const missing = ['unshare', 'ip', 'sh'].find((name) => !findCommand(name));
+  if (missing) return `${missing} is not here (packages util-linux and iproute2)`;
+  try {
+    readFileSync(ENTRIES);
+    return '';
+  } catch {
+    return 'the kernel is older than 6.1';
+  }
+}
+
+/**
+ * Runs this program once more, in a network of its own, and ends as it does.
+ * @param {number} streams
+ * @returns {Promise<number>} its status
+ */
+export async function runInOwnNetwork(streams) {
+  const before = readFileSync(ENTRIES, 'utf8');
+  const entries = Math.min(2 ** Math.ceil(Math.log2(streams * ENTRIES_A_STREAM)), MOST_ENTRIES);
+  writeFileSync(ENTRIES, String(entries));
+  const [script, ...args] = process.argv.slice(1);
+  const command = 'ip link set lo up && exec "$@"';
+  const words = ['--net', 'sh', '-c', command, 'sh', process.execPath, ...process.execArgv, script, ...args];
+  const child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
+  // Ctrl-C reaches it by the terminal; whoever signals this process alone means both.
+  for (const signal of SIGNALS) process.on(signal, () => signal !== 'SIGINT' && child.kill(signal));
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
+    });
+  } finally {
+    writeFileSync(ENTRIES, before);
+  }
+}
