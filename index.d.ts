@@ -42,12 +42,14 @@ export type CloseReason =
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /**
- * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does), `head` and `refuse` answer,
- * `answer` does with a whole response (bytes, Latin-1), after which the connection ends,
+ * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does). `always` says that whatever
+ * has the same method, target, version and headers (host, accept, content-length, transfer-encoding, and those of
+ * `headers`) is held the same, whoever sends it: when many come, most of them are then held without asking `decide`.
+ * `head` and `refuse` answer, `answer` does with a whole response (bytes, Latin-1), after which the connection ends,
  * `pass` hands the connection, of which nothing was read, to the `server` of the options.
  */
 export type HoldDecision =
-  | { hold: Format; channels?: readonly string[] }
+  | { hold: Format; channels?: readonly string[]; always?: boolean }
   | { head: Format }
   | { refuse: RefusalStatus }
   | { answer: () => string }

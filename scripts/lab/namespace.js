@@ -47,7 +47,9 @@ export async function runInOwnNetwork(streams) {
   const words = ['--net', 'sh', '-c', command, 'sh', process.execPath, ...process.execArgv, script, ...args];
   const child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
   // Ctrl-C reaches it by the terminal; whoever signals this process alone means both.
-  for (const signal of SIGNALS) process.on(signal, () => signal !== 'SIGINT' && child.kill(signal));
+  const byTerminal = process.stdin.isTTY;
+  for (const signal of SIGNALS)
+    process.on(signal, () => (signal === 'SIGINT' && byTerminal) || child.kill(signal));
   try {
     return await new Promise((resolve, reject) => {
       child.once('error', reject);

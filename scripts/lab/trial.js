@@ -11,8 +11,8 @@ import { commandOf, startServer } from './server.js';
 
 /** For the client to know when pings are due; that of the server where a run does not say. */
 const PING_INTERVAL_MS = 5000;
-/** A machine that is idle for less than this, before there is a stream, has other things to do. */
-const QUIET_SHARE = 0.8;
+/** Where others take more of the machine than this, before there is a stream, it has other things to do. */
+const BUSY_SHARE = 0.1;
 
 /** @typedef {import('./experiment.js').Trial} Trial */
 
@@ -38,9 +38,12 @@ export async function runSteps(trial) {
 /** What others did on the machine is in the figures, too. @param {Trial} trial @param {import('./phases.js').Phases} phases */
 function sayWhoElse({ lab, name }, phases) {
   const idlePercent = median('idle', 'cpuIdlePercent')(phases);
+  if (idlePercent === null) return;
+  const { serverCpuPercent, dronesCpuPercent } = phases.idle;
   const allPercent = availableParallelism() * 100;
-  if (idlePercent === null || idlePercent > allPercent * QUIET_SHARE) return;
-  lab.busy.push({ name, percent: 100 * (1 - idlePercent / allPercent) });
+  const othersPercent = allPercent - idlePercent - serverCpuPercent - dronesCpuPercent;
+  if (othersPercent > allPercent * BUSY_SHARE)
+    lab.busy.push({ name, percent: (100 * othersPercent) / allPercent });
 }
 
 /**

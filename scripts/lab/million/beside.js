@@ -36,10 +36,9 @@ export function besideText(findings) {
     const cells = found.map((one, i) =>
       one ? valueText(one.median, findings.figure(figures[i]).unit) : '-',
     );
-    const isReached = found.every(
-      (one, i) => one !== null && (marks[i] === undefined || one.median <= marks[i]),
-    );
-    return [text, mark, cells.join(' / '), marks.length > 0 ? yesOrNo(isReached) : '-', ...others];
+    const isKnown = marks.length > 0 && found.every((one) => one !== null);
+    const isReached = found.every((one, i) => one !== null && one.median <= marks[i]);
+    return [text, mark, cells.join(' / '), isKnown ? yesOrNo(isReached) : '-', ...others];
   });
   const [ours, floor] = ['hold', 'floor'].map((run) => findings.of('pingUs', run)?.median ?? null);
   const ratio = ours !== null && floor !== null ? ours / floor : null;

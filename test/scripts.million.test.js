@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { native } from '../native/index.js';
+import million from '../scripts/experiments/million.js';
+import { Findings } from '../scripts/lab/findings.js';
+import { besideText } from '../scripts/lab/million/beside.js';
+import { ownNetworkProblem } from '../scripts/lab/namespace.js';
+import { ROOT, run, temporaryFolder } from './helpers/server.js';
+
+const HELD = { skip: !native && 'the native core is not built' };
+
+/** @param {Record<string, Record<string, number>>} values by run */
+function findingsOf(values) {
+  const outcomes = Object.entries(values).map(([name, found]) => ({ run: name, repeat: 1, values: found }));
+  return new Findings(million.figures, Object.keys(values), outcomes);
+}
+
+for (const network of ['off', 'on']) {
+  const why = network === 'on' ? ownNetworkProblem() : '';
+  test(`a small run leaves a report, and a copy with its charts (own network ${network})`, {
+    skip: HELD.skip || why || false,
+  }, async (t) => {
+    const folder = temporaryFolder(t);
+    const copy = join(folder, 'copy.md');
+    const words = ['--streams', '300', '--ramp', '1000', '--hold', '3', '--own-network', network];
+    const places = ['--out', folder, '--to', copy, '--dashboard', 'off'];
+    const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words, ...places]);
+    assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+    const [name] = readdirSync(folder).filter((one) => one.endsWith('-million'));
+    const { outcomes } = JSON.parse(readFileSync(join(folder, name, 'report.json'), 'utf8'));
+    const { values } = outcomes.find((/** @type {any} */ one) => one.run === 'hold');
+    assert.deepEqual([values.open, values.failed, values.lost, values.unanswered], [300, 0, 0, 0]);
+    for (const figure of ['heldTickP99Ms', 'upTickP90Ms', 'cpuPercent', 'downS', 'answerMs'])
+      assert.ok(values[figure] > 0, figure);
+    const text = readFileSync(copy, 'utf8');
+    assert.match(text, /## Beside others\n\n\| figure \| to reach \| here \|/);
+    const charts = [...text.matchAll(/\]\((copy\/[^)]+\.svg)\)/g)].map(([, path]) => decodeURI(path));
+    assert.ok(charts.length >= 4 && charts.every((path) => existsSync(join(folder, path))), `${charts}`);
+  });
+}
+
+test('a number of streams that does not fit is refused in one line, with what fits', HELD, async (t) => {
+  const words = ['--streams', '10000000', '--own-network', 'off', '--out', temporaryFolder(t)];
+  const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words], { cwd: ROOT });
+  assert.equal((await exit).code, 1);
+  const [line] = output.stderr.trimEnd().split('\n').slice(-1);
+  assert.match(
+    line,
+    /^million: 10,000,000 streams do not fit here: .+ fit: npm run million -- --streams \d+$/,
+  );
+});
+
+test('beside others each figure says whether it was reached, and what is not known is no failure of ours', () => {
+  const hold = { failed: 0, lost: 3, upS: 70, pingUs: 12 };
+  const text = besideText(findingsOf({ hold, floor: { pingUs: 10 } }));
+  assert.match(text, /^\| failed \/ lost \| 0 \/ 0 \| 0 \/ 3 \| \*\*no\*\* \|/m);
+  assert.match(text, /^\| ramp \| 80 s \| 70\.0 s \| yes \|/m);
+  assert.match(text, /^\| CPU .+ \| 1\.15 \| 1\.20 \| \*\*no\*\* \|/m);
+  assert.match(text, /^\| ticks while held.+ \| - \/ - \/ - \/ - \| - \|/m);
+});
