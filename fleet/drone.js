@@ -12,7 +12,7 @@ import { askConsent, isLoopback } from './drone/consent.js';
 import { Control } from './drone/control.js';
 import { createDialer } from './drone/dial.js';
 import { addRecorded, emptyHistograms, encode, MEASURES, percentilesOf } from './drone/histograms.js';
-import { changedParams, defaultParams, loopbackSources, PARAMS, requestOf } from './drone/params.js';
+import { changedParams, defaultParams, hostsOf, loopbackSources, PARAMS, requestOf } from './drone/params.js';
 import { Reconciler } from './drone/reconcile.js';
 
 const STEP_MS = 100;
@@ -81,13 +81,15 @@ export class Drone {
   /** @param {Params} params */
   async aim(params) {
     const { host, port, sources, interval, timeout, expect, channel, path, n } = params;
-    const consents = await Promise.all(port.map((one) => askConsent(host, one)));
-    const { address, pingIntervalMs } = consents[0];
-    const isLocal4 = isLoopback(address) && !address.includes(':');
-    const own = isLocal4 ? loopbackSources(n, firstSource(), port.length) : [];
+    const hosts = hostsOf(host);
+    const consents = await Promise.all(hosts.flatMap((one) => port.map((of) => askConsent(one, of))));
+    const addresses = [...new Set(consents.map(({ address }) => address))];
+    const [{ pingIntervalMs }] = consents;
+    const isLocal4 = addresses.every((address) => isLoopback(address) && !address.includes(':'));
+    const own = isLocal4 ? loopbackSources(n, firstSource(), addresses.length * port.length) : [];
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
-      address,
+      addresses,
       ports: port,
       sources: sources === 'auto' ? own : sources,
       request: requestOf(params),

@@ -78,7 +78,7 @@
 
 /**
  * @typedef {object} DialTarget
- * @property {string} address
+ * @property {string[]} addresses
  * @property {number[]} ports
  * @property {string[]} sources
  * @property {Buffer} request

@@ -6,6 +6,7 @@ import { exitWith } from '../lib/errors.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { writeDocs } from './lab/docs.js';
 import { experimentNames, findExperiment } from './lab/experiment.js';
+import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
 import { planOf, secondsOf } from './lab/plan.js';
 import { ROOT } from './lab/server.js';
 import { outOf, runExperiment, shown, timeText } from './lab/session.js';
@@ -33,7 +34,10 @@ async function main() {
   const given = /** @type {any} */ (values);
   if (name === 'list') return list(given);
   if (name === 'docs') return docs(given);
-  await run(await findExperiment(name), given);
+  const experiment = await findExperiment(name);
+  if (experiment.hasOwnNetwork && !hasOwnNetwork() && !ownNetworkProblem())
+    process.exit(await runInOwnNetwork(MOST_STREAMS));
+  await run(experiment, given);
 }
 
 /** @param {any} given */

@@ -49,7 +49,7 @@ class Dialled {
   /** @param {number[]} ports @param {Partial<Target>} target */
   aim(ports, target) {
     this.dialer.aim({
-      address: '127.0.0.1',
+      addresses: ['127.0.0.1'],
       ports,
       sources: [],
       request: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',

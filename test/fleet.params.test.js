@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changedParams, defaultParams, loopbackSources, requestOf } from '../fleet/drone/params.js';
+import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } from '../fleet/drone/params.js';
 
 /** @param {Record<string, string>} changes */
 const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));
@@ -62,6 +62,17 @@ test('the request names host, channel and format', () => {
     requestOf(params),
     'GET /?a=b&channel=a%26b HTTP/1.1\r\nHost: [::1]:8888\r\nAccept: text/event-stream\r\n\r\n',
   );
+});
+
+test('a server can be dialled by several of its addresses', () => {
+  const host = '127.0.0.1-127.0.0.3';
+  assert.deepEqual(hostsOf(changed({ host }).host), ['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+  assert.deepEqual(hostsOf('10.0.0.5,10.0.0.9'), ['10.0.0.5', '10.0.0.9']);
+  assert.match(requestOf(changed({ host })), /^Host: 127\.0\.0\.1:8888\r$/m);
+  for (const one of ['localhost', '127.0.0.1', '::1', 'a-b.example', '1-2.example'])
+    assert.deepEqual(hostsOf(changed({ host: one }).host), [one]);
+  for (const bad of ['127.0.0.9-127.0.0.1', '127.0.0.1,', '1-2'])
+    assert.throws(() => changed({ host: bad }), { code: 'BAD_PARAM' });
 });
 
 test('loopback gives an address for every 8,000 streams to a port', () => {

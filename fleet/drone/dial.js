@@ -9,7 +9,7 @@ import { native } from '../../native/index.js';
 /**
  * Where and how streams are dialled.
  * @typedef {object} Target
- * @property {string} address an IP address
+ * @property {string[]} addresses IP addresses of one server, which take turns
  * @property {number[]} ports they take turns
  * @property {string[]} sources local addresses, which take turns; none lets the kernel choose
  * @property {string} request the whole head

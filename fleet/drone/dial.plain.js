@@ -85,12 +85,12 @@ class PlainDialer {
   dial() {
     const { target } = this;
     if (!target) return;
-    const { address, ports, sources, request } = target;
+    const { addresses, ports, sources, request } = target;
     const turn = this.turn++;
-    // Each pair of a source and a port is used evenly.
+    // Each pair of a source and a destination is used evenly.
     const round = Math.floor(turn / Math.max(sources.length, 1));
     const socket = createConnection({
-      host: address,
+      host: addresses[Math.floor(round / ports.length) % addresses.length],
       port: ports[round % ports.length],
       localAddress: sources.length > 0 ? sources[turn % sources.length] : undefined,
       noDelay: true,

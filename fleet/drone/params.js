@@ -51,9 +51,12 @@ const PATH = {
 
 /** @type {import('../../lib/options.js').Kind} */
 const HOST = {
-  expected: 'a host name or an IP address',
+  expected: 'a host name, an IP address, or several of one server, as in 127.0.0.1-127.0.0.8',
   word: 'HOST',
-  read: (given) => (isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given) ? given : undefined),
+  read: (given) => {
+    if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return sourcesIn(given) ? given : undefined;
+    return isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given) ? given : undefined;
+  },
 };
 
 // biome-ignore format: a table reads best with a row a line
@@ -129,6 +132,11 @@ export function loopbackSources(streams, from, ports) {
   return Array.from({ length: count }, (_, i) => addressOf(numberOf('127.0.0.2') + from + i));
 }
 
+/** @param {string} host the parameter @returns {string[]} each of them */
+export function hostsOf(host) {
+  return isIP(host) === 0 && /^[\d.]+[-,]/.test(host) ? (sourcesIn(host) ?? [host]) : [host];
+}
+
 /** @returns {Params} */
 export function defaultParams() {
   const values = Object.fromEntries(PARAMS.map(({ key, default: value }) => [key, value]));
@@ -166,7 +174,8 @@ export function requestOf({ host, port, path, channel, accept }) {
   const channelled = channel
     ? `${path}${path.includes('?') ? '&' : '?'}channel=${encodeURIComponent(channel)}`
     : path;
-  const name = isIP(host) === 6 ? `[${host}]` : host;
+  const [first] = hostsOf(host);
+  const name = isIP(first) === 6 ? `[${first}]` : first;
   const wanted = accept === 'events' ? 'Accept: text/event-stream\r\n' : '';
   return `GET ${channelled} HTTP/1.1\r\nHost: ${name}:${port[0]}\r\n${wanted}\r\n`;
 }

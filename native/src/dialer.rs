@@ -20,7 +20,7 @@ pub struct DialSettings {
 /// See `Target` of the core for what each means.
 #[napi(object)]
 pub struct DialTarget {
-    pub address: String,
+    pub addresses: Vec<String>,
     pub ports: Vec<u16>,
     pub sources: Vec<String>,
     pub request: Buffer,
@@ -129,9 +129,9 @@ impl TryFrom<DialTarget> for dial::Target {
 
     fn try_from(target: DialTarget) -> Result<Self> {
         Ok(dial::Target {
-            address: address_of(&target.address)?,
+            addresses: addresses_of(&target.addresses)?,
             ports: target.ports,
-            sources: target.sources.iter().map(|source| address_of(source)).collect::<Result<_>>()?,
+            sources: addresses_of(&target.sources)?,
             request: target.request.to_vec().into_boxed_slice(),
             ping_interval_ms: target.ping_interval_ms,
             timeout_ms: target.timeout_ms,
@@ -141,8 +141,9 @@ impl TryFrom<DialTarget> for dial::Target {
     }
 }
 
-fn address_of(text: &str) -> Result<IpAddr> {
-    text.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{text}' is no IP address")))
+fn addresses_of(texts: &[String]) -> Result<Vec<IpAddr>> {
+    let parse = |text: &String| text.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{text}' is no IP address")));
+    texts.iter().map(parse).collect()
 }
 
 impl From<dial::Counters> for DialCounters {

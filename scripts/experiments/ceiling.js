@@ -7,6 +7,7 @@ import { readMachine } from '../../lib/kernel.js';
 import { findLimits, mostStreams, verdictLine } from '../../lib/limits.js';
 import { native } from '../../native/index.js';
 import { figure, last, max, median } from '../lab/figures.js';
+import { networkOfMany } from '../lab/namespace.js';
 import { Recorder } from '../lab/phases.js';
 import { change, hold, rest } from '../lab/steps.js';
 import { closeStage, leave, openStage } from '../lab/trial.js';
@@ -40,6 +41,7 @@ export default {
   question:
     'How many streams does this machine hold, clients with it, until something gives, and what gives?',
   usual: { holdS: 10, repeats: 1 },
+  hasOwnNetwork: true,
   how: [
     `The target begins at the number of streams and rises by half, each held, pinged each ${PING_INTERVAL_MS / 1000} s, ${formatCount(RAMP)} opened a second.`,
     `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (the next step would leave less than ${SPARE * 100} % of it), a limit that lib/limits.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
@@ -85,6 +87,7 @@ async function trial(all) {
   const { lab, plan, name } = all;
   const most = roomHere();
   const stage = await openStage(all, {
+    network: networkOfMany(),
     most: Math.min(Math.max(most, plan.streams), plan.streams * MOST_TIMES),
     ramp: RAMP,
   });

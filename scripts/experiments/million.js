@@ -9,6 +9,7 @@ import { besideText } from '../lab/million/beside.js';
 import { FLOOR, trialOfFloor } from '../lab/million/floor.js';
 import { Probe } from '../lab/million/probe.js';
 import { socketsNow, untilGone } from '../lab/million/sockets.js';
+import { networkOfMany } from '../lab/namespace.js';
 import { growth, last, median, Recorder } from '../lab/phases.js';
 import { change, hold, rest } from '../lab/steps.js';
 import { noHold } from '../lab/transports.js';
@@ -100,7 +101,7 @@ function ticksText(value, phase) {
 /** @param {import('../lab/experiment.js').Trial} trial @returns {Promise<Values>} */
 async function trialOfServer(trial) {
   const { lab, plan, name } = trial;
-  const stage = await openStage(trial);
+  const stage = await openStage(trial, { network: networkOfMany() });
   const { server, load } = stage;
   const stopShowing = lab.view ? server.showTo(lab.view) : () => {};
   const recorder = new Recorder(server, load);

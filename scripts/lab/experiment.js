@@ -39,6 +39,7 @@ const MOST_EDITS = 4;
  * @property {string} name that of the file
  * @property {string} question
  * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual so that it takes about three minutes
+ * @property {boolean} [hasOwnNetwork] whether it is run in a network namespace, where there can be one
  * @property {string[]} [how] sentences on what is done, beyond the steps
  * @property {(plan: import('./plan.js').Plan) => Run[]} runs
  * @property {(plan: import('./plan.js').Plan) => import('./steps.js').Step[]} [steps]

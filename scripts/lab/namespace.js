@@ -15,6 +15,25 @@ const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 const ENTRIES_A_STREAM = 4;
 const MOST_ENTRIES = 16_777_216;
 
+/**
+ * Where a server listens, and the addresses by which its clients dial it.
+ * @typedef {{ host: string, hosts: string }} Network
+ */
+
+/** @type {Network} */
+export const NETWORK = { host: '127.0.0.1', hosts: '127.0.0.1' };
+/**
+ * The kernel keeps a list of the local addresses and ports of clients, in a table whose size is given, too. Each can be
+ * used once for each address of the server: the more there are, the shorter are its lists.
+ * @type {Network}
+ */
+const OWN_NETWORK = { host: '0.0.0.0', hosts: '127.0.0.1-127.0.0.16' };
+
+/** @returns {Network} that many streams are best had in; all addresses only where nobody else can reach them */
+export function networkOfMany() {
+  return hasOwnNetwork() ? OWN_NETWORK : NETWORK;
+}
+
 /** @returns {boolean} whether this process is in one that was made for it */
 export function hasOwnNetwork() {
   return process.env[MARK] === 'yes';

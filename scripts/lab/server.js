@@ -24,11 +24,12 @@ const ROW_MS = 30_000;
  * @property {string} name of its CSV, without .csv
  * @property {string[]} args beyond those that every server of an experiment is given
  * @property {string[]} nodeFlags
+ * @property {string} [host] 127.0.0.1
  */
 
 /** @param {How} how @returns {string[]} the command, as a person repeats it */
-export function commandOf({ args, nodeFlags }) {
-  return ['node', ...nodeFlags, 'server.js', '--host', '127.0.0.1', '--drain', '0', ...args];
+export function commandOf({ args, nodeFlags, host = '127.0.0.1' }) {
+  return ['node', ...nodeFlags, 'server.js', '--host', host, '--drain', '0', ...args];
 }
 
 /**

@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { readFacts } from './facts.js';
 import { startLoad } from './load.js';
+import { NETWORK } from './namespace.js';
 import { median, Recorder } from './phases.js';
 import { commandOf, startServer } from './server.js';
 
@@ -48,18 +49,20 @@ function sayWhoElse({ lab, name }, phases) {
 
 /**
  * A server and a load that is idle yet.
- * @param {Trial} trial @param {{ most?: number, args?: string[], ramp?: number }} [how] most: streams that there will be
+ * @param {Trial} trial
+ * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network }} [how] most: streams that there will be
  * @returns {Promise<import('./steps.js').Stage>}
  */
 export async function openStage(
   { lab, run, plan, name },
-  { most = plan.streams, args = [], ramp = plan.ramp } = {},
+  { most = plan.streams, args = [], ramp = plan.ramp, network = NETWORK } = {},
 ) {
   lab.status = () => `[${name}] starting`;
   const all = [...serverArgs(run.args ?? [], most), ...args];
-  const server = await startServer(lab, { name, args: all, nodeFlags: run.nodeFlags ?? [] });
+  const { host, hosts } = network;
+  const server = await startServer(lab, { name, args: all, nodeFlags: run.nodeFlags ?? [], host });
   const interval = all[all.lastIndexOf('--ping-interval') + 1];
-  const load = await startLoad(lab, { port: server.port, most, ramp, params: { interval } });
+  const load = await startLoad(lab, { port: server.port, most, ramp, params: { interval, host: hosts } });
   return { lab, server, load, plan };
 }
 

@@ -79,7 +79,7 @@ fn dialer_of(ports: &[u16], change: impl FnOnce(&mut Target)) -> Dialer {
 
 fn target_of(ports: &[u16]) -> Target {
     Target {
-        address: LOOPBACK,
+        addresses: vec![LOOPBACK],
         ports: ports.to_vec(),
         sources: Vec::new(),
         request: REQUEST.into(),

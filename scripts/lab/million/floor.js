@@ -7,6 +7,7 @@ import { descriptorLimit, limitsOf } from '../../../lib/plan.js';
 import { freePort } from '../../../lib/port.js';
 import { startBare } from '../bare.js';
 import { startLoad } from '../load.js';
+import { networkOfMany } from '../namespace.js';
 import { cpuUs, pssBytes } from '../processes.js';
 import { socketsNow, untilGone } from './sockets.js';
 
@@ -30,7 +31,7 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
     port,
     most: streams,
     ramp,
-    params: { interval: String(pingIntervalMs), expect: 'any' },
+    params: { interval: String(pingIntervalMs), expect: 'any', host: networkOfMany().hosts },
   });
   lab.status = () => `[${name}] ${load.text()}`;
   const sockets = socketsNow();

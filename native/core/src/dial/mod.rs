@@ -57,8 +57,9 @@ impl From<Errno> for Cause {
 /// Where and how streams are dialled.
 #[derive(Clone, Debug)]
 pub struct Target {
-    pub address: IpAddr,
-    /// They take turns; there is one at least.
+    /// Those of one server; they take turns, and there is one at least. The same local port can reach each of them.
+    pub addresses: Vec<IpAddr>,
+    /// Likewise.
     pub ports: Vec<u16>,
     /// Local addresses, which take turns; none lets the kernel choose.
     pub sources: Vec<IpAddr>,
@@ -75,12 +76,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// From where and to where the stream of this turn is dialled: each pair of a source and a port is used evenly.
+    /// From where and to where the stream of this turn is dialled: each pair of a source and a destination is
+    /// used evenly.
     fn pair(&self, turn: u64) -> (Option<IpAddr>, SocketAddr) {
         let sources = self.sources.len().max(1) as u64;
         let source = self.sources.get((turn % sources) as usize).copied();
-        let port = self.ports[(turn / sources % self.ports.len() as u64) as usize];
-        (source, SocketAddr::new(self.address, port))
+        let (turn, ports) = (turn / sources, self.ports.len() as u64);
+        let address = self.addresses[(turn / ports % self.addresses.len() as u64) as usize];
+        (source, SocketAddr::new(address, self.ports[(turn % ports) as usize]))
     }
 }
 
@@ -90,7 +93,7 @@ mod tests {
 
     fn target(sources: &[&str], ports: &[u16]) -> Target {
         Target {
-            address: "127.0.0.1".parse().unwrap(),
+            addresses: vec!["127.0.0.1".parse().unwrap()],
             ports: ports.to_vec(),
             sources: sources.iter().map(|source| source.parse().unwrap()).collect(),
             request: Box::default(),
@@ -109,6 +112,16 @@ mod tests {
         pairs.dedup();
         assert_eq!(pairs.len(), 8);
         assert_eq!(target.pair(8), target.pair(0));
+    }
+
+    #[test]
+    fn each_address_of_the_server_has_its_turns() {
+        let mut target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2]);
+        target.addresses.push("127.0.0.4".parse().unwrap());
+        let mut pairs: Vec<_> = (0..8).map(|turn| target.pair(turn)).collect();
+        pairs.sort();
+        pairs.dedup();
+        assert_eq!(pairs.len(), 8);
     }
 
     #[test]
