@@ -9,6 +9,7 @@ import { constants } from 'node:os';
 import { findCommand } from './install.js';
 
 const ENTRIES = '/proc/sys/net/ipv4/tcp_child_ehash_entries';
+const REMEMBERED = '/proc/sys/net/ipv4/tcp_max_tw_buckets';
 const MARK = 'HOLDFAST_OWN_NETWORK';
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 /** Both ends of a stream, and the half of the table free. */
@@ -62,7 +63,9 @@ export async function runInOwnNetwork(streams) {
   const entries = Math.min(2 ** Math.ceil(Math.log2(streams * ENTRIES_A_STREAM)), MOST_ENTRIES);
   writeFileSync(ENTRIES, String(entries));
   const [script, ...args] = process.argv.slice(1);
-  const command = 'ip link set lo up && exec "$@"';
+  // With its table grows how many closed connections it remembers, for a minute each: that stays as it is.
+  const remembered = `echo ${readFileSync(REMEMBERED, 'utf8').trim()} > ${REMEMBERED}`;
+  const command = `ip link set lo up && ${remembered} && exec "$@"`;
   const words = ['--net', 'sh', '-c', command, 'sh', process.execPath, ...process.execArgv, script, ...args];
   const child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
   // Ctrl-C reaches it by the terminal; whoever signals this process alone means both.
