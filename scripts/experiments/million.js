@@ -7,9 +7,10 @@ import { buildBare } from '../lab/bare.js';
 import { figure, kernelBytes, latenessFigures } from '../lab/figures.js';
 import { besideText } from '../lab/million/beside.js';
 import { FLOOR, trialOfFloor } from '../lab/million/floor.js';
+import { Pauses } from '../lab/million/pauses.js';
 import { Probe } from '../lab/million/probe.js';
 import { socketsNow, untilGone } from '../lab/million/sockets.js';
-import { networkOfMany } from '../lab/namespace.js';
+import { hasOwnNetwork, networkOfMany } from '../lab/namespace.js';
 import { growth, last, median, Recorder } from '../lab/phases.js';
 import { change, hold, rest } from '../lab/steps.js';
 import { noHold } from '../lab/transports.js';
@@ -32,16 +33,21 @@ export default {
     `Each stream is pinged every ${PING_INTERVAL_MS / 1000} s. The ramp is what the clients try; what they reach is below.`,
     'Memory is PSS of all processes of the server, less what they had before the first stream where "excluded" is said.',
     'Ticks are of the worker that did worst, all of a phase together. Lateness is what the clients see, against the schedule.',
+    ...(hasOwnNetwork()
+      ? [
+          'Server and clients had a network namespace of their own, whose table of sockets is as large as they need.',
+        ]
+      : []),
     `The floor: one process of a bare epoll loop for each descriptor table of the server, the same clients, the same pings, held for ${FLOOR_HOLD_S} s at most.`,
   ],
   runs: () => [
     {
       name: 'hold',
-      text: 'our server',
-      args: ['--transport', 'hold', '--ping-interval', String(PING_INTERVAL_MS)],
+      text: 'our server; one worker, for its shards are threads, and each event loop more costs its ticks',
+      args: ['--transport', 'hold', '--workers', '1', '--ping-interval', String(PING_INTERVAL_MS)],
       skip: noHold(),
     },
-    { name: FLOOR, text: 'a bare epoll loop', mayFail: true, prepare: buildBare },
+    { name: FLOOR, text: 'bare epoll loops', isOnce: true, mayFail: true, prepare: buildBare },
   ],
   trial: (trial) =>
     trial.run.name === FLOOR ? trialOfFloor(trial, PING_INTERVAL_MS, FLOOR_HOLD_S) : trialOfServer(trial),
@@ -67,6 +73,8 @@ export default {
     figure('pings', 'pings a second, held', '1/s'),
     figure('pingUs', 'CPU of the server a ping', 'µs'),
     figure('downS', 'time to close all, to the last socket', 's'),
+    figure('pauseMs', 'the longest that the machine itself stood still, held', 'ms'),
+    figure('pausedPercent', 'seconds in which it stood still for more than 5 ms, held', '%'),
     figure('answerMs', 'the longest that it took to answer meanwhile', 'ms'),
     figure('unanswered', 'requests that it did not answer meanwhile', 'count'),
   ],
@@ -106,6 +114,7 @@ async function trialOfServer(trial) {
   const stopShowing = lab.view ? server.showTo(lab.view) : () => {};
   const recorder = new Recorder(server, load);
   const probe = new Probe(server.port, lab.signal);
+  const pauses = new Pauses(lab);
   const during = (/** @type {string} */ phase, /** @type {() => Promise<unknown>} */ act) => {
     lab.status = () => `[${name}] ${phase}: ${load.text()}`;
     if (lab.view) lab.say(phase);
@@ -117,7 +126,9 @@ async function trialOfServer(trial) {
     ownBytes = recorder.spans.idle.serverPssBytes;
     const sockets = socketsNow();
     await during('up', () => change(stage, plan.streams));
+    pauses.start();
     await during('held', () => hold('held', plan.holdS).run(stage));
+    await pauses.stop();
     probe.start();
     await during('down', async () => {
       await change(stage, 0);
@@ -133,6 +144,7 @@ async function trialOfServer(trial) {
   const { up, held, down } = phases;
   const pings = (growth('up', 'held', 'pings')(phases) ?? 0) / seconds(held);
   const cpuPercent = held.serverCpuPercent;
+  const paused = pauses.figures();
   return {
     open: held.load.counts.open,
     failed: sumOf(held.load.counts.failed),
@@ -154,6 +166,8 @@ async function trialOfServer(trial) {
     pings,
     pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null,
     downS: down.tookMs / 1000,
+    pauseMs: paused.worstMs,
+    pausedPercent: paused.sharePercent,
     answerMs: probe.worstMs,
     unanswered: probe.unanswered,
   };

@@ -2,6 +2,7 @@
  * Programs in Rust that do nothing but what they measure: the bare epoll loop, a client, a clock of the host's pauses.
  */
 import { createInterface } from 'node:readline';
+import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
 import { hasEnded } from './clean.js';
@@ -21,8 +22,12 @@ export async function buildBare(lab) {
   return runTool(lab, cargo, ['build', '--release', '--locked', '--quiet'], BARE);
 }
 
+/** A bare loop pings in steps of this. */
+const STEP_MS = 100;
+
 /**
- * So many bare loops on one port, each a process with a descriptor table of its own.
+ * So many bare loops on one port, each a process with a descriptor table of its own. They start apart in time, as the
+ * shards of the server wake.
  * @param {import('./lab.js').Lab} lab @param {number} port @param {number} intervalMs @param {number} count
  * @returns {Promise<{ pids: () => number[], check: () => void, stop: () => Promise<void> }>}
  */
@@ -32,7 +37,12 @@ export async function startBare(lab, port, intervalMs, count) {
     lab.clean.spawn(bareProgram('floor'), [String(intervalMs), String(port)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-  const children = Array.from({ length: count }, start);
+  /** @type {import('node:child_process').ChildProcess[]} */
+  const children = [];
+  for (let i = 0; i < count; i++) {
+    children.push(start());
+    await after(STEP_MS / count);
+  }
   const check = () => {
     const ended = children.find(hasEnded);
     if (ended) throw new HoldfastError('BARE', `a bare loop ended (${ended.signalCode ?? ended.exitCode})`);

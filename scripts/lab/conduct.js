@@ -96,6 +96,7 @@ async function runAll(experiment, runs, plan, lab, report) {
   const { trial = runSteps } = experiment;
   for (let repeat = 1; repeat <= plan.repeats; repeat++) {
     for (const run of runs) {
+      if (run.isOnce && repeat > 1) continue;
       const name = `${run.name}-${repeat}`;
       report.order.push(name);
       const values = await tried({ lab, experiment, run, plan, name }, trial);

@@ -1,4 +1,5 @@
-//! Says how late the machine itself is: a thread that has nothing to do but to wake every 2 ms. Run it on one core, at
+//! Says how late the machine itself is: a thread that has nothing to do but to wake every 2 ms, or
+//! as often as its argument says. Run it on one core, at
 //! the highest priority: what delays it then is the host of a virtual machine, or the kernel, and no program.
 //!
 //! Takes orders on standard input: `read` says `late US`, the longest since the last time.
@@ -11,15 +12,16 @@ use holdfast_bare::{new_epoll, read_order, wait};
 const EVERY_MS: u64 = 2;
 
 fn main() -> io::Result<()> {
+    let every_ms = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(EVERY_MS);
     let epoll = new_epoll()?;
     let mut ready = Vec::with_capacity(1);
     let mut latest = Duration::ZERO;
     let mut before = Instant::now();
     println!("ready");
     loop {
-        wait(&epoll, &mut ready, Some(EVERY_MS))?;
+        wait(&epoll, &mut ready, Some(every_ms))?;
         let now = Instant::now();
-        latest = latest.max((now - before).saturating_sub(Duration::from_millis(EVERY_MS)));
+        latest = latest.max((now - before).saturating_sub(Duration::from_millis(every_ms)));
         before = now;
         if !ready.is_empty() {
             if read_order().is_none() {

@@ -1,0 +1,78 @@
+/*
+ * How long the machine itself stood still: on each core a thread that wakes every 5 ms, at the highest priority there
+ * is. What delays it is the host of a virtual machine, or the kernel, and no program.
+ */
+import { availableParallelism } from 'node:os';
+import { createInterface } from 'node:readline';
+import { bareProgram } from '../bare.js';
+import { findCommand } from '../install.js';
+
+const EVERY_MS = 1000;
+/** Oftener would be work for the machine. */
+const WAKE_MS = 5;
+/** A second with a longer pause than this says little of the programs that ran in it. */
+const PAUSE_MS = 5;
+
+export class Pauses {
+  /** @param {import('../lab.js').Lab} lab */
+  constructor(lab) {
+    this.lab = lab;
+    /** The longest of each second, on any core. @type {number[]} ms */
+    this.seconds = [];
+    /** @type {import('node:child_process').ChildProcess[]} */
+    this.children = [];
+    /** @type {NodeJS.Timeout | undefined} */
+    this.timer = undefined;
+    this.latestMs = 0;
+  }
+
+  /** Where a program is missing nothing is known of them. */
+  start() {
+    if (!findCommand('chrt') || !findCommand('taskset')) return;
+    for (let core = 0; core < availableParallelism(); core++) this.watch(core);
+    this.timer = setInterval(() => this.ask(), EVERY_MS);
+  }
+
+  /** @param {number} core */
+  watch(core) {
+    const words = [
+      '--fifo',
+      '99',
+      'taskset',
+      '--cpu-list',
+      String(core),
+      bareProgram('hiccup'),
+      String(WAKE_MS),
+    ];
+    const child = this.lab.clean.spawn('chrt', words, { stdio: ['pipe', 'pipe', 'ignore'] });
+    child.stdin?.on('error', () => {}); // it could not be started, or has ended
+    if (child.stdout) createInterface(child.stdout).on('line', (line) => this.hear(line));
+    this.children.push(child);
+  }
+
+  /** @param {string} line */
+  hear(line) {
+    const us = /^late (\d+)$/.exec(line)?.[1];
+    if (us) this.latestMs = Math.max(this.latestMs, Number(us) / 1000);
+  }
+
+  /** The answers of the last second are here; those of this one come before the next. */
+  ask() {
+    if (this.latestMs > 0) this.seconds.push(this.latestMs);
+    this.latestMs = 0;
+    for (const { stdin } of this.children) if (stdin?.writable) stdin.write('read\n');
+  }
+
+  async stop() {
+    clearInterval(this.timer);
+    await Promise.all(this.children.map((child) => this.lab.clean.end(child)));
+  }
+
+  /** @returns {{ worstMs: number | null, sharePercent: number | null }} of the seconds, those with a pause */
+  figures() {
+    const { seconds } = this;
+    if (seconds.length === 0) return { worstMs: null, sharePercent: null };
+    const paused = seconds.filter((ms) => ms > PAUSE_MS).length;
+    return { worstMs: Math.max(...seconds), sharePercent: (100 * paused) / seconds.length };
+  }
+}
