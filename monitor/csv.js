@@ -3,10 +3,11 @@
  * that comes while the disk still owes the last one, or that it refuses, is dropped and counted. Rows are
  * written at the end of the last whole row, so that one torn by a full disk is overwritten by the next.
  */
-import { mkdir, open, unlink } from 'node:fs/promises';
+import { open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'csv-stringify/sync';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import { FIELDS } from './fields.js';
 
 const MOST_TRIES = 100;
@@ -42,7 +43,7 @@ export function csvHeader() {
  */
 export async function openCsvLog(folder, start) {
   try {
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
     const { file, path } = await createFile(folder, start.toISOString().slice(0, 19).replaceAll(':', '-'));
     const log = new CsvLog(file, path);
     await log.append(csvHeader());

@@ -3,10 +3,11 @@
  * of it. What it runs is the experiment of that name.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import { formatCount } from '../lib/format.js';
 import { pathOfSysctl, readMachine } from '../lib/kernel.js';
 import { findLimits, formatValue, mostStreams } from '../lib/limits.js';
@@ -155,7 +156,7 @@ function copyReport(report, folder, file) {
   const name = basename(file).replace(/\.md$/, '');
   const charts = join(dirname(file), name);
   try {
-    mkdirSync(charts, { recursive: true });
+    makeFolder(charts);
     for (const chart of report.charts) copyFileSync(join(folder, chart), join(charts, chart));
     writeFileSync(file, reportText({ ...report, charts: report.charts.map((chart) => `${name}/${chart}`) }));
   } catch (error) {

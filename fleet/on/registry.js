@@ -15,6 +15,7 @@ import {
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { makeFolder } from '../../lib/folder.js';
 
 const MOST_SAID_BYTES = 65_536;
 
@@ -31,7 +32,7 @@ export function defaultFolder() {
 export function openFolder(given) {
   const folder = resolve(given);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder, 0o700);
   } catch (error) {
     throw new HoldfastError('BAD_FOLDER', `--fleet-dir ${folder} can't be made: ${messageOf(error)}`);
   }

@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { abortOnSignals } from '../../fleet/signals.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { makeFolder } from '../../lib/folder.js';
 import { formatCount } from '../../lib/format.js';
 import { conduct } from './conduct.js';
 import { Lab } from './lab.js';
@@ -30,7 +31,7 @@ import { ROOT } from './server.js';
  */
 export async function runExperiment(experiment, given, { command, openView }) {
   const plan = planOf(experiment, given);
-  const folder = makeFolder(outOf(given.out), experiment.name);
+  const folder = newFolder(outOf(given.out), experiment.name);
   const ending = abortOnSignals();
   const lab = new Lab({ folder, signal: ending.signal });
   announce(experiment, plan, lab);
@@ -56,10 +57,10 @@ function announce(experiment, plan, lab) {
 }
 
 /** @param {string} out @param {string} name @returns {string} a new folder; a second one of a day gets a number */
-function makeFolder(out, name) {
+function newFolder(out, name) {
   const base = join(out, `${new Date().toISOString().slice(0, 10)}-${name}`);
   try {
-    mkdirSync(out, { recursive: true });
+    makeFolder(out);
     for (let i = 1; ; i++) {
       const folder = i === 1 ? base : `${base}-${i}`;
       if (tryFolder(folder)) return folder;

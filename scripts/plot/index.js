@@ -1,9 +1,10 @@
 /*
  * From the CSVs of runs to charts: what scripts/plot.js does, for other scripts too.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { makeFolder } from '../../lib/folder.js';
 import { specOf } from './charts.js';
 import { figureTable, tableText } from './compare.js';
 import { pageOf } from './page.js';
@@ -70,7 +71,7 @@ function stemOf([first, ...others]) {
 /** @param {string} folder @param {Map<string, string | Buffer>} files */
 async function writeAll(folder, files) {
   try {
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
     for (const [path, content] of files) await writeFile(path, content);
   } catch (error) {
     const why = codeOf(error) === 'EEXIST' ? 'it is a file, not a folder' : messageOf(error);
