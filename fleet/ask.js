@@ -60,6 +60,16 @@ export async function askStats(member, deadlineMs = ANSWER_MS) {
   throw new HoldfastError('REFUSED', 'what answers there is no drone');
 }
 
+/**
+ * Its counts alone, which cost it less.
+ * @param {Member} member @param {number} [deadlineMs] @returns {Promise<Counts>} @throws {HoldfastError} LATE, GONE, REFUSED
+ */
+export async function askCounts(member, deadlineMs = ANSWER_MS) {
+  const said = await send(member, 'GET', '/counts', deadlineMs);
+  if (said?.counts?.failed && said.counts.lost) return said.counts;
+  throw new HoldfastError('REFUSED', 'what answers there is no drone');
+}
+
 /** @param {Member[]} members @param {number} [deadlineMs] @returns {Promise<Answer[]>} in their order */
 export function askAll(members, deadlineMs = ANSWER_MS) {
   return Promise.all(

@@ -132,11 +132,30 @@ export class Drone {
     return this.reconciler.waitingCount() > 0 ? 'backing-off' : 'climbing';
   }
 
-  /** @returns {{ counts: Record<string, any> } & Record<string, any>} as `GET /` says it */
-  stats() {
-    const { counters, before, histograms, dialer, startedAt } = this;
+  /** @returns {Record<string, any>} as `GET /counts` says them */
+  counts() {
+    const { counters, before } = this;
     const since = (/** @type {'opened' | 'closed' | 'pings' | 'messages' | 'bytes'} */ name) =>
       counters[name] - before[name];
+    return {
+      target: this.params.n,
+      open: counters.open,
+      inFlight: counters.inFlight,
+      waiting: this.reconciler.waitingCount(),
+      overdue: counters.overdue,
+      opened: since('opened'),
+      closed: since('closed'),
+      pings: since('pings'),
+      messages: since('messages'),
+      bytes: since('bytes'),
+      failed: differenceOf(counters.failed, before.failed),
+      lost: differenceOf(counters.lost, before.lost),
+    };
+  }
+
+  /** @returns {Record<string, any>} as `GET /` says it */
+  stats() {
+    const { histograms, dialer, startedAt } = this;
     return {
       drone: {
         pid: process.pid,
@@ -148,20 +167,7 @@ export class Drone {
         elapsedMs: Date.now() - startedAt.getTime(),
       },
       params: this.params,
-      counts: {
-        target: this.params.n,
-        open: counters.open,
-        inFlight: counters.inFlight,
-        waiting: this.reconciler.waitingCount(),
-        overdue: counters.overdue,
-        opened: since('opened'),
-        closed: since('closed'),
-        pings: since('pings'),
-        messages: since('messages'),
-        bytes: since('bytes'),
-        failed: differenceOf(counters.failed, before.failed),
-        lost: differenceOf(counters.lost, before.lost),
-      },
+      counts: this.counts(),
       samples: this.samples,
       percentiles: Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(histograms[name])])),
       histograms: Object.fromEntries(MEASURES.map((name) => [name, encode(histograms[name])])),
@@ -206,9 +212,9 @@ function differenceOf(now, before) {
 
 /** @param {Drone} drone @returns {string} */
 function lineOf(drone) {
-  const { counts, samples } = drone.stats();
+  const counts = drone.counts();
   const { open, target, pings } = counts;
-  const sample = samples.at(-1);
+  const sample = drone.samples.at(-1);
   const streams = `streams ${formatCount(open)} of ${formatCount(target)} (${drone.state()})`;
   const failures = `failed ${formatCount(sumOf(counts.failed))}, lost ${formatCount(sumOf(counts.lost))}`;
   const problem = sample ? `last ${sample.cause}: ${JSON.stringify(sample.text)}` : '';
@@ -247,6 +253,7 @@ async function main() {
   const control = new Control(
     {
       stats: () => drone.stats(),
+      counts: () => drone.counts(),
       set: (changes) => drone.set(changes),
       restart: () => drone.restart(),
       stop,
@@ -268,7 +275,7 @@ function helpText() {
   return `Usage: node fleet/drone.js [options]
 
 Opens streams to a server, keeps as many open as it is told, and measures what a client sees of them. It is steered over
-HTTP: GET / says how it does, GET /set?n=1000&ramp=500 sets parameters, POST /restart and POST /stop do that.
+HTTP: GET / says how it does, GET /counts only its counts, GET /set?n=1000&ramp=500 sets parameters, POST /restart and POST /stop do that.
 
 Parameters, which can be set while it runs:
 ${optionLines(PARAMS)}

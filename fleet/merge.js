@@ -40,10 +40,17 @@ function noCounts() {
 
 /** @param {Stats[]} all @returns {Total} */
 export function merge(all) {
-  const total = { drones: all.length, counts: noCounts(), samples: all.flatMap(({ samples }) => samples) };
-  for (const { counts } of all) add(total.counts, counts);
+  const counts = mergeCounts(all.map((one) => one.counts));
+  const total = { drones: all.length, counts, samples: all.flatMap(({ samples }) => samples) };
   total.samples.splice(0, total.samples.length - MOST_SAMPLES);
   return { ...total, percentiles: mergedPercentiles(all) };
+}
+
+/** @param {Counts[]} all @returns {Counts} */
+export function mergeCounts(all) {
+  const sum = noCounts();
+  for (const counts of all) add(sum, counts);
+  return sum;
 }
 
 /** Adds only what it knows: drones may run elsewhere. @param {Counts} sum @param {Counts} counts */

@@ -13,6 +13,7 @@ async function startControl(t, token = '') {
   const seen = [];
   const steered = {
     stats: () => ({ streams: 5 }),
+    counts: () => ({ open: 3 }),
     set: async (/** @type {[string, string][]} */ changes) => {
       if (changes[0]?.[0] === 'host') throw new HoldfastError('NO_CONSENT', 'it does not want to');
       if (changes[0]?.[0] === 'x') throw new HoldfastError('BAD_PARAM', 'there is no x');
@@ -49,6 +50,7 @@ function ask(port, path, method = 'GET', headers = {}) {
 test('GET / says how it does, GET /set sets, POST /restart and /stop do that', async (t) => {
   const { port, seen } = await startControl(t);
   assert.deepEqual(await ask(port, '/'), { status: 200, body: { streams: 5 } });
+  assert.deepEqual(await ask(port, '/counts'), { status: 200, body: { counts: { open: 3 } } });
   assert.deepEqual(await ask(port, '/set?n=5&host2=a%20b'), { status: 200, body: { params: { n: 1 } } });
   assert.equal((await ask(port, '/restart', 'POST')).status, 200);
   assert.equal((await ask(port, '/stop', 'POST')).status, 200);

@@ -20,6 +20,7 @@ const STATUS_OF = new Map([
  * What is steered.
  * @typedef {object} Steered
  * @property {() => object} stats
+ * @property {() => object} counts alone
  * @property {(changes: [string, string][]) => Promise<object>} set gives the parameters as they are then
  * @property {() => Promise<void>} restart
  * @property {() => void} stop
@@ -88,6 +89,7 @@ export class Control {
   /** @type {Record<string, { method: string, act: (query: [string, string][]) => object | Promise<object> }>} */
   routes = {
     '/': { method: 'GET', act: () => this.steered.stats() },
+    '/counts': { method: 'GET', act: () => ({ counts: this.steered.counts() }) },
     '/set': { method: 'GET', act: async (query) => ({ params: await this.steered.set(query) }) },
     '/restart': {
       method: 'POST',

@@ -2,9 +2,9 @@
  * The load of an experiment: drones on this machine that end with it.
  */
 import { availableParallelism } from 'node:os';
-import { askAll, each, setParams } from '../../fleet/ask.js';
+import { askAll, askCounts, each, setParams } from '../../fleet/ask.js';
 import { decode, emptyHistogram } from '../../fleet/drone/histograms.js';
-import { merge } from '../../fleet/merge.js';
+import { merge, mergeCounts } from '../../fleet/merge.js';
 import { local } from '../../fleet/on/local.js';
 import { defaultFolder } from '../../fleet/on/registry.js';
 import { planDrones, spread } from '../../fleet/spread.js';
@@ -20,6 +20,7 @@ const POLL_MS = 500;
 const PATIENCE_MS = 30_000;
 
 /** @typedef {import('../../fleet/merge.js').Total} Total */
+/** @typedef {import('../../fleet/on/local.js').LocalMember} LocalMember */
 
 /**
  * @typedef {object} Aim
@@ -66,6 +67,8 @@ export class Load {
     this.target = 0;
     /** What each said last. @type {(import('../../fleet/ask.js').Stats | null)[]} */
     this.said = members.map(() => null);
+    /** Its counts, which are asked for oftener. @type {import('../../fleet/ask.js').Counts[]} */
+    this.counts = [];
   }
 
   /** @param {number} streams wanted from now on */
@@ -89,11 +92,28 @@ export class Load {
   async poll() {
     const answers = await this.lab.unlessAborted(askAll(this.members));
     for (const [i, { member, stats }] of answers.entries()) {
-      if (stats) this.said[i] = stats;
-      else if (this.place.hasEnded(member))
-        throw new HoldfastError('NO_DRONE', `drone ${member.name} has died`);
+      if (stats) {
+        this.said[i] = stats;
+        this.counts[i] = stats.counts;
+      } else this.checkAlive(member);
     }
     return this.total();
+  }
+
+  /** @returns {Promise<import('../../fleet/ask.js').Counts>} likewise, and cheaper */
+  async pollCounts() {
+    const ask = async (/** @type {LocalMember} */ member, /** @type {number} */ i) => {
+      const counts = await askCounts(member).catch(() => null);
+      if (counts) this.counts[i] = counts;
+      else this.checkAlive(member);
+    };
+    await this.lab.unlessAborted(Promise.all(this.members.map(ask)));
+    return mergeCounts(this.counts.filter(Boolean));
+  }
+
+  /** @param {import('../../fleet/ask.js').Member} member @throws {HoldfastError} NO_DRONE */
+  checkAlive(member) {
+    if (this.place.hasEnded(member)) throw new HoldfastError('NO_DRONE', `drone ${member.name} has died`);
   }
 
   /** @returns {Total} as it was known last */
@@ -116,9 +136,8 @@ export class Load {
   async untilThere(withinMs = PATIENCE_MS + (3000 * this.target) / this.aim.ramp) {
     const endMs = Date.now() + withinMs;
     for (;;) {
-      const total = await this.poll();
-      const { open, inFlight, failed, lost } = total.counts;
-      if (open === this.target && inFlight === 0) return total;
+      const { open, inFlight, failed, lost } = await this.pollCounts();
+      if (open === this.target && inFlight === 0) return this.poll();
       if (Date.now() > endMs) {
         const why = causesOf({ failed, lost });
         const line = `${formatCount(open)} of ${formatCount(this.target)} streams were open after ${formatCount(withinMs / 1000)} s`;
@@ -135,6 +154,6 @@ export class Load {
 
   /** @returns {string} for the line of progress */
   text() {
-    return `${formatCount(this.total().counts.open)} of ${formatCount(this.target)} streams`;
+    return `${formatCount(mergeCounts(this.counts.filter(Boolean)).open)} of ${formatCount(this.target)} streams`;
   }
 }

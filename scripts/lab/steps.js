@@ -58,7 +58,7 @@ async function wait({ lab, load, server }, seconds) {
     const leftMs = endMs - performance.now();
     if (leftMs <= 0) return;
     server.check();
-    await load.poll();
+    await load.pollCounts();
     await lab.sleep(Math.max(0, Math.min(POLL_MS, endMs - performance.now())));
   }
 }

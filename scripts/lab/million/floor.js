@@ -47,7 +47,7 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
   const earlier = load.lateness();
   for (let second = 0; second < holdS; second++) {
     loops.check();
-    await load.poll();
+    await load.pollCounts();
     await lab.sleep(1000);
   }
   const elapsedMs = performance.now() - before.ms;
