@@ -46,7 +46,7 @@ async function list(given) {
   const width = Math.max(...experiments.map(({ name }) => name.length)) + 2;
   for (const experiment of experiments) {
     const time = timeText(secondsOf(experiment, planOf(experiment, given)));
-    process.stdout.write(`${experiment.name.padEnd(width)}${time.padEnd(16)}${experiment.question}\n`);
+    process.stdout.write(`${experiment.name.padEnd(width)}${time.padEnd(18)}${experiment.question}\n`);
   }
 }
 
