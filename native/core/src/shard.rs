@@ -184,6 +184,11 @@ impl Shard {
     pub(crate) fn turn(&mut self, ready: &[epoll::Event], now_ns: u64) {
         self.now_ns = now_ns;
         let cpu_ns = cpu_ns();
+        // Where there is more to see than one turn takes, who is new and what JS says would wait behind all of it.
+        if ready.len() == EVENTS_A_TURN {
+            self.read_mail();
+            self.accept();
+        }
         for event in ready {
             self.see(event);
         }

@@ -3,7 +3,6 @@
  */
 
 import { sumOf } from '../../../fleet/drone/causes.js';
-import { percentilesOf } from '../../../fleet/drone/histograms.js';
 import { descriptorLimit, limitsOf } from '../../../lib/plan.js';
 import { freePort } from '../../../lib/port.js';
 import { startBare } from '../bare.js';
@@ -44,7 +43,6 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
   await lab.sleep(REST_MS);
   const before = { us: cpuUs(loops.pids()), dronesUs: cpuUs(load.pids()), ms: performance.now() };
   const pingsBefore = (await load.poll()).counts.pings;
-  const earlier = load.lateness();
   for (let second = 0; second < holdS; second++) {
     loops.check();
     await load.pollCounts();
@@ -56,9 +54,6 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
   const dronesPercent = percent(cpuUs(load.pids()), before.dronesUs);
   const end = await load.poll();
   const pings = ((end.counts.pings - pingsBefore) / elapsedMs) * 1000;
-  const lateness = load.lateness();
-  lateness.subtract(/** @type {any} */ (earlier));
-  const { count: read, p99, max } = percentilesOf(lateness);
   const bytes = pssBytes(loops.pids());
   const closingMs = performance.now();
   await load.set(0);
@@ -75,8 +70,6 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
     openRate: counts.opened / upS,
     userBytes: (bytes - ownBytes) / streams,
     allUserBytes: bytes / streams,
-    latenessP99Ms: read > 0 ? p99 : null,
-    latenessMaxMs: read > 0 ? max : null,
     cpuPercent,
     dronesPercent,
     pings,
