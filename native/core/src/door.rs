@@ -122,6 +122,7 @@ impl Shard {
 
     pub(crate) fn let_in(&mut self, fd: OwnedFd) {
         let index = self.insert(fd);
+        self.let_in_turn += 1;
         self.read_head(index, false);
     }
 

@@ -10,6 +10,7 @@ use std::sync::mpsc::Sender;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::thread::nanosleep;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::channels::Channels;
@@ -37,6 +38,11 @@ pub const SCRATCH_BYTES: usize = 65_536;
 /// JS is told no oftener: what comes together is answered together, and one that comes alone is told at once. To wake
 /// JS and be woken by it costs as much as some tens of heads.
 const TELL_EVERY_NS: u64 = 4 * MS;
+
+/// Where connections come oftener than this, a shard sleeps for a breath after each turn, and sees to all at once that
+/// came meanwhile: a turn for each would cost as much as they do.
+const OFTEN_NS: u64 = 2 * MS;
+const BREATH: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// What epoll says of things that are no rows: ids of shards that can't be.
 const BELL: u64 = u64::MAX;
@@ -106,6 +112,7 @@ pub struct Shard {
     /// CPU spent on connections since the last stream was opened.
     door_cpu_ns: u64,
     pub(crate) opened_in_turn: u32,
+    pub(crate) let_in_turn: u32,
     is_stopped: bool,
 }
 
@@ -165,6 +172,7 @@ impl Shard {
             now_ns,
             door_cpu_ns: 0,
             opened_in_turn: 0,
+            let_in_turn: 0,
             is_stopped: false,
             options,
         })
@@ -177,7 +185,13 @@ impl Shard {
             ready.clear();
             // EINTR is no failure, and another can't be mended here: the turn goes on either way.
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&self.timeout()));
+            let woken_ns = self.now_ns;
+            self.let_in_turn = 0;
             self.turn(&ready, now_ns());
+            let is_often = self.now_ns < woken_ns + OFTEN_NS && self.let_in_turn > 0;
+            if is_often && ready.len() < EVENTS_A_TURN && !self.has_jobs() {
+                let _ = nanosleep(&BREATH);
+            }
         }
     }
 
