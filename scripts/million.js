@@ -25,7 +25,7 @@ const PING_INTERVAL_MS = 20_000;
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
   option('streams', 'streams', integer(1, MOST_STREAMS), 1_000_000, 'streams to hold'),
-  option('ramp', 'ramp', integer(1, 1_000_000), 16_000, 'streams to open a second, at the most'),
+  option('ramp', 'ramp', integer(1, 1_000_000), 20_000, 'streams to open a second, at the most'),
   option('hold', 'hold', integer(1, 86_400), 600, 'seconds to hold them'),
   option('repeats', 'repeats', integer(1, 100), 1, 'how often, one after the other'),
   option('apply', 'isApplied', FLAG, false, 'raise the limits of the machine that are too low without asking, as tune apply does'),

@@ -28,7 +28,7 @@ const OTHER_SOCKETS = 50;
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question: 'Does this machine hold so many streams, clients with it, and what do they take?',
-  usual: { streams: 1_000_000, ramp: 16_000, holdS: 600, repeats: 1 },
+  usual: { streams: 1_000_000, ramp: 20_000, holdS: 600, repeats: 1 },
   how: [
     `Each stream is pinged every ${PING_INTERVAL_MS / 1000} s. The ramp is what the clients try; what they reach is below.`,
     'Memory is PSS of all processes of the server, less what they had before the first stream where "excluded" is said.',
