@@ -14,8 +14,10 @@ import { descriptorLimit } from '../../lib/plan.js';
 import { native } from '../../native/index.js';
 import { causesOf } from './words.js';
 
-/** To ask the drones costs them CPU that the streams could have. */
-const POLL_MS = 500;
+/** To ask the drones costs them CPU that the streams could have: the more streams, the longer it takes, the less often. */
+const POLL_MS_A_STREAM = 1 / 200;
+const LEAST_POLL_MS = 50;
+const MOST_POLL_MS = 500;
 /** Beyond the time that the ramp takes three times over. */
 const PATIENCE_MS = 30_000;
 
@@ -135,6 +137,7 @@ export class Load {
    */
   async untilThere(withinMs = PATIENCE_MS + (3000 * this.target) / this.aim.ramp) {
     const endMs = Date.now() + withinMs;
+    const pollMs = Math.min(Math.max(this.aim.most * POLL_MS_A_STREAM, LEAST_POLL_MS), MOST_POLL_MS);
     for (;;) {
       const { open, inFlight, failed, lost } = await this.pollCounts();
       if (open === this.target && inFlight === 0) return this.poll();
@@ -143,7 +146,7 @@ export class Load {
         const line = `${formatCount(open)} of ${formatCount(this.target)} streams were open after ${formatCount(withinMs / 1000)} s`;
         throw new HoldfastError('NOT_OPEN', why ? `${line}: ${why}` : line);
       }
-      await this.lab.sleep(POLL_MS);
+      await this.lab.sleep(pollMs);
     }
   }
 
