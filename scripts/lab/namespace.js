@@ -3,8 +3,8 @@
  * is as large as the machine was given at its start: with two million sockets each packet goes through a list of eight
  * and more. A network namespace can have a table of the size that is needed, and settings that end with it.
  */
-import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { findCommand } from './install.js';
 
@@ -45,11 +45,14 @@ export function ownNetworkProblem() {
   if (process.getuid?.() !== 0) return 'only root can make one';
   const missing = ['unshare', 'ip', 'sh'].find((name) => !findCommand(name));
   if (missing) return `${missing} is not here (packages util-linux and iproute2)`;
+  if (!existsSync(ENTRIES)) return 'the kernel is older than 6.1';
+  if (spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status !== 0)
+    return 'unshare is refused';
   try {
-    readFileSync(ENTRIES);
+    writeFileSync(ENTRIES, readFileSync(ENTRIES));
     return '';
   } catch {
-    return 'the kernel is older than 6.1';
+    return 'its settings are read-only here';
   }
 }
 
