@@ -4,12 +4,15 @@
  * and more. A network namespace can have a table of the size that is needed, and settings that end with it.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import { setTimeout as after } from 'node:timers/promises';
+import { hasEnded } from './clean.js';
 import { findCommand } from './install.js';
 
 const ENTRIES = '/proc/sys/net/ipv4/tcp_child_ehash_entries';
 const REMEMBERED = '/proc/sys/net/ipv4/tcp_max_tw_buckets';
+const POLL_MS = 10;
 const MARK = 'HOLDFAST_OWN_NETWORK';
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 /** Both ends of a stream, and the half of the table free. */
@@ -75,12 +78,24 @@ export async function runInOwnNetwork(streams) {
   const byTerminal = process.stdin.isTTY;
   for (const signal of SIGNALS)
     process.on(signal, () => (signal === 'SIGINT' && byTerminal) || child.kill(signal));
+  /** @type {Promise<number>} */
+  const status = new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
+  });
   try {
-    return await new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
-    });
+    while (!hasEnded(child) && networkOf('self') === networkOf(String(child.pid))) await after(POLL_MS);
   } finally {
-    writeFileSync(ENTRIES, before);
+    writeFileSync(ENTRIES, before); // the table was made with the network
+  }
+  return status;
+}
+
+/** @param {string} pid @returns {string} '' where it has gone */
+function networkOf(pid) {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/net`);
+  } catch {
+    return '';
   }
 }
