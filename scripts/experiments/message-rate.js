@@ -2,6 +2,7 @@
  * How many messages a second one core carries: the ping interval halves step by step until lateness or ticks pass a
  * bound.
  */
+import { codeOf, messageOf } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
 import { figure, growth, latenessFigures, max, median, per, times } from '../lab/figures.js';
 import { Recorder } from '../lab/phases.js';
@@ -43,6 +44,8 @@ export default {
     findings.runs.map((run) => {
       const value = (/** @type {string} */ name) => known(findings, name, run);
       const most = `${capital(run)}: ${value('carried')} were carried at ${value('cpuUs')} of CPU each`;
+      if (findings.of('wanted', run) && !findings.of('written', run))
+        return `${most}; at ${value('wanted')} not all streams could be opened.`;
       if (!findings.of('wanted', run))
         return `${most}, and nothing gave way: the bounds lie higher than this went.`;
       return `${most}; at ${value('wanted')} (${value('written')} written) lateness p99 was ${value('wantedLatenessMs')} and the tick p90 ${value('wantedTickMs')}.`;
@@ -90,16 +93,26 @@ async function at(intervalMs, all) {
   const own = { ...all, name: intervalMs === FIRST_MS ? name : `${name}-${intervalMs}ms` };
   const stage = await openStage(own, { args: ['--ping-interval', String(intervalMs)] });
   const recorder = new Recorder(stage.server, stage.load);
-  for (const step of [
-    rest('idle', 1),
-    up('up', plan),
-    rest('settle', Math.max(1, intervalMs / 1000)),
-    hold('held', plan.holdS),
-  ]) {
-    lab.status = () => `[${name}] ${formatCount(due)} messages a second, ${step.name}: ${stage.load.text()}`;
-    await recorder.during(step.name, () => step.run(stage));
+  try {
+    for (const step of [
+      rest('idle', 1),
+      up('up', plan),
+      rest('settle', Math.max(1, intervalMs / 1000)),
+      hold('held', plan.holdS),
+    ]) {
+      lab.status = () =>
+        `[${name}] ${formatCount(due)} messages a second, ${step.name}: ${stage.load.text()}`;
+      await recorder.during(step.name, () => step.run(stage));
+    }
+  } catch (error) {
+    // So many that the streams can't all be opened are too many.
+    if (codeOf(error) !== 'NOT_OPEN') throw error;
+    lab.note(`${name}, ${formatCount(due)} messages a second: ${messageOf(error)}`);
+    await closeStage(stage);
+    return { due, rate: null, cpuPercent: null, latenessMs: null, tickMs: null };
+  } finally {
+    leave(own, stage, recorder.spans);
   }
-  leave(own, stage, recorder.spans);
   const phases = recorder.phases();
   await closeStage(stage);
   return {
