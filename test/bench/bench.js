@@ -12,6 +12,7 @@ import { machineLine } from '../../lib/machine.js';
 import { integer, option, optionLines, readOptions } from '../../lib/options.js';
 import { native, problem } from '../../native/index.js';
 import { medianOf, untilExit } from '../helpers/bench.js';
+import { ROOT } from '../helpers/server.js';
 import { until } from '../helpers/until.js';
 import { buildBare, Client, cpuUs, Hiccups, pssBytes, startSubject } from './processes.js';
 import { rowsOf, tableOf } from './report.js';
@@ -52,7 +53,7 @@ const HICCUP_MS = 2;
 /** The million run, scaled. */
 const SCALED = 50_000;
 const SCALED_HOLD_S = 60;
-const SCALED_REPORT = fileURLToPath(new URL('../../docs/million-50000.md', import.meta.url));
+const SCALED_REPORT = 'docs/million-50000.md';
 const MILLION = fileURLToPath(new URL('../../scripts/million.js', import.meta.url));
 const REPORT = new URL('../../docs/bench.md', import.meta.url);
 const FIGURES = new URL('../../docs/bench.json', import.meta.url);
@@ -275,7 +276,7 @@ function runScaled() {
     '--to',
     SCALED_REPORT,
   ];
-  return spawnSync(process.execPath, [MILLION, ...words], { stdio: 'inherit' }).status ?? 1;
+  return spawnSync(process.execPath, [MILLION, ...words], { stdio: 'inherit', cwd: ROOT }).status ?? 1;
 }
 
 async function main() {
