@@ -29,9 +29,9 @@ const SIGNAL_STATUS = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
 const SIGNALS = /** @type {(keyof typeof SIGNAL_STATUS)[]} */ (Object.keys(SIGNAL_STATUS));
 /** How long a folder that hangs can hold up the end. */
 const DISCARD_MS = 1000;
-/** A start that takes longer says so. */
 /** Streams that are opened a second, as the limits are judged. */
 const USUAL_OPEN_RATE = 1000;
+/** A start that takes longer says so. */
 const SLOW_START_MS = 1000;
 
 /** @typedef {'starting' | 'running' | 'draining'} State */

@@ -6,6 +6,7 @@ import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { besideText } from '../scripts/lab/million/beside.js';
+import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 
@@ -59,4 +60,13 @@ test('beside others each figure says whether it was reached, and what is not kno
   assert.match(text, /^\| ramp \| 80 s \| 70\.0 s \| yes \|/m);
   assert.match(text, /^\| CPU .+ \| 1\.15 \| 1\.20 \| \*\*no\*\* \|/m);
   assert.match(text, /^\| ticks while held.+ \| - \/ - \/ - \/ - \| - \|/m);
+});
+
+test('the worst tick of the seconds without a pause leaves out those that a pause touches, and those not watched', () => {
+  const rows = [10.9, 11, 36, 12, 13, 99].map((tickMaxMs, i) => ({ time: 10_000 + i * 1000, tickMaxMs }));
+  const seconds = [0.2, 0.3, 26, 0.1, 0.4].map((longestMs, i) => ({ endMs: 10_400 + i * 1000, longestMs }));
+  // Rows end at 10.0, 11.0 …, seconds of the watch at 10.4, 11.4 …: the pause lies between 11.4 and 12.4.
+  assert.equal(quietTickMaxMs(rows, seconds), 13);
+  assert.equal(quietTickMaxMs(rows.slice(0, 5), seconds.slice(0, 3)), 11);
+  assert.equal(quietTickMaxMs(rows, []), null);
 });

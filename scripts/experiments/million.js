@@ -7,7 +7,7 @@ import { buildBare } from '../lab/bare.js';
 import { figure, kernelBytes, latenessFigures } from '../lab/figures.js';
 import { besideText } from '../lab/million/beside.js';
 import { FLOOR, trialOfFloor } from '../lab/million/floor.js';
-import { Pauses } from '../lab/million/pauses.js';
+import { Pauses, quietTickMaxMs } from '../lab/million/pauses.js';
 import { Probe } from '../lab/million/probe.js';
 import { socketsNow, untilGone } from '../lab/million/sockets.js';
 import { hasOwnNetwork, networkOfMany } from '../lab/namespace.js';
@@ -75,6 +75,7 @@ export default {
     figure('downS', 'time to close all, to the last socket', 's'),
     figure('pauseMs', 'the longest that the machine itself stood still, held', 'ms'),
     figure('pausedPercent', 'seconds in which it stood still for more than 5 ms, held', '%'),
+    figure('quietTickMaxMs', 'tick max, held, in the other seconds', 'ms'),
     figure('answerMs', 'the longest that it took to answer meanwhile', 'ms'),
     figure('unanswered', 'requests that it did not answer meanwhile', 'count'),
   ],
@@ -85,6 +86,7 @@ export default {
       `${value('open')} streams were open, ${value('upS')} after the first (${value('openRate')}); ${value('failed')} failed, ${value('lost')} were lost while held.`,
       `A stream takes ${value('userBytes')} of the server's own memory, ${value('allUserBytes')} with all that the server takes for itself, and ${value('kernelBytes')} of the kernel's at each end.`,
       `Ticks while held: ${ticksText(value, 'held')}; while opening: ${ticksText(value, 'up')}.`,
+      `Meanwhile the machine itself stood still for ${value('pauseMs')} at most, as a thread of the highest priority on each core saw it that only wakes; a tick that it falls into is 10 ms and that. In the seconds without such a pause the worst tick was ${value('quietTickMaxMs')}.`,
       `Pings came ${value('latenessP99Ms')} late at p99, ${value('latenessMaxMs')} at most, ${value('pings')} of them.`,
       `Held, the server took ${value('cpuPercent')} of one core${ours && floor ? `, ${(ours / floor).toFixed(2)} times what the bare loop takes for the same pings` : ''}.`,
       `All were closed, to the last socket, in ${value('downS')}; meanwhile the server answered within ${value('answerMs')}, and left ${value('unanswered')} unanswered.`,
@@ -168,6 +170,7 @@ async function trialOfServer(trial) {
     downS: down.tookMs / 1000,
     pauseMs: paused.worstMs,
     pausedPercent: paused.sharePercent,
+    quietTickMaxMs: quietTickMaxMs(held.rows, pauses.seconds),
     answerMs: probe.worstMs,
     unanswered: probe.unanswered,
   };

@@ -107,7 +107,7 @@ export function readCsv(path) {
   return rowsOf(readFileSync(path, 'utf8'));
 }
 
-/** @param {string} text @returns {Row[]} */
+/** @param {string} text @returns {Row[]} its time in ms since the epoch */
 export function rowsOf(text) {
   /** @type {Record<string, string>[]} */
   const rows = parse(text, { columns: true, relax_column_count: true, skip_empty_lines: true });

@@ -13,17 +13,24 @@ const WAKE_MS = 5;
 /** A second with a longer pause than this says little of the programs that ran in it. */
 const PAUSE_MS = 5;
 
+/**
+ * @typedef {object} Second
+ * @property {number} endMs since the epoch
+ * @property {number} longestMs that it stood still, on any core
+ */
+
 export class Pauses {
   /** @param {import('../lab.js').Lab} lab */
   constructor(lab) {
     this.lab = lab;
-    /** The longest of each second, on any core. @type {number[]} ms */
+    /** @type {Second[]} */
     this.seconds = [];
     /** @type {import('node:child_process').ChildProcess[]} */
     this.children = [];
     /** @type {NodeJS.Timeout | undefined} */
     this.timer = undefined;
     this.latestMs = 0;
+    this.askedMs = 0;
   }
 
   /** Where a program is missing nothing is known of them. */
@@ -58,8 +65,9 @@ export class Pauses {
 
   /** The answers of the last second are here; those of this one come before the next. */
   ask() {
-    if (this.latestMs > 0) this.seconds.push(this.latestMs);
+    if (this.latestMs > 0) this.seconds.push({ endMs: this.askedMs, longestMs: this.latestMs });
     this.latestMs = 0;
+    this.askedMs = Date.now();
     for (const { stdin } of this.children) if (stdin?.writable) stdin.write('read\n');
   }
 
@@ -72,7 +80,34 @@ export class Pauses {
   figures() {
     const { seconds } = this;
     if (seconds.length === 0) return { worstMs: null, sharePercent: null };
-    const paused = seconds.filter((ms) => ms > PAUSE_MS).length;
-    return { worstMs: Math.max(...seconds), sharePercent: (100 * paused) / seconds.length };
+    const paused = seconds.filter(isPaused).length;
+    return {
+      worstMs: Math.max(...seconds.map(({ longestMs }) => longestMs)),
+      sharePercent: (100 * paused) / seconds.length,
+    };
   }
+}
+
+/**
+ * The worst tick of those rows through which the machine is known to have run. Pure.
+ * @param {import('../phases.js').Row[]} rows with time and tickMaxMs, one a second
+ * @param {Second[]} seconds in their order
+ * @returns {number | null} null where there is no such row
+ */
+export function quietTickMaxMs(rows, seconds) {
+  const ticks = rows.slice(1).flatMap(({ time, tickMaxMs }, i) => {
+    const [beginMs, endMs] = [Number(rows[i].time), Number(time)];
+    const during = seconds.filter((second, place) => {
+      const since = place > 0 ? seconds[place - 1].endMs : second.endMs - EVERY_MS;
+      return since < endMs && second.endMs > beginMs;
+    });
+    const isCovered = during.length > 0 && during[during.length - 1].endMs >= endMs;
+    return isCovered && tickMaxMs !== null && !during.some(isPaused) ? [tickMaxMs] : [];
+  });
+  return ticks.length > 0 ? Math.max(...ticks) : null;
+}
+
+/** @param {Second} second */
+function isPaused({ longestMs }) {
+  return longestMs > PAUSE_MS;
 }
