@@ -60,6 +60,7 @@ function reportWith(parts) {
       args: ['--transport', name],
       nodeFlags: [],
       sysctls: {},
+      isOnce: false,
     })),
     order: ['http-1', 'hold-1', 'http-2', 'hold-2'],
     figures: FIGURES,
@@ -208,7 +209,7 @@ test('every experiment makes runs and steps that have names of their own, and sa
 
 test('a phase has the rows after its begin up to the first after its end', () => {
   const rows = rowsOf(
-    'elapsedMs,streams,tickMaxMs\r\n1000,0,\r\n2000,50,12.5\r\n3000,100,30\r\n4000,100,11\r\n',
+    'time,elapsedMs,streams,tickMaxMs\r\n,1000,0,\r\n1970-01-01T00:00:09.500Z,2000,50,12.5\r\n,3000,100,30\r\n,4000,100,11\r\n',
   );
   const span = /** @type {any} */ ({ tookMs: 900 });
   const phases = phasesOf(rows, {
@@ -219,6 +220,7 @@ test('a phase has the rows after its begin up to the first after its end', () =>
     phases.up.rows.map(({ elapsedMs }) => elapsedMs),
     [2000, 3000],
   );
+  assert.equal(phases.up.rows[0].time, 9500);
   assert.equal(max('up', 'tickMaxMs')(phases), 30);
   assert.equal(median('up', 'streams')(phases), 75);
   assert.equal(last('up', 'streams')(phases), 100);
@@ -268,6 +270,20 @@ test('a report has medians with the least and the most, and leaves out figures t
   assert.doesNotMatch(text, /CPU to open a stream/);
   assert.match(text, /Order of the trials: http-1, hold-1, http-2, hold-2\./);
   assert.match(text, /!\[http-1\.memory\]\(http-1\.memory\.svg\)/);
+});
+
+test('a report says how often each run was tried, and which was tried but once', () => {
+  const said = (/** @type {object} */ changes) =>
+    reportText(reportWith(changes)).split('## How sure it is')[1];
+  const { runs, outcomes } = reportWith({});
+  assert.match(said({}), /^\n\n2 trials of each run were planned, in turn\. Figures are medians/);
+  const once = [runs[0], { ...runs[1], isOnce: true }];
+  const some = outcomes.filter(({ run, repeat }) => run === runs[0].name || repeat === 1);
+  assert.match(
+    said({ runs: once, outcomes: some }),
+    /^\n\n2 trials of each run, but one of hold, were planned, in turn\. Figures are medians/,
+  );
+  assert.match(said({ outcomes: some }), /were planned, in turn; of some only 1 came to its end\. With one/);
 });
 
 test('an experiment of which nothing can be run here says so, in its report and in the docs', () => {

@@ -86,7 +86,7 @@ export default {
       `${value('open')} streams were open, ${value('upS')} after the first (${value('openRate')}); ${value('failed')} failed, ${value('lost')} were lost while held.`,
       `A stream takes ${value('userBytes')} of the server's own memory, ${value('allUserBytes')} with all that the server takes for itself, and ${value('kernelBytes')} of the kernel's at each end.`,
       `Ticks while held: ${ticksText(value, 'held')}; while opening: ${ticksText(value, 'up')}.`,
-      `Meanwhile the machine itself stood still for ${value('pauseMs')} at most, as a thread of the highest priority on each core saw it that only wakes; a tick that it falls into is 10 ms and that. In the seconds without such a pause the worst tick was ${value('quietTickMaxMs')}.`,
+      `Meanwhile the machine itself stood still for ${value('pauseMs')} at most, as a thread of the highest priority on each core saw it that only wakes; a tick that it falls into is 10 ms and that, and some more to catch up. In the seconds without such a pause the worst tick was ${value('quietTickMaxMs')}.`,
       `Pings came ${value('latenessP99Ms')} late at p99, ${value('latenessMaxMs')} at most, ${value('pings')} of them.`,
       `Held, the server took ${value('cpuPercent')} of one core${ours && floor ? `, ${(ours / floor).toFixed(2)} times what the bare loop takes for the same pings` : ''}.`,
       `All were closed, to the last socket, in ${value('downS')}; meanwhile the server answered within ${value('answerMs')}, and left ${value('unanswered')} unanswered.`,
@@ -130,7 +130,7 @@ async function trialOfServer(trial) {
     await during('up', () => change(stage, plan.streams));
     pauses.start();
     await during('held', () => hold('held', plan.holdS).run(stage));
-    await pauses.stop();
+    await pauses.stop(`${name}-pauses`);
     probe.start();
     await during('down', async () => {
       await change(stage, 0);

@@ -78,12 +78,13 @@ async function prepared(runs, lab, report) {
     if (why) lab.note(`${run.name} is skipped: ${why}`);
     else ready.push(run);
   }
-  report.runs = ready.map(({ name, text = '', args = [], nodeFlags = [], sysctls = {} }) => ({
+  report.runs = ready.map(({ name, text = '', args = [], nodeFlags = [], sysctls = {}, isOnce = false }) => ({
     name,
     text,
     args,
     nodeFlags,
     sysctls,
+    isOnce,
   }));
   return ready;
 }

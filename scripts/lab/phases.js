@@ -111,14 +111,13 @@ export function readCsv(path) {
 export function rowsOf(text) {
   /** @type {Record<string, string>[]} */
   const rows = parse(text, { columns: true, relax_column_count: true, skip_empty_lines: true });
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, numberOf(value)])),
-  );
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(readCell)));
 }
 
-/** @param {string} text */
-function numberOf(text) {
-  return text === '' || Number.isNaN(Number(text)) ? null : Number(text);
+/** @param {[string, string]} cell @returns {[string, number | null]} */
+function readCell([name, text]) {
+  const value = name === 'time' ? Date.parse(text) : Number(text);
+  return [name, text === '' || Number.isNaN(value) ? null : value];
 }
 
 /** @param {Row[]} rows @param {Record<string, Span>} spans @returns {Phases} */

@@ -2,7 +2,9 @@
  * How long the machine itself stood still: on each core a thread that wakes every 5 ms, at the highest priority there
  * is. What delays it is the host of a virtual machine, or the kernel, and no program.
  */
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { bareProgram } from '../bare.js';
 import { findCommand } from '../install.js';
@@ -71,9 +73,11 @@ export class Pauses {
     for (const { stdin } of this.children) if (stdin?.writable) stdin.write('read\n');
   }
 
-  async stop() {
+  /** @param {string} name of the file that keeps what it saw, without .json */
+  async stop(name) {
     clearInterval(this.timer);
     await Promise.all(this.children.map((child) => this.lab.clean.end(child)));
+    writeFileSync(join(this.lab.folder, `${name}.json`), `${JSON.stringify(this.seconds)}\n`);
   }
 
   /** @returns {{ worstMs: number | null, sharePercent: number | null }} of the seconds, those with a pause */
