@@ -42,11 +42,11 @@ export type CloseReason =
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /**
- * `hold` opens a stream that listens to `channels` (to a HEAD it answers as `head` does). `always` says that whatever
- * has the same method, target, version and headers (host, accept, content-length, transfer-encoding, and those of
- * `headers`) is held the same, whoever sends it: when many come, most of them are then held without asking `decide`.
- * `head` and `refuse` answer, `answer` does with a whole response (bytes, Latin-1), after which the connection ends,
- * `pass` hands the connection, of which nothing was read, to the `server` of the options.
+ * `hold` opens a stream that listens to `channels`, 1024 at most (to a HEAD it answers as `head` does). `always` says
+ * that whatever has the same method, target, version and headers (host, accept, content-length, transfer-encoding, and
+ * those of `headers`) is held the same, whoever sends it: when many come, most of them are then held without asking
+ * `decide`. `head` and `refuse` answer, `answer` does with a whole response (a string of Latin-1), after which the
+ * connection ends, `pass` hands the connection, of which nothing was read, to the `server` of the options.
  */
 export type HoldDecision =
   | { hold: Format; channels?: readonly string[]; always?: boolean }
@@ -74,7 +74,7 @@ export interface HoldOptions {
   shards?: number;
   /** Streams that one shard takes; past it 503. */
   capacity?: number;
-  /** Connections that one shard takes; past it they wait. */
+  /** Connections that one shard takes, 2,097,152 at most; past it they wait. */
   connectionLimit?: number;
   /** false */
   nagle?: boolean;
@@ -142,6 +142,7 @@ export class Hold {
    * held natively and the socket of JS is gone ('close' is emitted on the response). It does not keep the process
    * alive; the server that the response is of does.
    * @param response without a length; its head is sent if it was not yet
+   * @param how 1024 channels at most, whose names take 16,000 bytes together; `subscribe` adds to them
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE, and why; OVER_CAPACITY. The application can go on with the response then,
    * whose head may have been sent

@@ -17,6 +17,7 @@ import { readMachine } from './lib/kernel.js';
 import { findLimits, mostStreams, streamsHere, verdictLine } from './lib/limits.js';
 import { descriptorLimit, planWorkers } from './lib/plan.js';
 import { freePort } from './lib/port.js';
+import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { Workers } from './lib/workers.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
@@ -24,9 +25,7 @@ import { Monitor } from './monitor/index.js';
 import { Lines, Notes } from './monitor/lines.js';
 import { chooseTransport } from './transport/index.js';
 
-/** As a shell has it: 128 and the number of the signal. */
-const SIGNAL_STATUS = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
-const SIGNALS = /** @type {(keyof typeof SIGNAL_STATUS)[]} */ (Object.keys(SIGNAL_STATUS));
+const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long a folder that hangs can hold up the end. */
 const DISCARD_MS = 1000;
 /** Streams that are opened a second, as the limits are judged. */
@@ -86,7 +85,7 @@ class Server {
     /** @type {Monitor | null} */
     this.monitor = null;
     this.workers.on('note', (line) => this.note(line));
-    for (const signal of SIGNALS) process.on(signal, () => this.end(SIGNAL_STATUS[signal]));
+    onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // whoever read it left
   }
 

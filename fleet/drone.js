@@ -1,10 +1,11 @@
 /*
  * A drone: opens streams to a server, keeps as many open as it is told, and measures what a client sees of them.
  */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { exitWith } from '../lib/errors.js';
+import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import { formatCount } from '../lib/format.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { sumOf } from './drone/causes.js';
@@ -226,12 +227,20 @@ function lineOf(drone) {
 /**
  * Says in a file how it can be reached, readable for its user alone.
  * @param {string} folder @param {{ url: string, token: string }} how
+ * @throws {HoldfastError} BAD_FOLDER
  */
 function register(folder, how) {
   const file = join(folder, `${process.pid}.json`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(`${file}.part`, JSON.stringify({ pid: process.pid, ...how }), { mode: 0o600 });
-  renameSync(`${file}.part`, file); // whole from the moment it is there
+  try {
+    makeFolder(folder, 0o700);
+    writeFileSync(`${file}.part`, JSON.stringify({ pid: process.pid, ...how }), { mode: 0o600 });
+    renameSync(`${file}.part`, file); // whole from the moment it is there
+  } catch (error) {
+    throw new HoldfastError(
+      'BAD_FOLDER',
+      `can't write to --register ${folder}: ${messageOf(error)}; give another`,
+    );
+  }
   process.on('exit', () => rmSync(file, { force: true }));
 }
 

@@ -1,14 +1,13 @@
 /*
  * What signals do to the command.
  */
+import { onSignals, SIGNAL_STATUS } from '../lib/signals.js';
 
-/** As a shell has it: 128 and the number of the signal. */
-const STATUS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
-const SIGNALS = /** @type {(keyof typeof STATUS)[]} */ (Object.keys(STATUS));
+const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGTERM']);
 
 /** A signal is an exit, so that what is to be undone at exit is undone. */
 export function exitOnSignals() {
-  for (const signal of SIGNALS) process.on(signal, () => process.exit(STATUS[signal]));
+  onSignals(SIGNALS, (signal) => process.exit(SIGNAL_STATUS[signal]));
 }
 
 /**
@@ -18,12 +17,10 @@ export function exitOnSignals() {
 export function abortOnSignals() {
   const controller = new AbortController();
   let status = 0;
-  for (const signal of SIGNALS) {
-    process.on(signal, () => {
-      if (status !== 0) process.exit(STATUS[signal]);
-      status = STATUS[signal];
-      controller.abort();
-    });
-  }
+  onSignals(SIGNALS, (signal) => {
+    if (status !== 0) process.exit(SIGNAL_STATUS[signal]);
+    status = SIGNAL_STATUS[signal];
+    controller.abort();
+  });
   return { signal: controller.signal, status: () => status };
 }

@@ -13,6 +13,8 @@ const IN_FLIGHT_SHARE = 0.05;
 const PRIMARY_DESCRIPTORS_A_WORKER = 3;
 /** Below this a worker is of no use. */
 const FEWEST_DESCRIPTORS = 128;
+/** Connections that an id can name (MOST_ROWS in native/core/src/id.rs): in a container nofile may be 2^30. */
+export const MOST_CONNECTIONS = 2 ** 21;
 /** The most workers that --workers takes and that a plan may have. */
 export const MOST_WORKERS = 1024;
 
@@ -31,13 +33,14 @@ const SPREAD = 6;
  */
 
 /**
- * What one table of descriptors takes.
+ * What one table of descriptors takes: at least one, and no more than ids can name.
  * @param {number} descriptors that it may have (nofile)
  * @returns {{ capacity: number, connectionLimit: number }}
  */
 export function limitsOf(descriptors) {
-  const connectionLimit = descriptors - OWN_DESCRIPTORS;
-  return { capacity: Math.floor(connectionLimit * (1 - IN_FLIGHT_SHARE)), connectionLimit };
+  const connectionLimit = Math.max(1, Math.min(descriptors - OWN_DESCRIPTORS, MOST_CONNECTIONS));
+  const capacity = Math.max(1, Math.floor(connectionLimit * (1 - IN_FLIGHT_SHARE)));
+  return { capacity, connectionLimit };
 }
 
 /**

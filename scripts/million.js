@@ -108,14 +108,15 @@ async function prepare({ streams, ramp, isApplied }) {
 function tuneOwnNetwork(findings) {
   if (!hasOwnNetwork()) return findings;
   return findings.filter(
-    ({ name, needed, isMet }) => isMet || !name.startsWith('net.') || !isSet(name, needed),
+    ({ isMet, fix }) => isMet || !fix.line.startsWith('net.') || !fix.line.split('\n').every(isSet),
   );
 }
 
-/** @param {string} name @param {number | string} value @returns {boolean} */
-function isSet(name, value) {
+/** @param {string} line as /etc/sysctl.d has them @returns {boolean} */
+function isSet(line) {
+  const [name, value] = line.split(' = ');
   try {
-    writeFileSync(`/${pathOfSysctl(name)}`, String(value));
+    writeFileSync(`/${pathOfSysctl(name)}`, value);
     return true;
   } catch {
     return false; // it is none of the network's, and read-only there

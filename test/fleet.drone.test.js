@@ -208,6 +208,7 @@ const BAD = [
     ['--host', 'no-such-host.invalid', '--n', '1'],
     /^drone: host got 'no-such-host\.invalid': it is not known here/,
   ],
+  [['--register', '/proc/none'], /^drone: can't write to --register \/proc\/none: ENOENT.*; give another$/],
 ];
 
 for (const [args, line] of BAD) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { descriptorLimit, planWorkers } from '../lib/plan.js';
+import { descriptorLimit, limitsOf, MOST_CONNECTIONS, planWorkers } from '../lib/plan.js';
 
 /** @param {object} [wish] */
 const plan = (wish) =>
@@ -21,6 +21,18 @@ test('a worker keeps descriptors for itself and for requests on their way', () =
   const { capacity, connectionLimit } = plan();
   assert.ok(connectionLimit < 20_000);
   assert.ok(capacity < connectionLimit);
+});
+
+test('a table takes no more connections than ids can name, and one at least, whatever the limit', () => {
+  for (const descriptors of [1_073_741_816, Number.MAX_SAFE_INTEGER]) {
+    const { capacity, connectionLimit } = limitsOf(descriptors);
+    assert.equal(connectionLimit, MOST_CONNECTIONS);
+    assert.ok(capacity < connectionLimit);
+  }
+  for (const descriptors of [0, 64, 65]) {
+    assert.deepEqual(limitsOf(descriptors), { capacity: 1, connectionLimit: 1 });
+  }
+  assert.equal(plan({ descriptorLimit: 1_073_741_816, streams: 1_000_000 }).workers, 2);
 });
 
 test('connections are handed round only where the descriptors are wanted to more than a half', () => {

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isAlive } from '../fleet/on/registry.js';
+import { Clean } from '../scripts/lab/clean.js';
 import { docsText, newest } from '../scripts/lab/docs.js';
 import { experimentNames, findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
@@ -164,6 +165,12 @@ test('Ctrl-C while the server starts leaves no process', {
   process.kill(pid, 'SIGINT');
   assert.equal((await exit).code, 130, output.stderr);
   await until(() => !family.some(isAlive), 'nothing is left');
+});
+
+test('what goes on after the end of an experiment starts nothing any more', async () => {
+  const clean = new Clean();
+  await clean.run();
+  assert.throws(() => clean.spawn(process.execPath, ['--version']), /the experiment is over/);
 });
 
 test('a name that is none gets one line, with the one that was meant', async (t) => {

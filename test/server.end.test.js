@@ -161,9 +161,20 @@ test('a second signal ends it at once', async (t) => {
   const pids = await workerPids(server);
   server.child.kill('SIGINT');
   await until(() => /draining/.test(server.output.stderr), 'it drains');
-  server.child.kill('SIGINT');
+  await until(() => !server.child.kill('SIGINT') || server.child.exitCode !== null, 'a second one counts');
   assert.deepEqual(await server.exit, { code: 130, signal: null });
   await untilGone(pids);
+});
+
+test('a signal that comes twice at once, as npm sends it on, is one', async (t) => {
+  const server = await startServer(t, ['--drain', '300']);
+  const client = clientsOf(server.port, 1)[0];
+  await client.untilRead(/Welcome!/);
+  server.child.kill('SIGINT');
+  server.child.kill('SIGINT');
+  await until(() => /draining/.test(server.output.stderr), 'it drains');
+  server.child.kill('SIGINT');
+  assert.deepEqual(await server.exit, { code: 0, signal: null });
 });
 
 test('a fork that fails is tried again', async (t) => {

@@ -242,6 +242,8 @@ describe('a Hold', { skip: !native && 'the native core is not built' }, () => {
       '/status': () => ({ refuse: 500 }),
       '/format': () => ({ hold: 'text' }),
       '/channels': () => ({ hold: FORMATS.text, channels: ['a', 5] }),
+      '/many': () => ({ hold: FORMATS.text, channels: Array(1025).fill('a') }),
+      '/gap': () => ({ hold: FORMATS.text, channels: Object.assign(['a'], { 2: 'b' }) }),
       '/welcome': () => ({ hold: { ...FORMATS.text, welcome: () => assert.fail('no welcome') } }),
     };
     const targets = Object.keys(bad);
@@ -261,6 +263,65 @@ describe('a Hold', { skip: !native && 'the native core is not built' }, () => {
     }
     assert.equal(errors.length, targets.length);
     assert.ok(errors.some((error) => /a fault of the application/.test(String(error))));
+  });
+
+  test('costs no other client a thing where the answer of one is no text, or throws', async (t) => {
+    /** @type {any[]} */
+    const errors = [];
+    const bad = {
+      '/buffer': () => Buffer.from('HTTP/1.1 200 OK\r\n\r\n'),
+      '/throw': () => assert.fail('no answer'),
+    };
+    const { hold } = startHold(t, {
+      pingIntervalMs: LONG_MS,
+      onError: (error) => errors.push(error),
+      decide: ({ target }) => {
+        const answer = /** @type {any} */ (bad)[target];
+        if (answer) return { answer };
+        // What was said in the same batch still leaves.
+        hold.publish('others', 'hello');
+        return { hold: FORMATS.text, channels: ['others'] };
+      },
+    });
+    const port = await hold.listen(0, '127.0.0.1');
+    const targets = Array.from({ length: 40 }, (_, i) => ['/buffer', '/', '/throw', '/'][i % 4]);
+    const clients = targets.map((target) => rawClient(port, get().replace('/ HTTP', `${target} HTTP`)));
+    for (const [i, client] of clients.entries()) {
+      await client.untilRead(i % 2 === 0 ? /^HTTP\/1\.1 503 / : /Welcome!/);
+    }
+    hold.publish('others', 'last');
+    for (const [i, client] of clients.entries()) {
+      if (i % 2 === 1) await client.untilRead(/last/);
+      client.close();
+    }
+    assert.equal(errors.length, 20);
+    const refused = errors.find(({ code }) => code === 'BAD_ARGUMENT');
+    assert.match(refused.message, /^an answer is a whole response as a text of Latin-1, not an object$/);
+  });
+
+  test('opens a stream with 1024 channels, and refuses more with what to do instead', async (t) => {
+    /** @type {any[]} */
+    const errors = [];
+    const { hold } = startHold(t, {
+      pingIntervalMs: LONG_MS,
+      onError: (error) => errors.push(error),
+      decide: ({ target }) => ({
+        hold: FORMATS.text,
+        channels: Array.from({ length: Number(target.slice(1)) }, (_, i) => `${i}`),
+      }),
+    });
+    const port = await hold.listen(0, '127.0.0.1');
+    const [most, tooMany, far] = [1024, 1025, 65_536 + 40].map((count) =>
+      rawClient(port, get().replace('/ HTTP', `/${count} HTTP`)),
+    );
+    await most.untilRead(/Welcome!/);
+    hold.publish('1023', 'to the last');
+    await most.untilRead(/to the last/);
+    for (const client of [tooMany, far]) await client.untilRead(/^HTTP\/1\.1 503 /);
+    for (const client of [most, tooMany, far]) client.close();
+    const [line] = errors.map(({ message }) => message).sort();
+    assert.equal(line, 'a stream is opened with 1024 channels at most, not 1025: subscribe it to the rest');
+    assert.ok(errors.every(withCode('BAD_ARGUMENT')));
   });
 
   test('warns of a decide and an onClose that throw, where there is no onError, and goes on', async (t) => {
@@ -351,6 +412,10 @@ describe('a Hold', { skip: !native && 'the native core is not built' }, () => {
     [{ capacity: -1 }, /^capacity got -1: expected/],
     [{ capacity: 2 ** 32 }, /^capacity got 4294967296: expected/],
     [{ connectionLimit: 0 }, /^connectionLimit got 0/],
+    [
+      { connectionLimit: 2 ** 21 + 1 },
+      /^connectionLimit got 2097153: expected a whole number from 1 to 2097152$/,
+    ],
     [{ maxHeadBytes: 2 ** 31 }, /^maxHeadBytes got/],
     [{ headTimeoutMs: 0 }, /^headTimeoutMs got 0/],
     [{ maxBacklogBytes: -1 }, /^maxBacklogBytes got -1/],
@@ -538,6 +603,27 @@ describe('the buffer of commands', () => {
     assert.equal(records.length, 9 + 1 + 4 + 4 + 4 + 20_000 + 4);
     assert.deepEqual([records[0], records.readDoubleLE(1), records[9]], [5, 7, 8]);
     assert.equal(records.toString('utf8', 10 + 8 + 4, records.length - 4), long);
+    assert.equal(commands.take().length, 0);
+  });
+
+  test('keeps nothing of a record that could not be written, and all of those before it', () => {
+    const commands = new Commands();
+    const opening = { format: 0, bytes: Buffer.from('head'), channels: ['a'] };
+    commands.hold(7, opening);
+    const before = commands.size;
+    assert.throws(() => commands.refuse(8, /** @type {any} */ (Buffer.from('no text'))), TypeError);
+    commands.undo();
+    assert.throws(() => commands.hold(8, { ...opening, channels: Array(70_000).fill('b') }), RangeError);
+    commands.undo();
+    assert.equal(commands.size, before);
+    commands.hold(8, opening);
+    const records = Buffer.from(commands.take());
+    assert.deepEqual(
+      records.subarray(before).subarray(0, -8),
+      records.subarray(0, before - 8),
+      'how it begins is said again',
+    );
+    commands.undo();
     assert.equal(commands.take().length, 0);
   });
 

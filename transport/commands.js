@@ -23,7 +23,6 @@ const CHUNKED = 2;
 const FIRST_SIZE = 4096;
 /** A buffer that grew beyond this is not kept. */
 const MOST_KEPT = 1_048_576;
-const MOST_CHANNELS = 65_535;
 
 /**
  * A message in the two forms it can have on a stream.
@@ -42,6 +41,8 @@ export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
+    /** How much of that is whole records. */
+    this.whole = 0;
     /** @type {Opening | undefined} that of the streams that are held next */
     this.opening = undefined;
   }
@@ -50,9 +51,21 @@ export class Commands {
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
+    this.whole = 0;
     this.opening = undefined;
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
+  }
+
+  /** Takes back what was written of a record that then could not be: native would read on from the middle of it. */
+  undo() {
+    this.size = this.whole;
+    this.opening = undefined;
+  }
+
+  /** What stands here is whole records. */
+  end() {
+    this.whole = this.size;
   }
 
   /**
@@ -70,6 +83,7 @@ export class Commands {
       this.opening = { format, bytes, channels: [...channels] };
     }
     this.op(OP.hold, id);
+    this.end();
   }
 
   /**
@@ -84,40 +98,47 @@ export class Commands {
     for (const channel of channels) this.utf8(channel);
     this.count(all.length);
     for (const bytes of all) this.bytes(bytes);
+    this.end();
   }
 
   /** @param {number} id @param {string} response Latin-1, whole */
   refuse(id, response) {
     this.op(OP.refuse, id);
     this.latin1(response);
+    this.end();
   }
 
   /** @param {number} id */
   pass(id) {
     this.op(OP.pass, id);
+    this.end();
   }
 
   /** @param {number} id @param {Payload} payload */
   send(id, payload) {
     this.op(OP.send, id);
     this.payload(payload);
+    this.end();
   }
 
   /** @param {number} id */
   close(id) {
     this.op(OP.close, id);
+    this.end();
   }
 
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
     this.op(OP.subscribe, id);
     this.utf8(channel);
+    this.end();
   }
 
   /** @param {number} id @param {string} channel */
   unsubscribe(id, channel) {
     this.op(OP.unsubscribe, id);
     this.utf8(channel);
+    this.end();
   }
 
   /** @param {string} channel @param {Payload} payload */
@@ -125,12 +146,14 @@ export class Commands {
     this.u8(OP.publish);
     this.utf8(channel);
     this.payload(payload);
+    this.end();
   }
 
   /** @param {number} periodMs */
   drain(periodMs) {
     this.u8(OP.drain);
     this.u32(periodMs);
+    this.end();
   }
 
   /** @param {number} op @param {number} id */
@@ -146,10 +169,13 @@ export class Commands {
     this.utf8(events);
   }
 
-  /** @param {number} value of texts that follow */
+  /**
+   * @param {number} value of texts that follow
+   * @throws {RangeError} past 65,535: what is not counted native would take for records
+   */
   count(value) {
     this.room(2);
-    this.size = this.buffer.writeUInt16LE(Math.min(value, MOST_CHANNELS), this.size);
+    this.size = this.buffer.writeUInt16LE(value, this.size);
   }
 
   /** @param {number} value */

@@ -6,7 +6,7 @@ import { REFUSAL_STATUSES, zeroes } from '../lib/reasons.js';
 import { isEventStream } from './adopt.js';
 import { formatBits } from './commands.js';
 import { Openings } from './openings.js';
-import { badArgument, checkChannels } from './settings.js';
+import { badArgument, checkChannels, checkResponse } from './settings.js';
 import { headAnswer, refusal } from './wire.js';
 
 /** What ends a head, and what stands for a header that was not sent. */
@@ -76,6 +76,7 @@ export class Heads {
     try {
       this.act(id, head);
     } catch (error) {
+      this.commands.undo();
       this.refuse(id, 503, head.method === 'HEAD');
       this.onError(error);
     }
@@ -120,8 +121,11 @@ export class Heads {
       if (always) this.noteAlike(head, { format, isChunked, channels });
     } else if ('refuse' in decision) this.refuse(id, decision.refuse, head.method === 'HEAD');
     else if ('head' in decision) this.commands.refuse(id, headAnswer(decision.head));
-    else if ('answer' in decision) this.commands.refuse(id, decision.answer());
-    else if (!decision.pass)
+    else if ('answer' in decision) {
+      const response = decision.answer();
+      checkResponse(response);
+      this.commands.refuse(id, response);
+    } else if (!decision.pass)
       throw badArgument('decide gives { hold }, { head }, { refuse }, { answer } or { pass: true }');
     else if (this.canPass) this.commands.pass(id);
     else this.refuse(id, 404, head.method === 'HEAD');

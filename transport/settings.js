@@ -4,6 +4,7 @@
  */
 import { Server } from 'node:net';
 import { HoldfastError } from '../lib/errors.js';
+import { MOST_CONNECTIONS } from '../lib/plan.js';
 import { FORMATS } from './wire.js';
 
 /**
@@ -45,6 +46,8 @@ const DAY_MS = 86_400_000;
 /** What native has in a byte, and in 32 bits. */
 const MOST_SHARDS = 2 ** 8 - 1;
 const MOST = 2 ** 32 - 1;
+/** Channels that a stream may be opened with; native counts them in 16 bits. `subscribe` adds to them. */
+const MOST_CHANNELS = 1024;
 
 /** @type {Record<keyof import('./hold.js').HoldOptions, Check>} */
 const CHECKS = {
@@ -57,7 +60,7 @@ const CHECKS = {
   pingIntervalMs: whole(10, DAY_MS),
   shards: whole(1, MOST_SHARDS),
   capacity: whole(0, MOST),
-  connectionLimit: whole(1, MOST),
+  connectionLimit: whole(1, MOST_CONNECTIONS),
   nagle: SWITCH,
   maxHeadBytes: whole(64, 2 ** 20),
   headTimeoutMs: whole(1, DAY_MS),
@@ -120,7 +123,18 @@ export function checkChannel(channel) {
 /** @param {readonly string[]} channels @throws {HoldfastError} BAD_ARGUMENT */
 export function checkChannels(channels) {
   if (!Array.isArray(channels)) throw badArgument(`channels are an array of texts, not ${shown(channels)}`);
-  channels.forEach(checkChannel);
+  if (channels.length > MOST_CHANNELS)
+    throw badArgument(
+      `a stream is opened with ${MOST_CHANNELS} channels at most, not ${channels.length}: subscribe it to the rest`,
+    );
+  // Not forEach, which passes over what was left out of an array.
+  for (const channel of channels) checkChannel(channel);
+}
+
+/** @param {string} response @throws {HoldfastError} BAD_ARGUMENT */
+export function checkResponse(response) {
+  if (typeof response !== 'string')
+    throw badArgument(`an answer is a whole response as a text of Latin-1, not ${shown(response)}`);
 }
 
 /** @param {number} port @throws {HoldfastError} BAD_ARGUMENT */

@@ -44,7 +44,7 @@ export default {
   hasOwnNetwork: true,
   how: [
     `The target begins at the number of streams and rises by half, each held, pinged each ${PING_INTERVAL_MS / 1000} s, ${formatCount(RAMP)} opened a second.`,
-    `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (the next step would leave less than ${SPARE * 100} % of it), a limit that lib/limits.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
+    `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (by what a stream took so far the next step would leave less than ${SPARE * 100} % of it, or it is more than the tune check lets through), a limit that lib/limits.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
     `ticks (p90 above ${TICK_MS} ms), or streams (some are refused, lost, or not open in time).`,
   ],
   runs: () => [
@@ -85,7 +85,8 @@ export default {
 /** @param {import('../lab/experiment.js').Trial} all @returns {Promise<import('../lab/experiment.js').Values>} */
 async function trial(all) {
   const { lab, plan, name } = all;
-  const most = roomHere();
+  const machine = readMachine();
+  const most = mostStreams(machine, wish());
   const stage = await openStage(all, {
     network: networkOfMany(),
     most: Math.min(Math.max(most, plan.streams), plan.streams * MOST_TIMES),
@@ -94,7 +95,7 @@ async function trial(all) {
   const recorder = new Recorder(stage.server, stage.load);
   lab.status = () => `[${name}] ${stage.load.text()}`;
   await recorder.during('idle', () => rest('idle', plan.idleS).run(stage));
-  const climb = new Climb(stage, recorder, most);
+  const climb = new Climb(stage, recorder, { machine, most });
   try {
     await climb.run(plan.streams);
   } finally {
@@ -121,11 +122,6 @@ function wish() {
   };
 }
 
-/** @returns {number} what the tune check lets through, and the server is planned for */
-function roomHere() {
-  return mostStreams(readMachine(), wish());
-}
-
 /** @param {import('../../lib/limits.js').Finding[]} findings that forbid @returns {Cause} */
 function causeOf(findings) {
   if (findings.length > 0 && findings.every(({ name }) => name.startsWith('memory'))) return 'memory';
@@ -134,10 +130,15 @@ function causeOf(findings) {
 
 /** From target to target. */
 class Climb {
-  /** @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder @param {number} most that the plan has room for */
-  constructor(stage, recorder, most) {
+  /**
+   * @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder
+   * @param {{ machine: import('../../lib/kernel.js').Machine, most: number }} room the machine before the first stream,
+   *   and what the tune check lets through on it, which the server is planned for
+   */
+  constructor(stage, recorder, { machine, most }) {
     this.stage = stage;
     this.recorder = recorder;
+    this.machine = machine;
     this.most = most;
     /** @type {import('../lab/experiment.js').Values} */
     this.well = {};
@@ -160,25 +161,25 @@ class Climb {
 
   /** What is known to give before it is tried: nobody wants the kernel to look for a victim. @param {number} target @returns {Given} */
   forbidden(target) {
-    const machine = readMachine();
+    const { memory } = readMachine();
     const { held, usedBytes } = this.well;
     if (held && usedBytes) {
-      const leftBytes = machine.memory.availableBytes - (target - held) * usedBytes;
-      if (leftBytes < machine.memory.totalBytes * SPARE) {
-        const free = formatBytes(machine.memory.availableBytes);
+      const leftBytes = memory.availableBytes - (target - held) * usedBytes;
+      if (leftBytes < memory.totalBytes * SPARE) {
+        const free = formatBytes(memory.availableBytes);
         return new Map([
           ['memory', `${formatBytes((target - held) * usedBytes)} more would be needed, ${free} are free`],
         ]);
       }
     }
     if (target <= this.most) return new Map();
-    const findings = findLimits(machine, { ...wish(), streams: target }).filter(
+    const findings = findLimits(this.machine, { ...wish(), streams: target }).filter(
       ({ isForbidding }) => isForbidding,
     );
     const cause = causeOf(findings);
     const why =
       findings.length > 0 ? verdictLine(findings, target).replace(/^limits: /, '') : 'the tune check';
-    return new Map([[cause, `${formatCount(this.most)} fit: ${why}`]]);
+    return new Map([[cause, `not tried, for the tune check lets ${formatCount(this.most)} through: ${why}`]]);
   }
 
   /** @param {number} target @returns {Promise<Given>} */

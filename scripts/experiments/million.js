@@ -29,6 +29,7 @@ const OTHER_SOCKETS = 50;
 export default {
   question: 'Does this machine hold so many streams, clients with it, and what do they take?',
   usual: { streams: 1_000_000, ramp: 20_000, holdS: 600, repeats: 1 },
+  hasOwnNetwork: true,
   how: [
     `Each stream is pinged every ${PING_INTERVAL_MS / 1000} s. The ramp is what the clients try; what they reach is below.`,
     'Memory is PSS of all processes of the server, less what they had before the first stream where "excluded" is said.',
@@ -56,7 +57,7 @@ export default {
   figures: [
     figure('open', 'streams open at once', 'count'),
     figure('failed', 'streams that failed to open', 'count'),
-    figure('lost', 'streams lost while held', 'count'),
+    figure('lost', 'streams lost, opening or held', 'count'),
     figure('upS', 'time to open them', 's'),
     figure('openRate', 'streams opened a second', '1/s'),
     figure('userBytes', 'user memory of the server a stream, its start excluded', 'bytes'),
@@ -73,20 +74,24 @@ export default {
     figure('pings', 'pings a second, held', '1/s'),
     figure('pingUs', 'CPU of the server a ping', 'µs'),
     figure('downS', 'time to close all, to the last socket', 's'),
+    figure('answerMs', 'the longest that it took to answer while they closed', 'ms'),
+    figure('unanswered', 'requests that it did not answer while they closed', 'count'),
     figure('pauseMs', 'the longest that the machine itself stood still, held', 'ms'),
     figure('pausedPercent', 'seconds in which it stood still for more than 5 ms, held', '%'),
     figure('quietTickMaxMs', 'tick max, held, in the other seconds', 'ms'),
-    figure('answerMs', 'the longest that it took to answer meanwhile', 'ms'),
-    figure('unanswered', 'requests that it did not answer meanwhile', 'count'),
   ],
   read: (findings) => {
     const value = (/** @type {string} */ name) => known(findings, name, 'hold');
     const [ours, floor] = ['hold', FLOOR].map((run) => findings.of('pingUs', run)?.median);
     return [
-      `${value('open')} streams were open, ${value('upS')} after the first (${value('openRate')}); ${value('failed')} failed, ${value('lost')} were lost while held.`,
+      `${value('open')} streams were open, ${value('upS')} after the first (${value('openRate')}); ${value('failed')} failed, ${value('lost')} were lost.`,
       `A stream takes ${value('userBytes')} of the server's own memory, ${value('allUserBytes')} with all that the server takes for itself, and ${value('kernelBytes')} of the kernel's at each end.`,
       `Ticks while held: ${ticksText(value, 'held')}; while opening: ${ticksText(value, 'up')}.`,
-      `Meanwhile the machine itself stood still for ${value('pauseMs')} at most, as a thread of the highest priority on each core saw it that only wakes; a tick that it falls into is 10 ms and that, and some more to catch up. In the seconds without such a pause the worst tick was ${value('quietTickMaxMs')}.`,
+      ...(findings.of('pauseMs', 'hold')
+        ? [
+            `Meanwhile the machine itself stood still for ${value('pauseMs')} at most, as a thread of the highest priority on each core saw it that only wakes; a tick that it falls into is 10 ms and that, and some more to catch up. In the seconds without such a pause the worst tick was ${value('quietTickMaxMs')}.`,
+          ]
+        : []),
       `Pings came ${value('latenessP99Ms')} late at p99, ${value('latenessMaxMs')} at most, ${value('pings')} of them.`,
       `Held, the server took ${value('cpuPercent')} of one core${ours && floor ? `, ${(ours / floor).toFixed(2)} times what the bare loop takes for the same pings` : ''}.`,
       `All were closed, to the last socket, in ${value('downS')}; meanwhile the server answered within ${value('answerMs')}, and left ${value('unanswered')} unanswered.`,
@@ -123,6 +128,7 @@ async function trialOfServer(trial) {
     return recorder.during(phase, act);
   };
   let ownBytes = 0;
+  let isGone = false;
   try {
     await during('idle', () => rest('idle', plan.idleS).run(stage));
     ownBytes = recorder.spans.idle.serverPssBytes;
@@ -134,7 +140,7 @@ async function trialOfServer(trial) {
     probe.start();
     await during('down', async () => {
       await change(stage, 0);
-      await untilGone(lab, sockets + OTHER_SOCKETS);
+      isGone = await untilGone(lab, sockets + OTHER_SOCKETS);
     });
   } finally {
     probe.stop();
@@ -167,7 +173,7 @@ async function trialOfServer(trial) {
     idlePercent: median('held', 'cpuIdlePercent')(phases),
     pings,
     pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null,
-    downS: down.tookMs / 1000,
+    downS: isGone ? down.tookMs / 1000 : null,
     pauseMs: paused.worstMs,
     pausedPercent: paused.sharePercent,
     quietTickMaxMs: quietTickMaxMs(held.rows, pauses.seconds),

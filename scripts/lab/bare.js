@@ -22,8 +22,8 @@ export async function buildBare(lab) {
   return runTool(lab, cargo, ['build', '--release', '--locked', '--quiet'], BARE);
 }
 
-/** A bare loop pings in steps of this. */
-const STEP_MS = 100;
+/** A bare loop pings in steps of this, as a shard of the server does. */
+const STEP_MS = 200;
 
 /**
  * So many bare loops on one port, each a process with a descriptor table of its own. They start apart in time, as the

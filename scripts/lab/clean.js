@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as after } from 'node:timers/promises';
+import { HoldfastError } from '../../lib/errors.js';
 
 const POLL_MS = 20;
 /** What has not ended by then is killed. */
@@ -17,6 +18,7 @@ export class Clean {
     this.children = new Set();
     /** @type {Set<() => unknown>} */
     this.undos = new Set();
+    this.isOver = false;
     this.onExit = () => this.killAll();
     process.on('exit', this.onExit);
   }
@@ -36,8 +38,10 @@ export class Clean {
    * A child in a process group of its own: Ctrl-C is for this process, which ends its children in order.
    * @param {string} command @param {string[]} args @param {import('node:child_process').SpawnOptions} [options]
    * @returns {ChildProcess}
+   * @throws {HoldfastError} OVER, where all was cleaned up already: what was given up goes no further
    */
   spawn(command, args, options = {}) {
+    if (this.isOver) throw new HoldfastError('OVER', `${command} is not started: the experiment is over`);
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options, detached: true });
     this.children.add(child);
     child.on('error', () => {}); // whoever waits for it sees that it has no pid
@@ -57,9 +61,8 @@ export class Clean {
 
   /** Undoes all. What fails does not keep the rest from being undone. @returns {Promise<unknown[]>} what failed */
   async run() {
-    const problems = await this.clear();
-    process.off('exit', this.onExit);
-    return problems;
+    this.isOver = true;
+    return this.clear();
   }
 
   /** The same, with more to come. @returns {Promise<unknown[]>} */

@@ -25,7 +25,7 @@ function streamBytes(field, held) {
 export function tickFigures(held = 'held') {
   return [
     figure('upTickP90Ms', 'tick p90 while streams open, worst second', 'ms', max('up', 'tickP90Ms')),
-    figure('tickP90Ms', 'tick p90 while held', 'ms', median(held, 'tickP90Ms')),
+    figure('tickP90Ms', 'tick p90 while held, median second', 'ms', median(held, 'tickP90Ms')),
     figure('tickMaxMs', 'tick while held, the worst', 'ms', max(held, 'tickMaxMs')),
   ];
 }
@@ -49,9 +49,7 @@ export function gcFigures(held = 'held') {
 /** As the client sees it. @param {string} [held] @returns {Figure[]} */
 export function latenessFigures(held = 'held') {
   const lateness = (/** @type {'p99' | 'max'} */ name) =>
-    of(held, ({ load }) =>
-      load.percentiles.latenessMs.count > 0 ? load.percentiles.latenessMs[name] : null,
-    );
+    of(held, ({ latenessMs }) => (latenessMs.count > 0 ? latenessMs[name] : null));
   return [
     figure('latenessP99Ms', 'ping lateness p99, at the client', 'ms', lateness('p99')),
     figure('latenessMaxMs', 'ping lateness, the worst, at the client', 'ms', lateness('max')),

@@ -18,6 +18,8 @@ import { causesOf } from './words.js';
 const POLL_MS_A_STREAM = 1 / 200;
 const LEAST_POLL_MS = 50;
 const MOST_POLL_MS = 500;
+/** How long the figures of a phase wait for a drone. */
+const ALL_MS = 15_000;
 /** Beyond the time that the ramp takes three times over. */
 const PATIENCE_MS = 30_000;
 
@@ -69,6 +71,8 @@ export class Load {
     this.target = 0;
     /** What each said last. @type {(import('../../fleet/ask.js').Stats | null)[]} */
     this.said = members.map(() => null);
+    /** Who did not answer the last time. @type {string[]} */
+    this.late = [];
     /** Its counts, which are asked for oftener. @type {import('../../fleet/ask.js').Counts[]} */
     this.counts = [];
   }
@@ -93,6 +97,7 @@ export class Load {
   /** @returns {Promise<Total>} of a drone that is late, what it said last */
   async poll() {
     const answers = await this.lab.unlessAborted(askAll(this.members));
+    this.late = answers.flatMap(({ member, stats }) => (stats ? [] : [member.name]));
     for (const [i, { member, stats }] of answers.entries()) {
       if (stats) {
         this.said[i] = stats;
@@ -100,6 +105,19 @@ export class Load {
       } else this.checkAlive(member);
     }
     return this.total();
+  }
+
+  /** @returns {Promise<Total>} when each drone has answered; one that is too long about it is told of */
+  async pollAll() {
+    const endMs = Date.now() + ALL_MS;
+    for (;;) {
+      const total = await this.poll();
+      if (this.late.length === 0) return total;
+      if (Date.now() > endMs) {
+        this.lab.note(`${this.late.join(', ')}: late for ${ALL_MS / 1000} s, so its figures are older`);
+        return total;
+      }
+    }
   }
 
   /** @returns {Promise<import('../../fleet/ask.js').Counts>} likewise, and cheaper */

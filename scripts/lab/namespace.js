@@ -7,6 +7,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
+import { onSignals } from '../../lib/signals.js';
 import { hasEnded } from './clean.js';
 import { findCommand } from './install.js';
 
@@ -67,28 +68,33 @@ export function ownNetworkProblem() {
 export async function runInOwnNetwork(streams) {
   const before = readFileSync(ENTRIES, 'utf8');
   const entries = Math.min(2 ** Math.ceil(Math.log2(streams * ENTRIES_A_STREAM)), MOST_ENTRIES);
-  writeFileSync(ENTRIES, String(entries));
   const [script, ...args] = process.argv.slice(1);
   // With its table grows how many closed connections it remembers, for a minute each: that stays as it is.
   const remembered = `echo ${readFileSync(REMEMBERED, 'utf8').trim()} > ${REMEMBERED}`;
   const command = `ip link set lo up && ${remembered} && exec "$@"`;
   const words = ['--net', 'sh', '-c', command, 'sh', process.execPath, ...process.execArgv, script, ...args];
-  const child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  let child;
   // Ctrl-C reaches it by the terminal; whoever signals this process alone means both.
   const byTerminal = process.stdin.isTTY;
-  for (const signal of SIGNALS)
-    process.on(signal, () => (signal === 'SIGINT' && byTerminal) || child.kill(signal));
-  /** @type {Promise<number>} */
-  const status = new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
-  });
+  onSignals(SIGNALS, (signal) => (signal === 'SIGINT' && byTerminal) || child?.kill(signal));
   try {
+    writeFileSync(ENTRIES, String(entries));
+    child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
+    const status = statusOf(child);
     while (!hasEnded(child) && networkOf('self') === networkOf(String(child.pid))) await after(POLL_MS);
+    return status;
   } finally {
     writeFileSync(ENTRIES, before); // the table was made with the network
   }
-  return status;
+}
+
+/** @param {import('node:child_process').ChildProcess} child @returns {Promise<number>} to exit with as it does */
+function statusOf(child) {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
+  });
 }
 
 /** @param {string} pid @returns {string} '' where it has gone */

@@ -49,7 +49,7 @@ export class Recorder {
     await act();
     const tookMs = performance.now() - begunMs;
     const cpuAfter = this.cpu();
-    const load = await this.load.poll();
+    const load = await this.load.pollAll();
     this.lastMs = await this.server.nextRow();
     // They come with the rows.
     const ticks = worstTicks(ticksBefore, await this.server.ticks());

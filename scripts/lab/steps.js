@@ -10,6 +10,7 @@ const POLL_MS = 1000;
  * @property {import('./load.js').Load} load
  * @property {import('./server.js').LabServer} server
  * @property {import('./plan.js').Plan} plan
+ * @property {string} command that the server was started with, as a person repeats it
  *
  * @typedef {object} Step
  * @property {string} name of its phase

@@ -60,10 +60,11 @@ export async function openStage(
   lab.status = () => `[${name}] starting`;
   const all = [...serverArgs(run.args ?? [], most), ...args];
   const { host, hosts } = network;
-  const server = await startServer(lab, { name, args: all, nodeFlags: run.nodeFlags ?? [], host });
+  const how = { name, args: all, nodeFlags: run.nodeFlags ?? [], host };
+  const server = await startServer(lab, how);
   const interval = all[all.lastIndexOf('--ping-interval') + 1];
   const load = await startLoad(lab, { port: server.port, most, ramp, params: { interval, host: hosts } });
-  return { lab, server, load, plan };
+  return { lab, server, load, plan, command: commandOf(how).join(' ') };
 }
 
 /** @param {string[]} args @param {number} streams @returns {string[]} */
@@ -82,10 +83,8 @@ export async function closeStage({ load, server }) {
  * What the CSV does not say: the machine, the command, the phases; and what the clients saw.
  * @param {Trial} trial @param {import('./steps.js').Stage} stage @param {Record<string, import('./phases.js').Span>} spans
  */
-export function leave({ lab, experiment, run, plan, name }, { load }, spans) {
+export function leave({ lab, experiment, run, name }, { load, command }, spans) {
   const facts = readFacts();
-  const args = serverArgs(run.args ?? [], plan.streams);
-  const command = commandOf({ name, args, nodeFlags: run.nodeFlags ?? [] }).join(' ');
   const phases = Object.fromEntries(
     Object.entries(spans).map(([phase, { load: _, ...span }]) => [phase, span]),
   );

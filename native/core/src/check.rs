@@ -37,6 +37,12 @@ impl Shard {
         self.has_jobs() || !self.passing.is_empty()
     }
 
+    /// Connections that are to be handed over and found no room.
+    #[doc(hidden)]
+    pub fn passing(&self) -> usize {
+        self.passing.len()
+    }
+
     /// Panics where the books of the shard don't agree.
     #[doc(hidden)]
     pub fn check(&mut self) {

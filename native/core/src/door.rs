@@ -262,9 +262,16 @@ impl Shard {
 
     /// Hands a connection, of which nothing was read, to node:http.
     pub(crate) fn pass(&mut self, id: Id) {
-        let Some(index) = self.asked(id) else { return };
+        if !self.hand_over(id) {
+            self.passing.push_back(id);
+        }
+    }
+
+    /// False where the kernel has no room for it.
+    fn hand_over(&mut self, id: Id) -> bool {
+        let Some(index) = self.asked(id) else { return true };
         let row = self.rows.row(index);
-        let Some(fd) = &row.fd else { return };
+        let Some(fd) = &row.fd else { return true };
         let fds = [fd.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -279,16 +286,18 @@ impl Shard {
                 self.free(index);
             }
             // The pair is full, or too many descriptors are on their way.
-            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS) => self.passing.push_back(id),
+            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS) => return false,
             Err(_) => drop(self.free(index)),
         }
+        true
     }
 
+    /// Where the kernel has no room for one it has none for those behind it.
     pub(crate) fn retry_passing(&mut self) {
-        for _ in 0..self.passing.len() {
-            if let Some(id) = self.passing.pop_front() {
-                self.pass(id);
-            }
+        while let Some(id) = self.passing.front().copied()
+            && self.hand_over(id)
+        {
+            self.passing.pop_front();
         }
     }
 

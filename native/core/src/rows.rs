@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use crate::framing::Format;
-use crate::id::{GENERATIONS, Id};
+use crate::id::{GENERATIONS, Id, MOST_ROWS};
 
 /// What stands for no row, or no subscription.
 pub const NONE: u32 = u32::MAX;
@@ -70,8 +70,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Room for `most` rows. Memory is taken from the kernel as they are first used.
+    /// Room for `most` rows, as far as ids can name them. Memory is taken from the kernel as they are first used.
     pub fn new(shard: u8, most: usize) -> Self {
+        let most = most.min(MOST_ROWS);
         Rows { shard, rows: Vec::with_capacity(most), free: NONE, used: 0, most }
     }
 
@@ -168,6 +169,13 @@ mod tests {
         assert_eq!(size_of::<Row>(), 24);
         assert_eq!(size_of::<Option<OwnedFd>>(), 4);
         assert_eq!(Rows::new(0, 1000).len(), 0);
+    }
+
+    #[test]
+    fn there_are_no_more_rows_than_ids_can_name_whatever_is_asked_for() {
+        for most in [MOST_ROWS + 1, 1 << 30, usize::MAX] {
+            assert_eq!(Rows::new(0, most).most, MOST_ROWS);
+        }
     }
 
     #[test]

@@ -417,7 +417,7 @@ impl Shard {
 
     /// When the drain goes on.
     pub(crate) fn next_step_ns(&self) -> Option<u64> {
-        self.drain.filter(|drain| !drain.is_said).map(|_| self.now_ns + DRAIN_STEP_NS)
+        self.drain.filter(|drain| !drain.is_said).map(|drain| drain.next_step_ns(self.now_ns, self.rows.len()))
     }
 
     /// In a drain: lets go of the share of streams whose time has come, and says so when no connection is left.
@@ -431,10 +431,7 @@ impl Shard {
             self.begin_letting_go();
             return;
         }
-        let rows = self.rows.len();
-        let passed_ns = self.now_ns - drain.since_ns;
-        let share = if drain.period_ns == 0 { 1.0 } else { passed_ns as f64 / drain.period_ns as f64 };
-        let until = ((rows as f64 * share).ceil() as usize).min(rows);
+        let until = drain.due_rows(self.now_ns, self.rows.len());
         let slice_ns = now_ns() + SLICE_NS;
         while drain.next_row < until && now_ns() < slice_ns {
             self.finish(drain.next_row as u32, Reason::Drain);
@@ -448,10 +445,42 @@ impl Shard {
     }
 }
 
+impl Drain {
+    /// How many of the rows are to be gone by now.
+    fn due_rows(&self, now_ns: u64, rows: usize) -> usize {
+        let passed_ns = now_ns - self.since_ns;
+        let share = if self.period_ns == 0 { 1.0 } else { passed_ns as f64 / self.period_ns as f64 };
+        ((rows as f64 * share).ceil() as usize).min(rows)
+    }
+
+    /// At once where a slice was too short for all that were due: the next turn sees to others before it goes on.
+    fn next_step_ns(&self, now_ns: u64, rows: usize) -> u64 {
+        let is_behind = self.lets_go && self.next_row < self.due_rows(now_ns, rows);
+        if is_behind { now_ns } else { now_ns + DRAIN_STEP_NS }
+    }
+}
+
 fn reason_of(error: Errno) -> Reason {
     match error {
         Errno::CONNRESET | Errno::PIPE => Reason::ClientGone,
         Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH => Reason::DeadPeer,
         _ => Reason::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_goes_on_at_once_while_rows_are_overdue_and_waits_a_step_otherwise() {
+        let begun_ns = 1000 * MS;
+        let drain = Drain { since_ns: begun_ns, period_ns: 100 * MS, next_row: 500, lets_go: true, is_said: false };
+        let wait_ns = |drain: &Drain, ms: u64| drain.next_step_ns(begun_ns + ms * MS, 1000) - begun_ns - ms * MS;
+        assert_eq!(wait_ns(&drain, 50), DRAIN_STEP_NS, "as far as it should be");
+        assert_eq!(wait_ns(&drain, 60), 0, "100 rows behind");
+        assert_eq!(wait_ns(&Drain { period_ns: 0, ..drain }, 0), 0, "all are due at once");
+        assert_eq!(wait_ns(&Drain { next_row: 1000, ..drain }, 200), DRAIN_STEP_NS, "all were let go");
+        assert_eq!(wait_ns(&Drain { lets_go: false, ..drain }, 60), DRAIN_STEP_NS, "what was said before is to leave first");
     }
 }

@@ -31,6 +31,8 @@ pub struct Wheel {
     /// Counts slots since the clock began.
     tick: u64,
     current: Option<Due>,
+    /// Where it is more than a turn behind: the tick at which each row has been seen once.
+    seen_all: Option<u64>,
 }
 
 impl Wheel {
@@ -50,6 +52,7 @@ impl Wheel {
             turned: slots * number / of.max(1),
             tick: 0,
             current: None,
+            seen_all: None,
         };
         wheel.skip_to(now_ns);
         wheel
@@ -66,7 +69,24 @@ impl Wheel {
     /// Forgets what was due before now: nobody was there to be pinged.
     pub fn skip_to(&mut self, now_ns: u64) {
         self.current = None;
+        self.seen_all = None;
         self.tick = now_ns.saturating_sub(self.offset_ns) / self.slot_ns + 1;
+    }
+
+    /// The slot whose time has come. Where it is a turn behind or more, as after a stop of the machine, each row is seen
+    /// once, as late as the oldest time that was missed, and the other times are skipped: to make up for them would be a
+    /// burst of pings for each stream, and where a turn takes longer than the interval there would be no end to it.
+    fn begin_slot(&mut self, now_ns: u64) -> Option<Due> {
+        if self.seen_all == Some(self.tick) {
+            self.skip_to(now_ns);
+        }
+        let due_ns = self.due_ns();
+        let behind_ns = now_ns.checked_sub(due_ns)?;
+        if self.seen_all.is_none() && behind_ns >= self.slots * self.slot_ns {
+            self.seen_all = Some(self.tick + self.slots);
+        }
+        let next_row = (self.tick + self.turned) % self.slots * self.step % self.slots * BLOCK;
+        Some(Due { due_ns, next_row })
     }
 
     /// The next row that is due, and since when. Call it until there is none, or stop anywhere and go on later.
@@ -74,8 +94,7 @@ impl Wheel {
         loop {
             let due = match self.current {
                 Some(due) => due,
-                None if self.due_ns() > now_ns => return None,
-                None => Due { due_ns: self.due_ns(), next_row: (self.tick + self.turned) % self.slots * self.step % self.slots * BLOCK },
+                None => self.begin_slot(now_ns)?,
             };
             if due.next_row < rows as u64 {
                 let row = due.next_row + 1;
@@ -99,9 +118,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// When each row is due within `ms`, in order.
+    fn due_at(wheel: &mut Wheel, now_ns: u64, rows: usize) -> Vec<(usize, u64)> {
+        std::iter::from_fn(|| wheel.next(now_ns, rows)).collect()
+    }
+
+    /// When each row is due within `ms`, in order, where somebody looks in every slot.
     fn turn(wheel: &mut Wheel, ms: u64, rows: usize) -> Vec<(usize, u64)> {
-        std::iter::from_fn(|| wheel.next(ms * MS, rows)).collect()
+        let looks = 1..=ms * MS / wheel.slot_ns + 1;
+        looks.flat_map(|look| due_at(wheel, (look * wheel.slot_ns).min(ms * MS), rows)).collect()
     }
 
     #[test]
@@ -162,6 +186,43 @@ mod tests {
         }
         let (least, most) = (slots.iter().min().unwrap(), slots.iter().max().unwrap());
         assert!(*least > 850 && *most < 1200, "{least} to {most} of about 1000");
+    }
+
+    #[test]
+    fn after_a_stop_of_many_turns_each_row_is_seen_once_and_then_again_at_its_time() {
+        const ROWS: usize = 7000;
+        let mut wheel = Wheel::new(20_000, 0, 1, 0);
+        let before = turn(&mut wheel, 20_000, ROWS);
+        let now_ns = 605_300 * MS;
+        // What is due is seen in slices, between which the clock goes on.
+        let made_up: Vec<_> = (0..2 * ROWS as u64).map_while(|look| wheel.next(now_ns + look * MS, ROWS)).collect();
+        let mut rows: Vec<usize> = made_up.iter().map(|(row, _)| *row).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, (0..ROWS).collect::<Vec<_>>());
+        assert!(made_up.iter().all(|(_, due_ns)| *due_ns <= 40_000 * MS), "as late as the oldest time that was missed");
+        let later_ns = now_ns + ROWS as u64 * MS;
+        let slots = (later_ns / (200 * MS)..).take(100).map(|slot| (slot + 1) * 200 * MS);
+        let after: Vec<_> = slots.flat_map(|ns| due_at(&mut wheel, ns, ROWS)).collect();
+        assert_eq!(after.len(), ROWS, "once a turn from then on");
+        let phase = |(row, due_ns): &(usize, u64)| (*row, due_ns % (20_000 * MS));
+        let sorted = |seen: &[(usize, u64)]| {
+            let mut phases: Vec<_> = seen.iter().map(phase).collect();
+            phases.sort_unstable();
+            phases
+        };
+        assert_eq!(sorted(&after), sorted(&before));
+    }
+
+    #[test]
+    fn where_a_turn_takes_longer_than_the_interval_it_does_not_fall_behind_for_ever() {
+        let (mut wheel, mut latest_ns) = (Wheel::new(1000, 0, 1, 0), 0);
+        // A row takes 1 ms, so that a turn of all takes 3 s.
+        for ms in 0..300_000 {
+            if let Some((_, due_ns)) = wheel.next(ms * MS, 3000) {
+                latest_ns = latest_ns.max(ms * MS - due_ns);
+            }
+        }
+        assert!(latest_ns < 6000 * MS, "{} ms late", latest_ns / MS);
     }
 
     #[test]

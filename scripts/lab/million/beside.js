@@ -51,7 +51,8 @@ export function besideText(findings) {
   ]);
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`;
   const head = ['figure', 'to reach', 'here', 'reached', ...OTHERS];
-  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+  const table = [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+  return `What was to be reached, and what others said, is of 1,000,000 streams.\n\n${table}`;
 }
 
 /** @param {boolean} isSo */

@@ -58,8 +58,8 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
   const closingMs = performance.now();
   await load.set(0);
   await load.untilThere();
-  await untilGone(lab, sockets + OTHER_SOCKETS);
-  const downS = (performance.now() - closingMs) / 1000;
+  const isGone = await untilGone(lab, sockets + OTHER_SOCKETS);
+  const downS = isGone ? (performance.now() - closingMs) / 1000 : null;
   await load.close();
   await loops.stop();
   return {

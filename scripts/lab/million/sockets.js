@@ -18,14 +18,16 @@ export function socketsNow() {
 /**
  * Waits for nothing where the network is that of the machine: it has sockets of others, too.
  * @param {import('../lab.js').Lab} lab @param {number} most that may be left
+ * @returns {Promise<boolean>} whether it has seen them go
  * @throws {HoldfastError} NOT_CLOSED
  */
 export async function untilGone(lab, most) {
-  if (!hasOwnNetwork()) return;
+  if (!hasOwnNetwork()) return false;
   const endMs = Date.now() + PATIENCE_MS;
   for (let left = socketsNow(); left > most; left = socketsNow()) {
     if (Date.now() > endMs)
       throw new HoldfastError('NOT_CLOSED', `${formatCount(left)} sockets were still open`);
     await lab.sleep(POLL_MS);
   }
+  return true;
 }

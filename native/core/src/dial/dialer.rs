@@ -14,6 +14,7 @@ use super::client::{Client, Word};
 use super::tally::{Gauges, MOST_SAMPLES, Sample, Tally};
 use super::{CAUSES, Cause, Target};
 use crate::hold::can_unshare;
+use crate::id::MOST_ROWS;
 use crate::sys::Luggage;
 use crate::telemetry::{Histogram, Merged};
 
@@ -74,7 +75,8 @@ pub struct Dialer {
 impl Dialer {
     pub fn new(options: Options) -> Self {
         Dialer {
-            connections: options.connections,
+            // As many rows as a thread will have.
+            connections: options.connections.min(MOST_ROWS),
             is_unshared: options.unshare && can_unshare(),
             threads: Vec::new(),
             target: None,

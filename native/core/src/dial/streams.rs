@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::answer::Answer;
 use super::schedule;
+use crate::id::MOST_ROWS;
 
 /// What stands for no row.
 const NONE: u32 = u32::MAX;
@@ -54,8 +55,9 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Room for `most` rows. Memory is taken from the kernel as they are first used.
+    /// Room for `most` rows, of which a shard has no more either. Memory is taken from the kernel as they are first used.
     pub fn new(most: usize) -> Self {
+        let most = most.min(MOST_ROWS);
         Streams { rows: Vec::with_capacity(most), free: NONE, used: 0, open: 0, most, cursor: 0 }
     }
 
@@ -159,6 +161,11 @@ mod tests {
     fn a_row_is_24_bytes_and_none_are_taken_before_they_are_used() {
         assert_eq!(size_of::<Stream>(), 24);
         assert_eq!(Streams::new(1000).rows.len(), 0);
+    }
+
+    #[test]
+    fn there_is_an_end_to_the_rows_whatever_is_asked_for() {
+        assert_eq!(Streams::new(usize::MAX).most, MOST_ROWS);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //!
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
-//! Says `port N`. Several may have the same PORT: the kernel shares connections out among them. An interval of 0 is none. Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says
-//! `published N`.
+//! Says `port N`. Several may have the same PORT: the kernel shares connections out among them. An interval of 0 is none.
+//! Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says `published N`. The one
+//! question of a load fleet that is not for a stream gets a 404 at once.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -17,10 +18,13 @@ use rustix::net::{
 };
 
 const LISTENER: u64 = STDIN - 1;
-const TICK_MS: u64 = 100;
+/// As often as a shard of the server wakes.
+const TICK_MS: u64 = 200;
 const OPENING: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\
 Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:39 GMT\r\n\r\n8\r\nWelcome!\r\n";
+const QUESTION: &[u8] = b"GET /.well-known/";
+const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const PING: &[u8] = b"4\r\nping\r\n";
 
 fn main() -> io::Result<()> {
@@ -68,9 +72,12 @@ fn main() -> io::Result<()> {
                 index => {
                     let index = index as usize;
                     let Some(stream) = &streams[index] else { continue };
-                    if matches!(recv(stream, &mut bytes[..], RecvFlags::empty()), Ok((1.., _))) {
-                        let _ = send(stream, OPENING, SendFlags::NOSIGNAL);
-                    } else {
+                    let count = recv(stream, &mut bytes[..], RecvFlags::empty()).map_or(0, |(count, _)| count);
+                    let is_question = bytes[..count].starts_with(QUESTION);
+                    if count > 0 {
+                        let _ = send(stream, if is_question { NOT_FOUND } else { OPENING }, SendFlags::NOSIGNAL);
+                    }
+                    if count == 0 || is_question {
                         streams[index] = None;
                         free.push(index);
                     }
