@@ -33,13 +33,16 @@ const KIND_OF = {
  */
 
 export class Sampler {
-  /** @param {number} intervalMs between two ticks */
+  /**
+   * @param {number} intervalMs between two ticks; 0 for none: to be woken a hundred times a second is most of what a
+   *   process costs that has little to do
+   */
   constructor(intervalMs) {
     this.ticks = new Histogram();
     this.gcCount = zeroes(GC_KINDS);
     this.gcMs = zeroes(GC_KINDS);
     this.lastMs = performance.now();
-    this.timer = setInterval(() => this.tick(), intervalMs);
+    this.timer = intervalMs > 0 ? setInterval(() => this.tick(), intervalMs) : undefined;
     this.observer = new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) this.collected(entry);
     });

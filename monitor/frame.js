@@ -115,17 +115,8 @@ export function frameOf(reading) {
 }
 
 /** @param {Sample['primary']} primary */
-function primaryValues({ cpuPercent, rssBytes, heapUsedBytes, heapTotalBytes, ticks }) {
-  const histogram = mergeHistograms([ticks]);
-  return {
-    processCpuPercent: cpuPercent,
-    rssBytes,
-    heapUsedBytes,
-    heapTotalBytes,
-    tickAvgMs: histogram.meanMs(),
-    tickP90Ms: histogram.percentileMs(0.9),
-    tickMaxMs: histogram.maxMs(),
-  };
+function primaryValues({ cpuPercent, rssBytes, heapUsedBytes, heapTotalBytes }) {
+  return { processCpuPercent: cpuPercent, rssBytes, heapUsedBytes, heapTotalBytes };
 }
 
 /** @param {WorkerReading} worker */

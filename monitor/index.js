@@ -31,7 +31,7 @@ export class Monitor {
     this.views = views;
     this.log = log;
     this.refreshMs = config.refreshMs;
-    this.sampler = new Sampler(config.sampleIntervalMs);
+    this.sampler = new Sampler(0);
     this.startedMs = 0;
     /** Refreshes since the start, of the frame that is next. */
     this.turn = 0;

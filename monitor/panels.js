@@ -147,7 +147,7 @@ function rowOf(name, pid, values) {
     mega('rssBytes'),
     values.streams === undefined ? '' : formatCount(Number(values.streams)),
     `${mega('heapUsedBytes')}/${mega('heapTotalBytes')}`,
-    `${ms('tickAvgMs')}/${ms('tickP90Ms')}/${ms('tickMaxMs')}`,
+    values.tickAvgMs === undefined ? '' : `${ms('tickAvgMs')}/${ms('tickP90Ms')}/${ms('tickMaxMs')}`,
   ];
 }
 
