@@ -48,7 +48,7 @@ export default {
       args: ['--transport', 'hold', '--workers', '1', '--ping-interval', String(PING_INTERVAL_MS)],
       skip: noHold(),
     },
-    { name: FLOOR, text: 'bare epoll loops', isOnce: true, mayFail: true, prepare: buildBare },
+    { name: FLOOR, text: 'bare epoll loops', mayFail: true, prepare: buildBare },
   ],
   trial: (trial) =>
     trial.run.name === FLOOR ? trialOfFloor(trial, PING_INTERVAL_MS, FLOOR_HOLD_S) : trialOfServer(trial),

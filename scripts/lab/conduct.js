@@ -78,13 +78,12 @@ async function prepared(runs, lab, report) {
     if (why) lab.note(`${run.name} is skipped: ${why}`);
     else ready.push(run);
   }
-  report.runs = ready.map(({ name, text = '', args = [], nodeFlags = [], sysctls = {}, isOnce = false }) => ({
+  report.runs = ready.map(({ name, text = '', args = [], nodeFlags = [], sysctls = {} }) => ({
     name,
     text,
     args,
     nodeFlags,
     sysctls,
-    isOnce,
   }));
   return ready;
 }
@@ -97,7 +96,6 @@ async function runAll(experiment, runs, plan, lab, report) {
   const { trial = runSteps } = experiment;
   for (let repeat = 1; repeat <= plan.repeats; repeat++) {
     for (const run of runs) {
-      if (run.isOnce && repeat > 1) continue;
       const name = `${run.name}-${repeat}`;
       report.order.push(name);
       const values = await tried({ lab, experiment, run, plan, name }, trial);

@@ -16,7 +16,6 @@ const MOST_EDITS = 4;
  * @property {string[]} [args] of the server
  * @property {string[]} [nodeFlags]
  * @property {Record<string, string>} [sysctls] set for this run
- * @property {boolean} [isOnce] in the first repeat alone
  * @property {boolean} [mayFail] then it is said, and the others go on
  * @property {string} [skip] why it can't be run here
  * @property {(lab: import('./lab.js').Lab) => Promise<string>} [prepare] once, before the first; says why it has to be skipped, or ''

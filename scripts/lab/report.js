@@ -27,7 +27,7 @@ import { capital, summaryText } from './words.js';
  * @property {'whole' | 'interrupted' | 'failed'} end
  * @property {string} problem where it failed
  *
- * @typedef {Required<Pick<import('./experiment.js').Run, 'name' | 'text' | 'args' | 'nodeFlags' | 'sysctls' | 'isOnce'>>} RunOfReport
+ * @typedef {Required<Pick<import('./experiment.js').Run, 'name' | 'text' | 'args' | 'nodeFlags' | 'sysctls'>>} RunOfReport
  */
 
 /** @param {Report} report @returns {string} */
@@ -122,14 +122,12 @@ function chartsText({ charts }) {
 /** @param {Report} report */
 function sureText({ plan, outcomes, runs }) {
   const { repeats } = plan;
-  const repeated = runs.filter(({ isOnce }) => !isOnce || repeats === 1);
-  const counts = repeated.map(({ name }) => outcomes.filter(({ run }) => run === name).length);
+  const counts = runs.map(({ name }) => outcomes.filter(({ run }) => run === name).length);
   const least = counts.length > 0 ? Math.min(...counts) : 0;
-  const single = runs.filter((run) => !repeated.includes(run)).map(({ name }) => name);
   const planned =
     repeats === 1
       ? 'One trial of each run was planned'
-      : `${repeats} trials of each run${single.length > 0 ? `, but one of ${single.join(' and ')},` : ''} were planned, in turn`;
+      : `${repeats} trials of each run were planned, in turn`;
   const over =
     least < repeats ? `; ${least === 0 ? 'of some none' : `of some only ${least}`} came to its end` : '';
   const spread =
