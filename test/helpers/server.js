@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { codeOf } from '../../lib/errors.js';
 import { native } from '../../native/index.js';
 import { until } from './until.js';
 
@@ -44,7 +45,11 @@ export function run(t, command, args, options = {}) {
   const exit = new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal })));
   t.after(async () => {
     if (child.exitCode === null && child.signalCode === null && child.pid) {
-      process.kill(-child.pid, 'SIGKILL');
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch (error) {
+        if (codeOf(error) !== 'ESRCH') throw error; // it ended by itself, which was not heard of yet
+      }
       await exit;
     }
   });
