@@ -110,7 +110,7 @@ class Server {
     // The last two are in sight in the smallest dashboard.
     if (log) this.note(`CSV in ${log.path}`);
     if (adminPort)
-      this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /metrics /publish`);
+      this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /ticks /metrics /publish`);
     if (this.transport.note) this.note(this.transport.note);
     this.note(this.verdict(port));
     const tables = plan.workers * plan.shards;
