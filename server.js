@@ -11,18 +11,19 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { helpText, readConfig } from './lib/config.js';
+import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
-import { readMachine } from './lib/kernel.js';
-import { findLimits, mostStreams, streamsHere, verdictLine } from './lib/limits.js';
-import { descriptorLimit, planWorkers } from './lib/plan.js';
-import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
-import { Workers } from './lib/workers.js';
+import { findLimits, mostStreams, streamsHere, verdictLine } from './limits/index.js';
+import { readMachine } from './limits/kernel.js';
+import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { Lines, Notes } from './monitor/lines.js';
+import { freePort } from './primary/port.js';
+import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
@@ -130,7 +131,7 @@ class Server {
   verdict(port) {
     const { config, transport, plan } = this;
     const machine = readMachine();
-    /** @type {import('./lib/limits.js').Wish} */
+    /** @type {import('./limits/index.js').Wish} */
     const wish = {
       ...config,
       transport: transport.name,

@@ -4,8 +4,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
-import { dispatch } from './lib/messages.js';
 import { Sampler } from './lib/sampler.js';
+import { dispatch } from './primary/messages.js';
 import { consenting } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
 import { decide } from './transport/wire.js';
@@ -26,29 +26,29 @@ let sampler = null;
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 process.on('message', (message) => {
-  dispatch(handlers, /** @type {import('./lib/messages.js').ToWorker} */ (message));
+  dispatch(handlers, /** @type {import('./primary/messages.js').ToWorker} */ (message));
 });
 
 const handlers = {
-  /** @param {import('./lib/messages.js').Start} message */
+  /** @param {import('./primary/messages.js').Start} message */
   start: (message) => void start(message).catch(fail),
 
-  /** @param {import('./lib/messages.js').Sample} message */
+  /** @param {import('./primary/messages.js').Sample} message */
   sample({ id }) {
     const snapshot = takeSnapshot();
     if (snapshot) tell({ type: 'snapshot', id, snapshot });
   },
 
-  /** @param {import('./lib/messages.js').Publish} message */
+  /** @param {import('./primary/messages.js').Publish} message */
   publish: ({ channel, message }) => transport?.publish(channel, message),
 
   gc: () => collectGarbage(),
 
-  /** @param {import('./lib/messages.js').Drain} message */
+  /** @param {import('./primary/messages.js').Drain} message */
   drain: ({ periodMs }) => void drain(periodMs).catch(fail),
 };
 
-/** @param {import('./lib/messages.js').Start} message */
+/** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
   const decision = acceptLoad ? consenting(decide, pingIntervalMs) : decide;
@@ -69,7 +69,7 @@ async function drain(periodMs) {
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
-/** @returns {import('./lib/messages.js').Snapshot | null} null before it listens */
+/** @returns {import('./primary/messages.js').Snapshot | null} null before it listens */
 function takeSnapshot() {
   return transport && sampler && { ...sampler.take(), ...transport.take() };
 }
@@ -85,7 +85,7 @@ function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
 }
 
-/** @param {import('./lib/messages.js').ToPrimary} message */
+/** @param {import('./primary/messages.js').ToPrimary} message */
 function tell(message) {
   process.send?.(message);
 }

@@ -4,9 +4,9 @@
  */
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
+import { descriptorLimit } from '../lib/descriptors.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { formatCount } from '../lib/format.js';
-import { descriptorLimit } from '../lib/plan.js';
 import { native } from '../native/index.js';
 import { askAll, each, setParams } from './ask.js';
 import { DRONE_DIED, merge } from './merge.js';

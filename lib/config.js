@@ -1,8 +1,9 @@
 /*
  * The one table of the server's options. Below this file no code has a default of its own. Times are ms.
  */
+
+import { MOST_WORKERS } from './descriptors.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from './options.js';
-import { MOST_WORKERS } from './plan.js';
 
 /**
  * @typedef {object} Config

@@ -38,7 +38,7 @@ export function noCounts() {
 
 /**
  * @param {Counts} counts added to in place
- * @param {import('./messages.js').Snapshot} snapshot
+ * @param {import('../primary/messages.js').Snapshot} snapshot
  */
 export function addCounts(counts, snapshot) {
   for (const name of PLAIN) counts[name] += snapshot[name];

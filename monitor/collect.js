@@ -13,10 +13,10 @@ import { readHost } from './host.js';
  * @typedef {object} WorkerSample
  * @property {number} id
  * @property {number} pid
- * @property {import('../lib/workers.js').WorkerState} state
+ * @property {import('../primary/workers.js').WorkerState} state
  * @property {boolean} late it has not answered by the deadline
- * @property {import('../lib/messages.js').Snapshot | null} snapshot the last one
- * @property {import('../lib/messages.js').Snapshot[]} unread those no frame has seen, oldest first
+ * @property {import('../primary/messages.js').Snapshot | null} snapshot the last one
+ * @property {import('../primary/messages.js').Snapshot[]} unread those no frame has seen, oldest first
  * @property {ProcessUsage | null} usage null where the process is gone
  *
  * @typedef {object} Sample
@@ -37,7 +37,7 @@ const NO_USAGE = { cpuPercent: 0, cpuSeconds: 0, rssBytes: 0 };
 
 /**
  * @param {object} sources
- * @param {import('../lib/workers.js').Workers} sources.workers
+ * @param {import('../primary/workers.js').Workers} sources.workers
  * @param {import('../lib/sampler.js').Sampler} sources.sampler of the primary
  * @param {number} sources.startedMs on performance's clock
  * @param {number} sources.deadlineMs
@@ -66,7 +66,7 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
 }
 
 /**
- * @param {import('../lib/workers.js').Slot} slot
+ * @param {import('../primary/workers.js').Slot} slot
  * @param {ProcessUsage | null} usage
  * @returns {WorkerSample}
  */
@@ -75,7 +75,7 @@ function sampleOf(slot, usage) {
   return { id, pid, state, late: slot.askedId !== 0, snapshot, unread: slot.unread.splice(0), usage };
 }
 
-/** @param {import('../lib/workers.js').Slot} slot */
+/** @param {import('../primary/workers.js').Slot} slot */
 function isAlive({ state }) {
   return state !== 'dead' && state !== 'gone';
 }

@@ -61,7 +61,7 @@ const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingC
  * @typedef {object} FrameWorker
  * @property {number} id
  * @property {number} pid
- * @property {import('../lib/workers.js').WorkerState | 'late'} state
+ * @property {import('../primary/workers.js').WorkerState | 'late'} state
  * @property {Record<string, number | null>} values by field
  */
 
@@ -92,7 +92,7 @@ export function deriveReading(previous, sample) {
   };
 }
 
-/** @param {import('../lib/messages.js').Snapshot[]} snapshots @returns {Histograms} merged */
+/** @param {import('../primary/messages.js').Snapshot[]} snapshots @returns {Histograms} merged */
 function histogramsOf(snapshots) {
   const merged = HISTOGRAMS.map((name) => [name, mergeHistograms(snapshots.map((one) => one[name]))]);
   return /** @type {Histograms} */ (Object.fromEntries(merged));

@@ -21,7 +21,7 @@ const DEADLINE_SHARE = 0.5;
 export class Monitor {
   /**
    * @param {object} options
-   * @param {import('../lib/workers.js').Workers} options.workers
+   * @param {import('../primary/workers.js').Workers} options.workers
    * @param {View[]} options.views
    * @param {import('./csv.js').CsvLog | null} options.log
    * @param {import('../lib/config.js').Config} options.config

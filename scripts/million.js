@@ -9,9 +9,9 @@ import { createInterface } from 'node:readline/promises';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import { formatCount } from '../lib/format.js';
-import { pathOfSysctl, readMachine } from '../lib/kernel.js';
-import { findLimits, formatValue, mostStreams } from '../lib/limits.js';
 import { choice, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { findLimits, formatValue, mostStreams } from '../limits/index.js';
+import { pathOfSysctl, readMachine } from '../limits/kernel.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';
 import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
@@ -35,7 +35,7 @@ const OPTIONS = [
   option('to', 'to', text('FILE', 'a file'), '', 'write the report there too, as in docs/million.md'),
 ];
 
-/** @typedef {import('../lib/limits/finding.js').Finding} Finding */
+/** @typedef {import('../limits/finding.js').Finding} Finding */
 
 async function main() {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // whoever read it left

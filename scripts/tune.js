@@ -1,15 +1,15 @@
 /*
  * Sets the limits of a machine for a run: `check` says what each is and what it has to be, `apply` raises what is
- * too low, `revert` puts all back. The judgement is lib/limits.js, the same that the server says at its start.
+ * too low, `revert` puts all back. The judgement is limits/index.js, the same that the server says at its start.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { MOST_WORKERS } from '../lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
-import { readMachine, SYSCTLS } from '../lib/kernel.js';
-import { planHere } from '../lib/limits/needs.js';
-import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../lib/limits.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
-import { MOST_WORKERS } from '../lib/plan.js';
+import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
+import { readMachine, SYSCTLS } from '../limits/kernel.js';
+import { planHere } from '../limits/needs.js';
 import { revertSteps, runSteps, stepsOf } from './tune/apply.js';
 import { renderVerdict } from './tune/table.js';
 
@@ -35,8 +35,8 @@ const OPTIONS = [
   option('root', 'root', text('DIR', 'a folder'), '/', 'the folder that stands for /, for a trial'),
 ];
 
-/** @typedef {import('../lib/kernel.js').Machine} Machine */
-/** @typedef {import('../lib/limits/needs.js').Wish} Wish */
+/** @typedef {import('../limits/kernel.js').Machine} Machine */
+/** @typedef {import('../limits/needs.js').Wish} Wish */
 /** @typedef {import('./tune/table.js').Verdict} Verdict */
 
 /**

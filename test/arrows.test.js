@@ -9,15 +9,16 @@ import { ROOT } from './helpers/server.js';
 
 /** What each room may import, besides itself, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
-  'server.js': ['monitor', 'lib', 'transport/index.js'],
-  'worker.js': ['channels', 'transport', 'lib'],
-  lib: [],
-  transport: ['native', 'lib'],
+  'server.js': ['primary', 'monitor', 'limits', 'lib', 'transport/index.js'],
+  'worker.js': ['primary/messages.js', 'transport', 'lib'],
+  primary: ['limits', 'lib'],
+  monitor: ['primary', 'lib'],
+  transport: ['native', 'lib', 'primary/messages.js'],
+  limits: ['lib'],
   native: [],
-  channels: ['transport', 'lib'],
-  monitor: ['lib'],
-  fleet: ['native', 'lib'],
-  scripts: ['lib', 'monitor/fields.js', 'monitor/terminal.js', 'fleet', 'native/index.js'],
+  lib: [],
+  fleet: ['native', 'lib', 'limits'],
+  scripts: ['lib', 'limits', 'monitor/fields.js', 'monitor/terminal.js', 'fleet', 'native/index.js'],
 };
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g;

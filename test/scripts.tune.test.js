@@ -16,8 +16,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { pathOfSysctl, readMachine } from '../lib/kernel.js';
-import { findLimits, LIMITS_FILE, SYSCTL_FILE } from '../lib/limits.js';
+import { findLimits, LIMITS_FILE, SYSCTL_FILE } from '../limits/index.js';
+import { pathOfSysctl, readMachine } from '../limits/kernel.js';
 import { mergeLines, revertSteps, runSteps, stepsOf } from '../scripts/tune/apply.js';
 import { STATE_FILE } from '../scripts/tune/kept.js';
 import { ROOT, temporaryFolder } from './helpers/server.js';
@@ -27,7 +27,7 @@ const BACKLOG = 'net.ipv4.tcp_max_syn_backlog';
 const ONLY_BACKLOG = ['--streams', '1000', '--open-rate', '1000000', '--only', BACKLOG];
 const MACHINES = join(ROOT, 'test/fixtures/machines');
 
-/** @typedef {import('../lib/kernel.js').Machine} Machine */
+/** @typedef {import('../limits/kernel.js').Machine} Machine */
 
 /** @param {string[]} args @param {string[]} [prefix] @param {object} [options] */
 function tune(args, prefix = [], options = {}) {

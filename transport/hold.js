@@ -8,8 +8,8 @@
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { descriptorLimit, limitsOf } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
-import { descriptorLimit, limitsOf } from '../lib/plan.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { native, problem } from '../native/index.js';
 import { adoptable, letGo } from './adopt.js';

@@ -95,7 +95,7 @@ class HttpTransport {
     });
   }
 
-  /** @returns {import('../lib/messages.js').TransportCounters} */
+  /** @returns {import('../primary/messages.js').TransportCounters} */
   take() {
     let backlogBytes = 0;
     for (const stream of this.backlogged) {

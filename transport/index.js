@@ -25,7 +25,7 @@ import { HoldfastError } from '../lib/errors.js';
  * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' is all addresses
  * @property {(channel: string, message: string) => void} publish writes a message to every stream that listens to
  *   the channel
- * @property {() => import('../lib/messages.js').TransportCounters} take the counters; empties the histograms
+ * @property {() => import('../primary/messages.js').TransportCounters} take the counters; empties the histograms
  * @property {(periodMs: number) => Promise<void>} drain stops accepting, closes the streams evenly over the
  *   period, and resolves when the last connection is gone
  */

@@ -38,7 +38,7 @@ function remembered(decide) {
   };
 }
 
-/** @param {Hold} hold @returns {import('../lib/messages.js').TransportCounters} */
+/** @param {Hold} hold @returns {import('../primary/messages.js').TransportCounters} */
 function countersOf(hold) {
   const { closed, latenessUs, openCpuNs, pingCpuNs, deliveryCpuNs, ...counts } = hold.take();
   return {

@@ -3,8 +3,8 @@
  * given. Native takes numbers as they come, and would wrap or panic where one is out of range.
  */
 import { Server } from 'node:net';
+import { MOST_CONNECTIONS } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
-import { MOST_CONNECTIONS } from '../lib/plan.js';
 import { FORMATS } from './wire.js';
 
 /**

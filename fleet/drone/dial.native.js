@@ -1,7 +1,7 @@
 /*
  * Dials through the native core: streams are rows of a table in threads of their own, and nothing of them is in JS.
  */
-import { descriptorLimit } from '../../lib/plan.js';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { native, problem } from '../../native/index.js';
 import { CAUSES } from './causes.js';
 

@@ -2,8 +2,8 @@
  * Dials with plain sockets of node: what drones do where the native core is not built. A stream costs some KB here.
  */
 import { createConnection } from 'node:net';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { Histogram } from '../../lib/histogram.js';
-import { descriptorLimit } from '../../lib/plan.js';
 import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
 

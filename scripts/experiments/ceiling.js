@@ -3,8 +3,8 @@
  */
 import { availableParallelism } from 'node:os';
 import { formatBytes, formatCount } from '../../lib/format.js';
-import { readMachine } from '../../lib/kernel.js';
-import { findLimits, mostStreams, verdictLine } from '../../lib/limits.js';
+import { findLimits, mostStreams, verdictLine } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 import { native } from '../../native/index.js';
 import { figure, last, max, median } from '../lab/figures.js';
 import { networkOfMany } from '../lab/namespace.js';
@@ -44,7 +44,7 @@ export default {
   hasOwnNetwork: true,
   how: [
     `The target begins at the number of streams and rises by half, each held, pinged each ${PING_INTERVAL_MS / 1000} s, ${formatCount(RAMP)} opened a second.`,
-    `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (by what a stream took so far the next step would leave less than ${SPARE * 100} % of it, or it is more than the tune check lets through), a limit that lib/limits.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
+    `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (by what a stream took so far the next step would leave less than ${SPARE * 100} % of it, or it is more than the tune check lets through), a limit that limits/index.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
     `ticks (p90 above ${TICK_MS} ms), or streams (some are refused, lost, or not open in time).`,
   ],
   runs: () => [
@@ -111,7 +111,7 @@ async function trial(all) {
   return { ...climb.well, gave: climb.gave, ...Object.fromEntries(causes) };
 }
 
-/** @returns {import('../../lib/limits.js').Wish} */
+/** @returns {import('../../limits/index.js').Wish} */
 function wish() {
   return {
     streams: 0,
@@ -122,7 +122,7 @@ function wish() {
   };
 }
 
-/** @param {import('../../lib/limits.js').Finding[]} findings that forbid @returns {Cause} */
+/** @param {import('../../limits/index.js').Finding[]} findings that forbid @returns {Cause} */
 function causeOf(findings) {
   if (findings.length > 0 && findings.every(({ name }) => name.startsWith('memory'))) return 'memory';
   return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU')) ? 'CPU' : 'a limit';
@@ -132,7 +132,7 @@ function causeOf(findings) {
 class Climb {
   /**
    * @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder
-   * @param {{ machine: import('../../lib/kernel.js').Machine, most: number }} room the machine before the first stream,
+   * @param {{ machine: import('../../limits/kernel.js').Machine, most: number }} room the machine before the first stream,
    *   and what the tune check lets through on it, which the server is planned for
    */
   constructor(stage, recorder, { machine, most }) {

@@ -26,7 +26,7 @@ export default {
     'What do messages between primary and workers cost, and what does it cost to pass an open descriptor?',
   usual: { holdS: 5, repeats: 2 },
   how: [
-    'Messages are sent as those of lib/messages.js are, between two processes, for as long as streams would be held; CPU is of both.',
+    'Messages are sent as those of primary/messages.js are, between two processes, for as long as streams would be held; CPU is of both.',
     'Connections come from the clients of the other experiments, from a third of the streams to all of them, to small programs (scripts/lab/ipc) that only keep them: what the ways differ by is what it costs to hand over.',
   ],
   runs: () => [

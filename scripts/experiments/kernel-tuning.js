@@ -2,8 +2,8 @@
  * The settings that scripts/tune.js asks for at a million streams, one at a time, each put back after its run.
  */
 import { userInfo } from 'node:os';
-import { readMachine } from '../../lib/kernel.js';
-import { findLimits, SYSCTL_FILE } from '../../lib/limits.js';
+import { findLimits, SYSCTL_FILE } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 import { cpuFigures, figure, kernelBytes, latenessFigures, of, tickFigures } from '../lab/figures.js';
 import { upAndHold } from '../lab/steps.js';
 import { readSysctl } from '../lab/sysctls.js';

@@ -1,7 +1,7 @@
 /*
  * The same load against other technologies, and against our two transports.
  */
-import { descriptorLimit } from '../../lib/plan.js';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { figure } from '../lab/figures.js';
 import { measure } from '../lab/measure.js';
 import { PEER_LIST, startPeer } from '../lab/peers.js';

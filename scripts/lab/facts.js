@@ -2,9 +2,9 @@
  * Which machine, which Node, which commit: the facts that a figure needs beside it.
  */
 import { arch, cpus, release, totalmem, type } from 'node:os';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { formatBytes } from '../../lib/format.js';
 import { machineLine } from '../../lib/machine.js';
-import { descriptorLimit } from '../../lib/plan.js';
 import { native, problem } from '../../native/index.js';
 
 /**

@@ -3,7 +3,7 @@
  * it has died. Started by sysctls.js.
  */
 import { writeFileSync } from 'node:fs';
-import { pathOfSysctl } from '../../lib/kernel.js';
+import { pathOfSysctl } from '../../limits/kernel.js';
 
 /** @type {Record<string, string>} */
 const before = JSON.parse(process.argv[2]);

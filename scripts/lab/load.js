@@ -8,9 +8,9 @@ import { merge, mergeCounts } from '../../fleet/merge.js';
 import { local } from '../../fleet/on/local.js';
 import { defaultFolder } from '../../fleet/on/registry.js';
 import { planDrones, spread } from '../../fleet/spread.js';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
-import { descriptorLimit } from '../../lib/plan.js';
 import { native } from '../../native/index.js';
 import { causesOf } from './words.js';
 

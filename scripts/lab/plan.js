@@ -2,8 +2,8 @@
  * How big an experiment is: streams, seconds, repeats. The default fits the machine.
  */
 
-import { readMachine } from '../../lib/kernel.js';
-import { mostStreams } from '../../lib/limits.js';
+import { mostStreams } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 
 const USUAL_STREAMS = 15_000;
 /** Of a stream, both ends, in the transport that takes the most (docs/cost.md). */

@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
-import { pathOfSysctl } from '../../lib/kernel.js';
+import { pathOfSysctl } from '../../limits/kernel.js';
 
 const KEEPER = fileURLToPath(new URL('keeper.js', import.meta.url));
 

@@ -5,14 +5,14 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, messageOf } from '../../lib/errors.js';
-import { pathOfSysctl } from '../../lib/kernel.js';
-import { LIMITS_FILE, SYSCTL_FILE } from '../../lib/limits.js';
+import { LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
+import { pathOfSysctl } from '../../limits/kernel.js';
 import { addKept, dropKept, readKept, restoreFile, STATE_FILE, writeKept, writeWhole } from './kept.js';
 
 const HEAD = '# Written by scripts/tune.js of Holdfast: `node scripts/tune.js revert` takes it back.';
 const FILE_MODE = 0o644;
 
-/** @typedef {import('../../lib/limits/finding.js').Finding} Finding */
+/** @typedef {import('../../limits/finding.js').Finding} Finding */
 
 /**
  * @typedef {object} Step

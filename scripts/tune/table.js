@@ -2,14 +2,14 @@
  * The findings as a person reads them: a table, what to change, and what would fit. Pure; at most 100 columns.
  */
 import { formatCount } from '../../lib/format.js';
-import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../lib/limits.js';
+import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
 
 const WIDTH = 100;
 const INDENT = '         ';
 
-/** @typedef {import('../../lib/limits/finding.js').Finding} Finding */
-/** @typedef {import('../../lib/limits/needs.js').Wish} Wish */
-/** @typedef {import('../../lib/plan.js').Plan} Plan */
+/** @typedef {import('../../limits/finding.js').Finding} Finding */
+/** @typedef {import('../../limits/needs.js').Wish} Wish */
+/** @typedef {import('../../limits/plan.js').Plan} Plan */
 
 /**
  * @typedef {object} Verdict

@@ -15,7 +15,7 @@ export function encoded(values) {
   return histogram.take();
 }
 
-/** @param {Partial<import('../../lib/messages.js').Snapshot>} [values] */
+/** @param {Partial<import('../../primary/messages.js').Snapshot>} [values] */
 export function snapshot(values) {
   return {
     streams: 0,
@@ -44,7 +44,7 @@ export function snapshot(values) {
 
 /**
  * @param {number} id
- * @param {Partial<import('../../lib/messages.js').Snapshot>} [values]
+ * @param {Partial<import('../../primary/messages.js').Snapshot>} [values]
  * @param {Partial<import('../../monitor/collect.js').WorkerSample>} [rest]
  * @returns {import('../../monitor/collect.js').WorkerSample}
  */

@@ -1,5 +1,5 @@
 /*
- * What messages between a primary and a worker cost, sent as ours are (lib/messages.js). Says it as one line of JSON.
+ * What messages between a primary and a worker cost, sent as ours are (primary/messages.js). Says it as one line of JSON.
  *
  *     messages.js publish SECONDS    one way, as many as go
  *     messages.js sample SECONDS     there and back, one at a time: a question, and the snapshot of a worker
@@ -7,7 +7,7 @@
 import cluster from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { Histogram } from '../../../lib/histogram.js';
-import { dispatch } from '../../../lib/messages.js';
+import { dispatch } from '../../../primary/messages.js';
 
 const BATCH = 500;
 const BATCHES_ON_THEIR_WAY = 4;

@@ -2,8 +2,8 @@
  * The worker's side of messages.js: takes what is published, answers each question with a snapshot like a worker's own.
  */
 import { Histogram } from '../../../lib/histogram.js';
-import { dispatch } from '../../../lib/messages.js';
 import { Sampler } from '../../../lib/sampler.js';
+import { dispatch } from '../../../primary/messages.js';
 
 const sampler = new Sampler(10);
 const none = new Histogram().take();

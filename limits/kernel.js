@@ -1,12 +1,12 @@
 /*
  * What this machine allows: sysctls, descriptors, memory, control groups. The parsers are pure, `readMachine`
- * is the edge, and what it returns can be saved as JSON and judged elsewhere (lib/limits.js).
+ * is the edge, and what it returns can be saved as JSON and judged elsewhere (limits/index.js).
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 
-/** The sysctls that lib/limits.js asks for. */
+/** The sysctls that limits/index.js asks for. */
 export const SYSCTLS = [
   'fs.nr_open',
   'fs.file-max',

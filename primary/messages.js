@@ -12,11 +12,11 @@
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    the last word; then it exits
  */
-import { HoldfastError } from './errors.js';
+import { HoldfastError } from '../lib/errors.js';
 
 /**
  * What a worker says of itself each second.
- * @typedef {import('./sampler.js').ProcessSample & TransportCounters} Snapshot
+ * @typedef {import('../lib/sampler.js').ProcessSample & TransportCounters} Snapshot
  */
 
 /**
@@ -24,24 +24,24 @@ import { HoldfastError } from './errors.js';
  * @typedef {object} TransportCounters
  * @property {number} streams open now
  * @property {number} opened
- * @property {Record<import('./reasons.js').CloseReason, number>} closed
- * @property {Record<import('./reasons.js').RefusalStatus, number>} refused requests, by status
+ * @property {Record<import('../lib/reasons.js').CloseReason, number>} closed
+ * @property {Record<import('../lib/reasons.js').RefusalStatus, number>} refused requests, by status
  * @property {number} cut connections over the limit, closed without an answer
  * @property {number} pings
  * @property {number} bytesWritten to streams
  * @property {number} backlogBytes waiting now
  * @property {number} deliveries messages written to streams
- * @property {import('./histogram.js').EncodedHistogram} lateness of pings
- * @property {import('./histogram.js').EncodedHistogram} openCpu ns of CPU by stream opened; like the next two it is empty
+ * @property {import('../lib/histogram.js').EncodedHistogram} lateness of pings
+ * @property {import('../lib/histogram.js').EncodedHistogram} openCpu ns of CPU by stream opened; like the next two it is empty
  *   where the transport can't tell
- * @property {import('./histogram.js').EncodedHistogram} pingCpu ns of CPU by ping
- * @property {import('./histogram.js').EncodedHistogram} deliveryCpu ns of CPU by delivery
+ * @property {import('../lib/histogram.js').EncodedHistogram} pingCpu ns of CPU by ping
+ * @property {import('../lib/histogram.js').EncodedHistogram} deliveryCpu ns of CPU by delivery
  */
 
 /**
  * @typedef {object} Start
  * @property {'start'} type
- * @property {import('./config.js').Config} config with the port to listen on
+ * @property {import('../lib/config.js').Config} config with the port to listen on
  * @property {string} transport
  * @property {number} capacity of a shard
  * @property {number} connectionLimit of a shard

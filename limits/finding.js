@@ -5,7 +5,7 @@
 export const SYSCTL_FILE = '/etc/sysctl.d/90-holdfast.conf';
 export const LIMITS_FILE = '/etc/security/limits.d/90-holdfast.conf';
 
-/** @typedef {import('../kernel.js').Machine} Machine */
+/** @typedef {import('./kernel.js').Machine} Machine */
 /** @typedef {import('./needs.js').Needs} Needs */
 /** @typedef {(machine: Machine, needs: Needs) => Finding | null} Row null where there is no such limit here */
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { descriptorLimit, limitsOf, MOST_CONNECTIONS, planWorkers } from '../lib/plan.js';
+import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
+import { planWorkers } from '../limits/plan.js';
 
 /** @param {object} [wish] */
 const plan = (wish) =>

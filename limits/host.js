@@ -1,7 +1,7 @@
 /*
  * The limits of the host that streams meet: descriptors, memory, threads, CPU.
  */
-import { formatBytes, formatCount } from '../format.js';
+import { formatBytes, formatCount } from '../lib/format.js';
 import { atLeast, finding, LIMITS_FILE, numbersOf, SYSCTL_FILE } from './finding.js';
 
 /** What else is opened or started meanwhile. */
@@ -10,7 +10,7 @@ const SPARE_THREADS = 128;
 /** Where there are fewer streams, a late tick delays few. */
 const MANY_STREAMS = 10_000;
 
-/** @typedef {import('../kernel.js').Machine} Machine */
+/** @typedef {import('./kernel.js').Machine} Machine */
 /** @typedef {import('./needs.js').Needs} Needs */
 /** @typedef {import('./finding.js').Row} Row */
 

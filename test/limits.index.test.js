@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:os';
 import { test } from 'node:test';
-import { readMachine } from '../lib/kernel.js';
-import { findLimits, mostStreams, SYSCTL_FILE, streamsHere, verdictLine } from '../lib/limits.js';
+import { findLimits, mostStreams, SYSCTL_FILE, streamsHere, verdictLine } from '../limits/index.js';
+import { readMachine } from '../limits/kernel.js';
 
-/** @typedef {import('../lib/kernel.js').Machine} Machine */
-/** @typedef {import('../lib/limits/needs.js').Wish} Wish */
-/** @typedef {import('../lib/limits/finding.js').Finding} Finding */
+/** @typedef {import('../limits/kernel.js').Machine} Machine */
+/** @typedef {import('../limits/needs.js').Wish} Wish */
+/** @typedef {import('../limits/finding.js').Finding} Finding */
 
 const FOLDER = new URL('fixtures/machines/', import.meta.url);
 const NAMES = readdirSync(FOLDER).map((file) => file.replace('.json', ''));

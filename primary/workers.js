@@ -10,8 +10,8 @@ import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
-import { addCounts, noCounts } from './counts.js';
-import { HoldfastError } from './errors.js';
+import { addCounts, noCounts } from '../lib/counts.js';
+import { HoldfastError } from '../lib/errors.js';
 import { dispatch } from './messages.js';
 
 const BACK_OFF_MIN_MS = 100;
@@ -50,9 +50,9 @@ export class Workers extends EventEmitter {
   /**
    * @param {object} options
    * @param {string} options.exec path of worker.js
-   * @param {import('./plan.js').Plan} options.plan
+   * @param {import('../limits/plan.js').Plan} options.plan
    * @param {string} options.transport
-   * @param {import('./config.js').Config} options.config
+   * @param {import('../lib/config.js').Config} options.config
    */
   constructor({ exec, plan, transport, config }) {
     super();

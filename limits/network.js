@@ -1,7 +1,7 @@
 /*
  * The limits of the network that streams meet: queues, ports, the firewall's table, the memory of buffers.
  */
-import { formatCount } from '../format.js';
+import { formatCount } from '../lib/format.js';
 import { atLeast, finding, numbersOf, SYSCTL_FILE } from './finding.js';
 
 /** Ports for clients that leave those of most services alone; and all that there are without rights. */
@@ -17,7 +17,7 @@ const SPARE_ROWS = 4096;
 const ROWS_A_BUCKET = 4;
 const SOCKET_FLOOR_BYTES = 4096;
 
-/** @typedef {import('../kernel.js').Machine} Machine */
+/** @typedef {import('./kernel.js').Machine} Machine */
 /** @typedef {import('./needs.js').Needs} Needs */
 /** @typedef {import('./finding.js').Row} Row */
 

@@ -1,9 +1,9 @@
 /*
- * What N streams ask of a machine, in figures: descriptors, memory, CPU, threads, ports. Pure; lib/limits.js sets
+ * What N streams ask of a machine, in figures: descriptors, memory, CPU, threads, ports. Pure; limits/index.js sets
  * them beside what the machine allows.
  */
-import { HoldfastError } from '../errors.js';
-import { planWorkers } from '../plan.js';
+import { HoldfastError } from '../lib/errors.js';
+import { planWorkers } from './plan.js';
 
 /**
  * What a stream costs in each transport: bytes in the server's own memory and µs of one core, from the least to
@@ -42,7 +42,7 @@ const FEWEST_DESCRIPTORS = 128;
 const MOST_DESCRIPTORS = 2 ** 30;
 
 /** @typedef {'hold' | 'http'} Transport */
-/** @typedef {import('../kernel.js').Machine} Machine */
+/** @typedef {import('./kernel.js').Machine} Machine */
 
 /**
  * @typedef {object} Wish
@@ -61,7 +61,7 @@ const MOST_DESCRIPTORS = 2 ** 30;
  * @typedef {object} Needs
  * @property {Wish} wish
  * @property {number} ends of each connection that lie on this machine: 1, or 2 with the clients
- * @property {import('../plan.js').Plan | null} plan null where there is none at this descriptor limit
+ * @property {import('./plan.js').Plan | null} plan null where there is none at this descriptor limit
  * @property {number} nofile descriptors a process that let one worker a core do
  * @property {number} processes of server and clients
  * @property {number} shards of a worker

@@ -1,22 +1,14 @@
 /*
  * How many workers hold the streams, from the limit of descriptors a process. Pure: the caller reads the
- * machine (`descriptorLimit` below) and hands it in.
+ * machine (`descriptorLimit` in lib/descriptors.js) and hands it in.
  */
-import { readFileSync } from 'node:fs';
-import { HoldfastError } from './errors.js';
+import { IN_FLIGHT_SHARE, limitsOf, MOST_WORKERS, OWN_DESCRIPTORS } from '../lib/descriptors.js';
+import { HoldfastError } from '../lib/errors.js';
 
-/** Descriptors a worker has for itself: the event loop's, its channel to the primary, the listening socket. */
-const OWN_DESCRIPTORS = 64;
-/** The share of the rest that stays free for requests whose head is still coming in, and for refusals. */
-const IN_FLIGHT_SHARE = 0.05;
 /** What the primary has open for a worker: its channel, its stdout, its stderr. */
 const PRIMARY_DESCRIPTORS_A_WORKER = 3;
 /** Below this a worker is of no use. */
 const FEWEST_DESCRIPTORS = 128;
-/** Connections that an id can name (MOST_ROWS in native/core/src/id.rs): in a container nofile may be 2^30. */
-export const MOST_CONNECTIONS = 2 ** 21;
-/** The most workers that --workers takes and that a plan may have. */
-export const MOST_WORKERS = 1024;
 
 /** How far a share of connections, drawn by lot, may lie above the mean: this many standard deviations. */
 const SPREAD = 6;
@@ -31,17 +23,6 @@ const SPREAD = 6;
  *   shared socket, or the primary, which hands connections round. The first is cheaper (docs/accept.md) but shares
  *   out unevenly, so where the descriptors of the workers are wanted to more than a half it is the second
  */
-
-/**
- * What one table of descriptors takes: at least one, and no more than ids can name.
- * @param {number} descriptors that it may have (nofile)
- * @returns {{ capacity: number, connectionLimit: number }}
- */
-export function limitsOf(descriptors) {
-  const connectionLimit = Math.max(1, Math.min(descriptors - OWN_DESCRIPTORS, MOST_CONNECTIONS));
-  const capacity = Math.max(1, Math.floor(connectionLimit * (1 - IN_FLIGHT_SHARE)));
-  return { capacity, connectionLimit };
-}
 
 /**
  * @param {object} wish
@@ -110,17 +91,4 @@ function tooFew({ streams, count, needed, capacity, descriptorLimit, mostShards 
 /** @param {string} line */
 function noPlan(line) {
   return new HoldfastError('NO_PLAN', line);
-}
-
-/**
- * The descriptors this process may have. Node raises its soft limit to the hard one when it starts.
- * @returns {number} Infinity becomes the kernel's usual ceiling of 1,048,576, as does a system without /proc
- */
-export function descriptorLimit() {
-  try {
-    const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
-    return found ? Number(found[1]) : 1_048_576;
-  } catch {
-    return 1_048_576;
-  }
 }

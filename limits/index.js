@@ -1,13 +1,13 @@
 /*
- * What a machine allows, set beside what streams need. Pure: a machine (lib/kernel.js) and a wish become findings.
+ * What a machine allows, set beside what streams need. Pure: a machine (limits/kernel.js) and a wish become findings.
  * scripts/tune.js shows them as a table, the server as one line.
  */
-import { formatBytes, formatCount } from './format.js';
-import { DESCRIPTOR_ROWS, HOST_ROWS } from './limits/host.js';
-import { needsOf, planHere } from './limits/needs.js';
-import { NETWORK_ROWS } from './limits/network.js';
+import { formatBytes, formatCount } from '../lib/format.js';
+import { DESCRIPTOR_ROWS, HOST_ROWS } from './host.js';
+import { needsOf, planHere } from './needs.js';
+import { NETWORK_ROWS } from './network.js';
 
-export { LIMITS_FILE, SYSCTL_FILE } from './limits/finding.js';
+export { LIMITS_FILE, SYSCTL_FILE } from './finding.js';
 
 const ROWS = [...DESCRIPTOR_ROWS, ...NETWORK_ROWS, ...HOST_ROWS];
 
@@ -15,8 +15,8 @@ const ROWS = [...DESCRIPTOR_ROWS, ...NETWORK_ROWS, ...HOST_ROWS];
 const MOST_STREAMS = 100_000_000;
 
 /** @typedef {import('./kernel.js').Machine} Machine */
-/** @typedef {import('./limits/needs.js').Wish} Wish */
-/** @typedef {import('./limits/finding.js').Finding} Finding */
+/** @typedef {import('./needs.js').Wish} Wish */
+/** @typedef {import('./finding.js').Finding} Finding */
 
 /**
  * @param {Machine} machine

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { groupFolders, parseNofile, parseStatus, readMachine } from '../lib/kernel.js';
+import { groupFolders, parseNofile, parseStatus, readMachine } from '../limits/kernel.js';
 import { temporaryFolder } from './helpers/server.js';
 
 test('descriptors and the filter of system calls are read as the kernel writes them', () => {
@@ -35,7 +35,7 @@ test('a control group is looked for in all places, with those above it', () => {
   ]);
 });
 
-/** @param {import('node:test').TestContext} t @param {Record<string, string>} files @returns {import('../lib/kernel.js').Group} */
+/** @param {import('node:test').TestContext} t @param {Record<string, string>} files @returns {import('../limits/kernel.js').Group} */
 function groupIn(t, files) {
   const root = temporaryFolder(t);
   for (const [path, text] of Object.entries(files)) {
