@@ -22,7 +22,7 @@ import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { Lines, Notes } from './monitor/lines.js';
-import { freePort } from './primary/port.js';
+import { freePort } from './lib/port.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 

@@ -16,7 +16,7 @@ const ARROWS = {
   transport: ['native', 'lib', 'primary/messages.js'],
   limits: ['lib'],
   native: [],
-  lib: [],
+  lib: ['primary/messages.js'],
   fleet: ['native', 'lib', 'limits'],
   scripts: ['lib', 'limits', 'monitor/fields.js', 'monitor/terminal.js', 'fleet', 'native/index.js'],
 };

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { codeOf, HoldfastError } from '../../lib/errors.js';
-import { freePort } from '../../primary/port.js';
+import { freePort } from '../../lib/port.js';
 import { askStats, tell } from '../ask.js';
 import { isAlive, openFolder, openRunFolder, openWords, readFolder } from './registry.js';
 

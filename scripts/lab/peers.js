@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
-import { freePort } from '../../primary/port.js';
+import { freePort } from '../../lib/port.js';
 import { hasEnded } from './clean.js';
 import { cacheFolder, findCommand, installPackage, runTool } from './install.js';
 import { familyOf } from './processes.js';

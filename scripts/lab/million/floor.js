@@ -4,7 +4,7 @@
 
 import { sumOf } from '../../../fleet/drone/causes.js';
 import { descriptorLimit, limitsOf } from '../../../lib/descriptors.js';
-import { freePort } from '../../../primary/port.js';
+import { freePort } from '../../../lib/port.js';
 import { startBare } from '../bare.js';
 import { startLoad } from '../load.js';
 import { networkOfMany } from '../namespace.js';

@@ -3,13 +3,13 @@
  * those of any other server that does the same, so whether the port is free must be found out without.
  */
 import { createServer } from 'node:net';
-import { codeOf, listenError } from '../lib/errors.js';
+import { codeOf, listenError } from './errors.js';
 
 /**
  * @param {number} port 0 for one that the system chooses
  * @param {string} host '' for all addresses
  * @returns {Promise<number>} the port, on which nobody listens
- * @throws {import('../lib/errors.js').HoldfastError} why it can't be opened
+ * @throws {import('./errors.js').HoldfastError} why it can't be opened
  */
 export function freePort(port, host) {
   const server = createServer();
