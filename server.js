@@ -11,9 +11,11 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { helpText, readConfig } from './lib/config.js';
+import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
+import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { findLimits, mostStreams, streamsHere, verdictLine } from './limits/index.js';
 import { readMachine } from './limits/kernel.js';
@@ -22,7 +24,6 @@ import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { Lines, Notes } from './monitor/lines.js';
-import { freePort } from './lib/port.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 
@@ -190,7 +191,7 @@ class Server {
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     const { elapsedMs = 0, counts } = monitor?.reading ?? {};
     process.stderr.write(
-      `holdfast: ended after ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams were opened, ${formatCount(counts?.lost ?? 0)} lost\n`,
+      `holdfast: ended after ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams were opened, ${formatCount(counts ? lostOf(counts) : 0)} lost\n`,
     );
     process.exit(0);
   }

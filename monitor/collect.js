@@ -15,8 +15,8 @@ import { readHost } from './host.js';
  * @property {number} pid
  * @property {import('../primary/workers.js').WorkerState} state
  * @property {boolean} late it has not answered by the deadline
- * @property {import('../primary/messages.js').Snapshot | null} snapshot the last one
- * @property {import('../primary/messages.js').Snapshot[]} unread those no frame has seen, oldest first
+ * @property {import('../lib/counters.js').Snapshot | null} snapshot the last one
+ * @property {import('../lib/counters.js').Snapshot[]} unread those no frame has seen, oldest first
  * @property {ProcessUsage | null} usage null where the process is gone
  *
  * @typedef {object} Sample

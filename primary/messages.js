@@ -14,29 +14,7 @@
  */
 import { HoldfastError } from '../lib/errors.js';
 
-/**
- * What a worker says of itself each second.
- * @typedef {import('../lib/sampler.js').ProcessSample & TransportCounters} Snapshot
- */
-
-/**
- * What a transport says of its streams. Counts are since it began; `lateness` is since the last time.
- * @typedef {object} TransportCounters
- * @property {number} streams open now
- * @property {number} opened
- * @property {Record<import('../lib/reasons.js').CloseReason, number>} closed
- * @property {Record<import('../lib/reasons.js').RefusalStatus, number>} refused requests, by status
- * @property {number} cut connections over the limit, closed without an answer
- * @property {number} pings
- * @property {number} bytesWritten to streams
- * @property {number} backlogBytes waiting now
- * @property {number} deliveries messages written to streams
- * @property {import('../lib/histogram.js').EncodedHistogram} lateness of pings
- * @property {import('../lib/histogram.js').EncodedHistogram} openCpu ns of CPU by stream opened; like the next two it is empty
- *   where the transport can't tell
- * @property {import('../lib/histogram.js').EncodedHistogram} pingCpu ns of CPU by ping
- * @property {import('../lib/histogram.js').EncodedHistogram} deliveryCpu ns of CPU by delivery
- */
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
 
 /**
  * @typedef {object} Start
@@ -46,8 +24,8 @@ import { HoldfastError } from '../lib/errors.js';
  * @property {number} capacity of a shard
  * @property {number} connectionLimit of a shard
  * @property {number} shards
- * @property {number} seat of the first shard among all
- * @property {number} seats
+ * @property {number} phase of its first shard among all shards, so that they don't wake up together
+ * @property {number} phases shards of all workers
  *
  * @typedef {{ type: 'sample', id: number }} Sample
  * @typedef {{ type: 'publish', channel: string, message: string }} Publish

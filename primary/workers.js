@@ -36,8 +36,8 @@ const EXIT_GRACE_MS = 3000;
  * @property {number} startedMs on performance's clock
  * @property {number} failures in a row
  * @property {number} askedId of the sample that waits for its answer; 0 where none does
- * @property {import('./messages.js').Snapshot | null} snapshot the last one of this process
- * @property {import('./messages.js').Snapshot[]} unread those that no frame has seen yet
+ * @property {import('../lib/counters.js').Snapshot | null} snapshot the last one of this process
+ * @property {import('../lib/counters.js').Snapshot[]} unread those that no frame has seen yet
  * @property {boolean} drained it has said its last word
  * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
  */
@@ -152,12 +152,12 @@ export class Workers extends EventEmitter {
       capacity,
       connectionLimit,
       shards,
-      seat: (slot.id - 1) * shards,
-      seats: workers * shards,
+      phase: (slot.id - 1) * shards,
+      phases: workers * shards,
     });
   }
 
-  /** @param {Slot} slot @param {import('./messages.js').Snapshot} snapshot */
+  /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
   read(slot, snapshot) {
     slot.snapshot = snapshot;
     slot.unread.push(snapshot);
@@ -230,7 +230,7 @@ export class Workers extends EventEmitter {
     slot.snapshot = null;
     if (!snapshot) return 0;
     addCounts(this.retired, snapshot);
-    this.retired.lost += snapshot.streams;
+    this.retired.lostWithWorkers += snapshot.streams;
     return snapshot.streams;
   }
 

@@ -40,7 +40,7 @@ test('the ticks of each worker are served whole, from its start on', async (t) =
   }, 'more of them');
   const between = later.less(before);
   assert.equal(between.count, later.count - before.count);
-  assert.ok(between.meanMs() > 1 && between.maxMs() >= between.percentileMs(0.9));
+  assert.ok(between.mean('ms') > 1 && between.maximum() >= between.percentile(0.9));
 });
 
 test('other paths are 404, other methods 405', async (t) => {
