@@ -51,6 +51,12 @@ impl Slice {
         }
         self.now_ns >= self.until_ns
     }
+
+    /// The same after a long step: looks at the clock every time.
+    pub fn is_over_now(&mut self) -> bool {
+        self.now_ns = now_ns();
+        self.now_ns >= self.until_ns
+    }
 }
 
 #[cfg(test)]
