@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import { formatCount } from '../lib/format.js';
+import { tellParent } from '../lib/listening.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { sumOf } from './drone/causes.js';
 import { Control } from './drone/control.js';
@@ -66,11 +67,6 @@ function endWithParent(stop) {
     if (message?.type === 'release') process.off('disconnect', stop);
   });
   if (process.connected === false) stop(); // it ended before we got here
-}
-
-/** @param {{ type: 'listening', url: string }} message */
-function tellParent(message) {
-  if (process.connected) process.send?.(message, () => {}); // a parent that has just ended is no error
 }
 
 /** @param {Drone} drone @returns {string} */

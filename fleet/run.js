@@ -112,7 +112,8 @@ export class Run {
     this.publisher?.stop();
     const endMs = performance.now() + DELIVERY_MS;
     const isDone = () =>
-      this.publisher?.pending === 0 && this.summary.counts.messages >= this.publisher.sent * this.plan.streams;
+      this.publisher?.pending === 0 &&
+      this.summary.counts.messages >= this.publisher.sent * this.plan.streams;
     while (!isDone() && performance.now() < endMs) {
       await this.pause(RAMP_POLL_MS);
       await this.look('holding', this.heldMs);

@@ -95,7 +95,6 @@ function tellingStreams(value) {
 /** @param {string} name @param {string} value @param {number} count */
 function textOf(name, value, count) {
   if (name === 'restart') return `${dronesText(count)} restarted`;
-  if (name === 'streams')
-    return `${formatCount(Number(value))} streams divided among ${dronesText(count)}`;
+  if (name === 'streams') return `${formatCount(Number(value))} streams divided among ${dronesText(count)}`;
   return `${name} set to ${value} for ${count === 1 ? '' : 'each of '}${dronesText(count)}`;
 }

@@ -60,7 +60,8 @@ export class Answer {
   /** @param {Event[]} events @returns {boolean} whether what follows can be read */
   readHead(events) {
     const end = this.rest.indexOf('\r\n\r\n');
-    if (!beginsAsStatusLine(this.rest)) return this.fail(events, 'unexpected', this.rest.split('\r\n\r\n')[0]);
+    if (!beginsAsStatusLine(this.rest))
+      return this.fail(events, 'unexpected', this.rest.split('\r\n\r\n')[0]);
     const isLong = (end < 0 ? this.rest.length - 4 : end - 1) >= MOST_HEAD_BYTES;
     if (isLong) return this.fail(events, 'unexpected', this.rest);
     if (end < 0) return false;

@@ -3,7 +3,8 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
-import { codeOf, HoldfastError, listenError } from '../../lib/errors.js';
+import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { openPort } from '../../lib/port.js';
 import { asJson, listenerOf, RequestError } from '../../lib/router.js';
 import { isLoopback } from './consent.js';
 
@@ -56,13 +57,7 @@ export class Control {
         `--listen ${address} is not a loopback address, so others could control this drone: set a token in HOLDFAST_TOKEN`,
       );
     }
-    return new Promise((resolve, reject) => {
-      this.server.once('error', (error) => reject(listenError(error, 'listen-port', port, address)));
-      this.server.listen(port, address, () => {
-        this.server.on('error', () => {}); // an accept failed: the client tries again
-        resolve(/** @type {import('node:net').AddressInfo} */ (this.server.address()).port);
-      });
-    });
+    return openPort(this.server, { port, host: address, flag: 'listen-port' });
   }
 
   close() {
@@ -109,7 +104,10 @@ function check({ headers }, token) {
   if (headers.origin !== undefined) throw new RequestError(403, 'requests from web pages are refused');
   if (token === '') {
     if (LOCAL_HOST.test(headers.host ?? '')) return;
-    throw new RequestError(403, `the Host header is '${headers.host ?? ''}': expected localhost or its address`);
+    throw new RequestError(
+      403,
+      `the Host header is '${headers.host ?? ''}': expected localhost or its address`,
+    );
   }
   if (isSame(headers.authorization ?? '', `Bearer ${token}`)) return;
   throw new RequestError(401, 'the token is missing or wrong: expected Authorization: Bearer TOKEN', {

@@ -57,7 +57,9 @@ export function readHosts(file) {
 /** @param {string} file @param {any} entry @param {number} i @returns {Member} */
 function memberOf(file, entry, i) {
   if (typeof entry !== 'object' || entry === null)
-    throw badHosts(`${file} [${i}] is ${JSON.stringify(entry)}: expected { "host": …, "port": …, "token": … }`);
+    throw badHosts(
+      `${file} [${i}] is ${JSON.stringify(entry)}: expected { "host": …, "port": …, "token": … }`,
+    );
   const { host, port, token } = { port: PORT, token: '', ...entry };
   for (const [key, value] of Object.entries({ ...entry, host, port, token })) {
     if (!(key in KEYS)) throw badHosts(`${file} [${i}] has '${key}': expected host, port, token`);

@@ -5,16 +5,19 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { untilListening } from '../../lib/listening.js';
 import { freePort } from '../../lib/port.js';
 import { askStats, tell } from '../ask.js';
-import { endOf, hasEnded, listening, release, spawnDrone } from './child.js';
+import { hasEnded, release, spawnDrone } from './child.js';
 import { isAlive, openFolder, openLog, openRunFolder, readEntry, readFolder } from './registry.js';
 
 const HOST = '127.0.0.1';
 /** The control port of the first drone, if it is free. */
 const FIRST_PORT = 8889;
 const POLL_MS = 20;
+/** A start that takes longer has failed. It may include asking the target for its consent, which takes seconds. */
+const START_MS = 60_000;
 /** A drone that has not ended by then is killed. */
 const END_MS = 5000;
 
@@ -76,20 +79,28 @@ class Local {
       const child = spawnDrone({ params, port, folder: this.folder, log: log.fd });
       this.children.add(child);
       if (this.isClosed) child.kill('SIGKILL');
-      const entry = (await listening(child)) ? readEntry(this.fileOf(child.pid ?? 0)) : null;
-      if (entry) {
-        this.known.add(entry.file);
-        return memberOf(entry);
+      try {
+        await untilListening(child, START_MS);
+        return this.memberIn(this.fileOf(child.pid ?? 0));
+      } catch (error) {
+        child.kill('SIGKILL');
+        this.children.delete(child);
+        // Another process may have taken the port since it was found free.
+        if (port !== 0 && !this.isClosed && !(await isFree(port))) return await this.begin(params, 0);
+        const line = log.lastLine().replace(/^drone: /, '');
+        throw new HoldfastError('NO_DRONE', line || `a drone did not start: ${messageOf(error)}`);
       }
-      child.kill('SIGKILL');
-      this.children.delete(child);
-      // Another process may have taken the port since it was found free.
-      if (port !== 0 && !this.isClosed && !(await isFree(port))) return await this.begin(params, 0);
-      const line = log.lastLine().replace(/^drone: /, '');
-      throw new HoldfastError('NO_DRONE', line || `a drone ended (${endOf(child)})`);
     } finally {
       log.close();
     }
+  }
+
+  /** @param {string} file of a drone that is listening @returns {LocalMember} */
+  memberIn(file) {
+    const entry = readEntry(file);
+    if (!entry) throw new HoldfastError('NO_DRONE', `can't read ${file}`);
+    this.known.add(file);
+    return memberOf(entry);
   }
 
   /** @param {number} pid */

@@ -78,7 +78,9 @@ function notesOf(asked, measured) {
       `The rate was not reached: ${count(unsent)} requests were due at the end but had no free connection; the percentiles leave them out. Use more connections (-c) or a lower rate.`,
     );
   if (end !== 'unanswered' && inFlight > 0)
-    notes.push(`${count(inFlight)} requests were in flight at the end: they are neither complete nor failed.`);
+    notes.push(
+      `${count(inFlight)} requests were in flight at the end: they are neither complete nor failed.`,
+    );
   if (endless > 0)
     notes.push(
       `${count(endless)} answers began but did not end within ${asked.timeoutMs / 1000} s. ${STREAMS}`,

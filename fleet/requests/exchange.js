@@ -5,7 +5,6 @@
 
 /** What an exchange reports to. @typedef {{ onAnswered: (exchange: Exchange) => void, onFailed: (exchange: Exchange, error: Error) => void }} Listener */
 
-/** @implements {import('undici').Dispatcher.DispatchHandler} */
 export class Exchange {
   /** @param {Listener} listener @param {number} dueMs when it should be sent, on performance's clock */
   constructor(listener, dueMs) {
