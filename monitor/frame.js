@@ -1,23 +1,27 @@
 /*
- * From raw samples to a frame: rates against the last second, merged histograms, the cost of a stream. Pure.
+ * From raw samples to a frame: rates since the last frame, merged histograms, the cost of a stream. Pure.
  */
-import { addCounts, totalOf } from '../lib/counts.js';
+import { HISTOGRAMS } from '../lib/counters.js';
+import { addCounts, closedOf, lostOf } from '../lib/counts.js';
 import { mergeHistograms } from '../lib/histogram.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
-/** With fewer streams the server's own memory drowns what they cost. */
+/** With fewer streams, the server's own memory hides what they cost. */
 export const COST_FROM_STREAMS = 1000;
-/** Memory does not shrink as streams leave, so they have a cost only while about as many as ever are open. */
+/** Memory does not shrink when streams leave, so the cost is known only close to the peak. */
 const COST_FROM_PEAK_SHARE = 0.9;
 
 /** @typedef {import('./collect.js').Sample} Sample */
 /** @typedef {import('./collect.js').WorkerSample} WorkerSample */
-/** @typedef {'opened' | 'ended' | 'pings' | 'deliveries' | 'bytesWritten'} RateName */
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
 
-/** Those of a snapshot. */
-const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingCpu', 'deliveryCpu']);
+/** The counters that have a rate. */
+const RATES = /** @type {const} */ (['opened', 'pings', 'deliveries', 'bytesWritten']);
+/** The histograms of a snapshot. */
+const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ...HISTOGRAMS]);
 
-/** @typedef {(typeof HISTOGRAMS)[number]} HistogramName */
+/** @typedef {(typeof RATES)[number] | 'ended'} RateName */
+/** @typedef {(typeof ALL_HISTOGRAMS)[number]['name']} HistogramName */
 /** @typedef {Record<HistogramName, import('../lib/histogram.js').Histogram>} Histograms */
 
 /**
@@ -61,7 +65,7 @@ const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingC
  * @typedef {object} FrameWorker
  * @property {number} id
  * @property {number} pid
- * @property {import('../primary/workers.js').WorkerState | 'late'} state
+ * @property {import('../lib/states.js').WorkerState | 'late'} state
  * @property {Record<string, number | null>} values by field
  */
 
@@ -92,9 +96,15 @@ export function deriveReading(previous, sample) {
   };
 }
 
-/** @param {import('../primary/messages.js').Snapshot[]} snapshots @returns {Histograms} merged */
+/** @param {Snapshot[]} snapshots @returns {Histograms} merged */
 function histogramsOf(snapshots) {
-  const merged = HISTOGRAMS.map((name) => [name, mergeHistograms(snapshots.map((one) => one[name]))]);
+  const merged = ALL_HISTOGRAMS.map(({ name, unit }) => [
+    name,
+    mergeHistograms(
+      snapshots.map((one) => one[name]),
+      unit,
+    ),
+  ]);
   return /** @type {Histograms} */ (Object.fromEntries(merged));
 }
 
@@ -138,7 +148,7 @@ function rounded(value) {
 function countsOf({ workers, retired }) {
   const counts = structuredClone(retired);
   for (const { snapshot } of workers) if (snapshot) addCounts(counts, snapshot);
-  return { counts, ended: totalOf(counts.closed) + counts.lost };
+  return { counts, ended: closedOf(counts) + lostOf(counts) };
 }
 
 /**
@@ -148,14 +158,10 @@ function countsOf({ workers, retired }) {
  */
 function ratesOf(previous, now) {
   const seconds = previous ? (now.elapsedMs - previous.elapsedMs) / 1000 : 0;
-  if (!previous || seconds <= 0) return { opened: 0, ended: 0, pings: 0, deliveries: 0, bytesWritten: 0 };
-  return {
-    opened: (now.counts.opened - previous.counts.opened) / seconds,
-    ended: (now.ended - previous.ended) / seconds,
-    pings: (now.counts.pings - previous.counts.pings) / seconds,
-    deliveries: (now.counts.deliveries - previous.counts.deliveries) / seconds,
-    bytesWritten: (now.counts.bytesWritten - previous.counts.bytesWritten) / seconds,
-  };
+  const rate = (/** @type {number} */ after, /** @type {number} */ before) =>
+    seconds > 0 ? (after - before) / seconds : 0;
+  const pairs = RATES.map((name) => [name, rate(now.counts[name], previous?.counts[name] ?? 0)]);
+  return { ...Object.fromEntries(pairs), ended: rate(now.ended, previous?.ended ?? 0) };
 }
 
 /**

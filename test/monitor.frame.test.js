@@ -23,7 +23,12 @@ test('counts of the workers are added up, and rates are against the last second'
 });
 
 test('what a dead worker counted stays in the totals, and its streams are lost', () => {
-  const retired = { ...noCounts(), opened: 1000, lost: 900, closed: { ...zeroes(CLOSE_REASONS), slow: 100 } };
+  const retired = {
+    ...noCounts(),
+    opened: 1000,
+    lostWithWorkers: 900,
+    closed: { ...zeroes(CLOSE_REASONS), slow: 100 },
+  };
   const closed = { ...zeroes(CLOSE_REASONS), slow: 1, drain: 2 };
   const { totals } = frameAfter(
     sample({ retired, workers: [workerSample(1, { opened: 10, streams: 7, closed })] }),
@@ -36,8 +41,8 @@ test('what a dead worker counted stays in the totals, and its streams are lost',
 });
 
 test('percentiles of the whole come from merged histograms, and the maximum is the worst', () => {
-  const quiet = workerSample(1, { ticks: encoded(Array(990).fill(10)) });
-  const busy = workerSample(2, { ticks: encoded(Array(10).fill(500)) });
+  const quiet = workerSample(1, { ticks: encoded(Array(990).fill(10_000)) });
+  const busy = workerSample(2, { ticks: encoded(Array(10).fill(500_000)) });
   const { totals, workers } = frameAfter(sample({ workers: [quiet, busy] }));
   assert.ok(Math.abs(Number(totals.tickP99Ms) - 10) < 0.1);
   assert.equal(totals.tickMaxMs, 500);
@@ -54,7 +59,7 @@ test('a worker that is late keeps its last counts, has no ticks of this second, 
 });
 
 test('snapshots that came late are merged into the next frame', () => {
-  const two = [{ ticks: encoded([10]) }, { ticks: encoded([700]) }].map(
+  const two = [{ ticks: encoded([10_000]) }, { ticks: encoded([700_000]) }].map(
     (values) => workerSample(1, values).snapshot,
   );
   const worker = workerSample(1, {}, { unread: two.flatMap((one) => one ?? []) });

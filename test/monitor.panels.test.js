@@ -92,7 +92,7 @@ test('a value that lies between two rows gets no label', () => {
 });
 
 test('the box of costs has the CPU of the native transport: to open, to ping, to deliver to', () => {
-  const ns = (/** @type {number} */ us) => encoded([us]); // its ms are taken for µs
+  const ns = (/** @type {number} */ us) => encoded([us * 1000], 'ns');
   const costs = (/** @type {object} */ values) =>
     plain(costContent(frameAfter(sample({ workers: [workerSample(1, values)] }))));
   assert.match(costs({ openCpu: ns(12.4), pingCpu: ns(4.9) }), /\n µs 12\/4\.9\/-$/);

@@ -16,7 +16,7 @@ const ISSUE_COLUMNS =
 
 const STREAMING = sample({
   workers: [
-    workerSample(1, { streams: 1200, opened: 1200, lateness: encoded([1, 2]) }),
+    workerSample(1, { streams: 1200, opened: 1200, lateness: encoded([1000, 2000]) }),
     workerSample(2, { streams: 800, opened: 800 }, { late: true }),
   ],
 });
