@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
-import { targetsText } from '../scripts/lab/million/targets.js';
 import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
+import { targetsText } from '../scripts/lab/million/targets.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 

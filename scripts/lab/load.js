@@ -3,7 +3,6 @@
  */
 import { availableParallelism } from 'node:os';
 import { askAll, askCounts, each, setParams } from '../../fleet/ask.js';
-import { decode, emptyHistogram } from '../../fleet/drone/histograms.js';
 import { merge, mergeCounts } from '../../fleet/merge.js';
 import { local } from '../../fleet/on/local.js';
 import { defaultFolder } from '../../fleet/on/registry.js';
@@ -11,6 +10,7 @@ import { planDrones, spread } from '../../fleet/spread.js';
 import { descriptorLimit } from '../../lib/descriptors.js';
 import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
+import { mergeHistograms } from '../../lib/histogram.js';
 import { native } from '../../native/index.js';
 import { causesText } from './text.js';
 
@@ -143,11 +143,9 @@ export class Load {
     return merge(this.answers.filter((stats) => stats !== null));
   }
 
-  /** @returns {import('../../fleet/drone/histograms.js').Hdr} lateness of all pings since the drones began */
+  /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
   lateness() {
-    const all = emptyHistogram();
-    for (const stats of this.answers) if (stats) all.add(decode(stats.histograms.lateness));
-    return all;
+    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms.lateness] : [])));
   }
 
   /**

@@ -62,7 +62,7 @@ export class Recorder {
       dronesCpuPercent: (cpuAfter.dronesUs - cpuBefore.dronesUs) / tookMs / 10,
       serverCpuPercent: (cpuAfter.serverUs - cpuBefore.serverUs) / tookMs / 10,
       ticks,
-      latenessMs: percentilesOf(since(this.load.lateness(), before)),
+      latenessMs: percentilesOf(this.load.lateness().less(before)),
       load,
     };
   }
@@ -89,17 +89,11 @@ function worstTicks(before, now) {
   if (between.length === 0) return null;
   const worst = (/** @type {(ticks: Histogram) => number} */ read) => Math.max(...between.map(read));
   return {
-    avgMs: worst((ticks) => ticks.meanMs()),
-    p90Ms: worst((ticks) => ticks.percentileMs(0.9)),
-    p99Ms: worst((ticks) => ticks.percentileMs(0.99)),
-    maxMs: worst((ticks) => ticks.maxMs()),
+    avgMs: worst((ticks) => ticks.mean('ms')),
+    p90Ms: worst((ticks) => ticks.percentile(0.9, 'ms')),
+    p99Ms: worst((ticks) => ticks.percentile(0.99, 'ms')),
+    maxMs: worst((ticks) => ticks.maximum('ms')),
   };
-}
-
-/** @template {import('../../fleet/drone/histograms.js').Hdr} H @param {H} now @param {H} before @returns {H} what came between */
-function since(now, before) {
-  now.subtract(/** @type {any} */ (before));
-  return now;
 }
 
 /** @param {string} path @returns {Row[]} */

@@ -5,15 +5,15 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { Histogram } from '../../lib/histogram.js';
+import { untilListening } from '../../lib/listening.js';
 import { hasEnded } from './clean.js';
 import { familyOf } from './processes.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const POLL_MS = 50;
 const SHOW_EVERY_MS = 500;
-const START_MS = 60_000;
 /** A frame that takes longer will not come. */
 const ROW_MS = 30_000;
 const ANSWER_MS = 5000;
@@ -26,12 +26,6 @@ const ANSWER_MS = 5000;
  * @property {string[]} args in addition to those that every server of an experiment gets
  * @property {string[]} [nodeFlags]
  * @property {string} [host] default 127.0.0.1
- *
- * @typedef {object} Listening the message with which the server says that it is ready
- * @property {'listening'} type
- * @property {number} port
- * @property {number} adminPort
- * @property {string} csvPath
  */
 
 /** @param {How} how @returns {string[]} the command, as a person would repeat it */
@@ -77,34 +71,24 @@ export class LabServer {
     this.adminPort = 0;
     this.csvPath = '';
     this.lastLine = '';
-    /** @type {Listening | null} */
-    this.message = null;
-    child.on('message', (/** @type {Listening} */ message) => {
-      if (message.type === 'listening') this.message = message;
-    });
     for (const output of [child.stdout, child.stderr]) {
-      if (output) createInterface(output).on('line', (line) => this.remember(line));
+      if (output)
+        createInterface(output).on('line', (line) => {
+          this.lastLine = line; // it may say why the server ends
+        });
     }
   }
 
-  /** @param {string} line it may be the reason why it ends */
-  remember(line) {
-    this.lastLine = line;
-  }
-
-  /** @returns {Promise<Listening>} */
+  /** @returns {Promise<import('../../lib/listening.js').ServerListening>} @throws {HoldfastError} SERVER */
   async listening() {
-    const endMs = Date.now() + START_MS;
-    while (!this.message) {
+    try {
+      return await this.lab.unlessAborted(untilListening(this.child));
+    } catch (error) {
+      this.lab.signal.throwIfAborted();
+      await this.lab.sleep(POLL_MS); // for its last line
       this.check();
-      if (Date.now() > endMs)
-        throw new HoldfastError(
-          'SERVER',
-          `the server did not start within ${START_MS / 1000} s: ${this.lastLine}`,
-        );
-      await this.lab.sleep(POLL_MS);
+      throw new HoldfastError('SERVER', `the server: ${messageOf(error)}; its last line: ${this.lastLine}`);
     }
-    return this.message;
   }
 
   /** @throws {HoldfastError} SERVER when it has ended */

@@ -22,7 +22,7 @@ class Messages {
     this.sent = 0;
     this.answered = -1;
     this.workerCpuUs = 0;
-    this.roundTrips = new Histogram();
+    this.roundTrips = new Histogram('µs');
     this.wake = () => {};
     this.worker.on('message', (message) => dispatch(this.handlers, message));
   }
@@ -63,7 +63,7 @@ class Messages {
     const begunMs = performance.now();
     this.worker.send({ type: 'sample', id: ++this.sent });
     await this.until(this.sent);
-    this.roundTrips.record(performance.now() - begunMs);
+    this.roundTrips.record((performance.now() - begunMs) * 1000);
   }
 
   /** @returns {number} of both processes, as of the last answer */
@@ -92,7 +92,7 @@ const count = messages.sent - sent;
 const found = {
   perSecond: (count * 1000) / (performance.now() - begunMs),
   cpuUs: (messages.cpuUs() - cpuUs) / count,
-  roundTripUs: messages.roundTrips.count > 0 ? messages.roundTrips.percentileMs(0.5) * 1000 : null,
+  roundTripUs: messages.roundTrips.count > 0 ? messages.roundTrips.percentile(0.5) : null,
 };
 process.stdout.write(`${JSON.stringify(found)}\n`);
 process.exit(0);
