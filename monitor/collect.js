@@ -4,7 +4,26 @@
  */
 import { performance } from 'node:perf_hooks';
 import pidusage from 'pidusage';
+import { isAlive } from '../lib/states.js';
 import { readHost } from './host.js';
+
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
+
+/**
+ * The workers, as the monitor sees them (`Workers` in primary/workers.js).
+ * @typedef {object} Workers
+ * @property {readonly Slot[]} slots
+ * @property {import('../lib/counts.js').Counts} retired counts of workers that died
+ * @property {(deadlineMs: number) => Promise<void>} sample asks each for its snapshot; resolves at the deadline at the latest
+ *
+ * @typedef {object} Slot
+ * @property {number} id
+ * @property {number} pid
+ * @property {import('../lib/states.js').WorkerState} state
+ * @property {number} askedId 0 where it owes no snapshot
+ * @property {Snapshot | null} snapshot the last one
+ * @property {Snapshot[]} unread taken from here
+ */
 
 /**
  * CPU and memory of a process, as the kernel counts them.
@@ -13,16 +32,16 @@ import { readHost } from './host.js';
  * @typedef {object} WorkerSample
  * @property {number} id
  * @property {number} pid
- * @property {import('../primary/workers.js').WorkerState} state
- * @property {boolean} late it has not answered by the deadline
- * @property {import('../lib/counters.js').Snapshot | null} snapshot the last one
- * @property {import('../lib/counters.js').Snapshot[]} unread those no frame has seen, oldest first
+ * @property {import('../lib/states.js').WorkerState} state
+ * @property {boolean} late it did not answer by the deadline
+ * @property {Snapshot | null} snapshot the last one
+ * @property {Snapshot[]} unread those no frame has used yet, oldest first
  * @property {ProcessUsage | null} usage null where the process is gone
  *
  * @typedef {object} Sample
  * @property {number} timeMs since the epoch
- * @property {number} elapsedMs since the server listened
- * @property {number} collectMs how long the collecting took
+ * @property {number} elapsedMs since the server started listening
+ * @property {number} collectMs how long collecting took
  * @property {WorkerSample[]} workers
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
@@ -30,14 +49,14 @@ import { readHost } from './host.js';
  * @property {import('./csv.js').LogStatus | null} log
  */
 
-// It would print to the terminal what it could not read.
+// Otherwise it prints to the terminal what it could not read.
 process.env.PIDUSAGE_SILENT = '1';
 
 const NO_USAGE = { cpuPercent: 0, cpuSeconds: 0, rssBytes: 0 };
 
 /**
  * @param {object} sources
- * @param {import('../primary/workers.js').Workers} sources.workers
+ * @param {Workers} sources.workers
  * @param {import('../lib/sampler.js').Sampler} sources.sampler of the primary
  * @param {number} sources.startedMs on performance's clock
  * @param {number} sources.deadlineMs
@@ -65,19 +84,10 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
   };
 }
 
-/**
- * @param {import('../primary/workers.js').Slot} slot
- * @param {ProcessUsage | null} usage
- * @returns {WorkerSample}
- */
+/** @param {Slot} slot @param {ProcessUsage | null} usage @returns {WorkerSample} */
 function sampleOf(slot, usage) {
   const { id, pid, state, snapshot } = slot;
   return { id, pid, state, late: slot.askedId !== 0, snapshot, unread: slot.unread.splice(0), usage };
-}
-
-/** @param {import('../primary/workers.js').Slot} slot */
-function isAlive({ state }) {
-  return state !== 'dead' && state !== 'gone';
 }
 
 /** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without those that are gone */

@@ -65,7 +65,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @typedef {object} FrameWorker
  * @property {number} id
  * @property {number} pid
- * @property {import('../primary/workers.js').WorkerState | 'late'} state
+ * @property {import('../lib/states.js').WorkerState | 'late'} state
  * @property {Record<string, number | null>} values by field
  */
 

@@ -2,15 +2,15 @@
  * Every message between the primary and a worker. The channel keeps their order.
  *
  *     primary                         worker
- *       | <--- hello ------------------- |    it hears messages from now on
+ *       | <--- hello ------------------- |    it receives messages from now on
  *       | ---- start ------------------> |    what to do
  *       | <--- ready | failed ---------- |    it listens, or why it can't
  *       | ---- sample {id} ------------> |    each second, one at a time
- *       | <--- snapshot {id, …} -------- |    by the deadline; after it the worker is late
+ *       | <--- snapshot {id, …} -------- |    by the deadline; after that the worker is late
  *       | ---- publish {channel, …} ---> |
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
- *       | <--- drained {snapshot} ------ |    the last word; then it exits
+ *       | <--- drained {snapshot} ------ |    its last message; then it exits
  */
 import { HoldfastError } from '../lib/errors.js';
 
@@ -21,8 +21,8 @@ import { HoldfastError } from '../lib/errors.js';
  * @property {'start'} type
  * @property {import('../lib/config.js').Config} config with the port to listen on
  * @property {string} transport
- * @property {number} capacity of a shard
- * @property {number} connectionLimit of a shard
+ * @property {number} capacity streams per shard
+ * @property {number} connectionLimit connections per shard
  * @property {number} shards
  * @property {number} phase of its first shard among all shards, so that they don't wake up together
  * @property {number} phases shards of all workers
@@ -42,11 +42,11 @@ import { HoldfastError } from '../lib/errors.js';
  */
 
 /**
- * Hands a message to the handler of its type.
+ * Passes a message to the handler for its type.
  * @template {{ type: string }} Message
  * @param {{ [T in Message['type']]: (message: Extract<Message, { type: T }>) => void }} handlers
  * @param {Message} message
- * @throws {HoldfastError} UNKNOWN_MESSAGE: the two sides are not of one version
+ * @throws {HoldfastError} UNKNOWN_MESSAGE: the two sides are of different versions
  */
 export function dispatch(handlers, message) {
   const handler =

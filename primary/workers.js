@@ -1,46 +1,22 @@
 /*
- * The primary's side of its workers: forks them, forks again those that die, asks each for its snapshot, and
- * ends them. A worker moves so:
- *
- *     forked --hello--> starting --ready--> ready --drain--> draining --exit--> gone
- *       ^                                     |
- *       \-------------back-off------------- dead     (one that dies before it was ever ready ends the server)
+ * The primary's side of its workers: forks them, forks those that die again, asks each for its snapshot, and
+ * ends them. The states of a worker are drawn in lib/states.js.
  */
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
-import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { addCounts, noCounts } from '../lib/counts.js';
 import { HoldfastError } from '../lib/errors.js';
 import { dispatch } from './messages.js';
+import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
-const BACK_OFF_MIN_MS = 100;
-const BACK_OFF_MAX_MS = 10_000;
-/** A worker that lived this long starts afresh with the shortest back-off. */
-const STEADY_MS = 60_000;
-/** How long a worker may take to listen: at a big start they come one after another. */
+/** How long a worker may take to listen: in a large start they come one after another. */
 const START_MS = 30_000;
-const START_MS_A_WORKER = 200;
-/** Beyond the drain, how long a worker has to end by itself. */
+const START_MS_PER_WORKER = 200;
+/** Beyond the drain, how long a worker has to exit by itself. */
 const EXIT_GRACE_MS = 3000;
 
-/** @typedef {'forked' | 'starting' | 'ready' | 'draining' | 'dead' | 'gone'} WorkerState */
-
-/**
- * One place among the workers; the process in it may change.
- * @typedef {object} Slot
- * @property {number} id from 1
- * @property {WorkerState} state
- * @property {import('node:cluster').Worker} process
- * @property {number} pid
- * @property {number} startedMs on performance's clock
- * @property {number} failures in a row
- * @property {number} askedId of the sample that waits for its answer; 0 where none does
- * @property {import('../lib/counters.js').Snapshot | null} snapshot the last one of this process
- * @property {import('../lib/counters.js').Snapshot[]} unread those that no frame has seen yet
- * @property {boolean} drained it has said its last word
- * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
- */
+/** @typedef {import('./slot.js').Slot} Slot */
 
 /**
  * Emits 'note' (line), a line for the log, and 'change' when a worker answered or ended.
@@ -62,7 +38,7 @@ export class Workers extends EventEmitter {
     this.port = 0;
     this.ending = false;
     this.lastId = 0;
-    /** What the dead had counted, so that totals never fall. */
+    /** What dead workers had counted, so that totals never fall. */
     this.retired = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
@@ -85,37 +61,21 @@ export class Workers extends EventEmitter {
     });
   }
 
-  /** @param {number} id @param {number} failures @returns {Slot} */
+  /** @param {number} id @param {number} failures in a row @returns {Slot} */
   fork(id, failures) {
     const process = cluster.fork();
-    /** @type {Slot} */
-    const slot = {
-      id,
-      state: 'forked',
-      process,
-      pid: process.process.pid ?? 0,
-      startedMs: performance.now(),
-      failures,
-      askedId: 0,
-      snapshot: null,
-      unread: [],
-      drained: false,
-      timer: undefined,
-    };
+    const slot = makeSlot(id, failures, process);
     process.on('message', (message) => dispatch(this.handlersOf(slot), message));
     process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
-    process.on('error', (error) => this.broken(slot, error));
-    const startMs = START_MS + START_MS_A_WORKER * this.plan.workers;
+    process.on('error', (error) => {
+      if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so no exit follows
+    });
+    const startMs = START_MS + START_MS_PER_WORKER * this.plan.workers;
     slot.timer = setTimeout(() => process.process.kill('SIGKILL'), startMs);
     for (const output of [process.process.stdout, process.process.stderr]) {
-      if (output) createInterface(output).on('line', (line) => this.emit('note', `worker ${id}: ${line}`));
+      if (output) createInterface(output).on('line', (line) => this.note(`worker ${id}: ${line}`));
     }
     return slot;
-  }
-
-  /** @param {Slot} slot @param {Error} error of the channel to it, or of the fork itself: then no exit follows */
-  broken(slot, error) {
-    if (slot.pid === 0) this.exited(slot, error.message);
   }
 
   /** @param {Slot} slot */
@@ -139,28 +99,19 @@ export class Workers extends EventEmitter {
     };
   }
 
-  /** @param {Slot} slot that hears us from now on: what was sent before is lost */
+  /** @param {Slot} slot that receives messages from now on; earlier ones would have been lost */
   greeted(slot) {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
     const { config, transport, plan } = this;
     const { workers, shards, capacity, connectionLimit } = plan;
+    const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
     slot.state = 'starting';
-    this.send(slot, {
-      type: 'start',
-      config,
-      transport,
-      capacity,
-      connectionLimit,
-      shards,
-      phase: (slot.id - 1) * shards,
-      phases: workers * shards,
-    });
+    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
   }
 
   /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
   read(slot, snapshot) {
-    slot.snapshot = snapshot;
-    slot.unread.push(snapshot);
+    keepSnapshot(slot, snapshot);
     this.emit('change');
   }
 
@@ -168,9 +119,9 @@ export class Workers extends EventEmitter {
   ready(slot, { port }) {
     if (slot.state === 'starting') slot.state = 'ready';
     clearTimeout(slot.timer);
-    if (this.port !== 0 && this.port !== port) this.emit('note', `the port is now ${port}`);
+    if (this.port !== 0 && this.port !== port) this.note(`the port is now ${port}`);
     this.port = port;
-    if (!this.starting) this.emit('note', `worker ${slot.id} (pid ${slot.pid}) listens`);
+    if (!this.starting) this.note(`${nameOf(slot)} is listening`);
     else if (this.slots.every(({ state }) => state === 'ready')) {
       this.starting.resolve(port);
       this.starting = null;
@@ -180,7 +131,7 @@ export class Workers extends EventEmitter {
   /** @param {Slot} slot @param {HoldfastError} error */
   failed(slot, error) {
     if (this.ending) return;
-    if (!this.starting) return void this.emit('note', `worker ${slot.id}: ${error.message}`);
+    if (!this.starting) return this.note(`worker ${slot.id}: ${error.message}`);
     this.starting.reject(error);
     this.starting = null;
     this.ending = true;
@@ -190,39 +141,39 @@ export class Workers extends EventEmitter {
   exited(slot, how) {
     const lost = this.retire(slot);
     clearTimeout(slot.timer);
-    if (this.ending) {
-      if (lost > 0)
-        this.emit(
-          'note',
-          `worker ${slot.id} (pid ${slot.pid}) died (${how}) in the drain: ${lost} streams lost`,
-        );
-      slot.state = 'gone';
-      return void this.emit('change');
-    }
-    slot.state = 'dead';
-    if (this.starting) {
-      return this.failed(
-        slot,
-        new HoldfastError('WORKER_DIED', `worker ${slot.id} ended (${how}) before it listened`),
-      );
-    }
-    const steady = performance.now() - slot.startedMs > STEADY_MS;
-    const failures = steady ? 1 : slot.failures + 1;
-    const delayMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** (failures - 1));
-    this.emit(
-      'note',
-      `worker ${slot.id} (pid ${slot.pid}) died (${how}), ${lost} streams lost; again in ${delayMs} ms`,
-    );
-    slot.timer = setTimeout(() => {
-      this.slots[slot.id - 1] = this.fork(slot.id, failures);
-    }, delayMs);
+    if (this.ending) this.exitedWhileEnding(slot, how, lost);
+    else if (this.starting) this.exitedWhileStarting(slot, how);
+    else this.restart(slot, how, lost);
     this.emit('change');
   }
 
+  /** A worker exited as it should. @param {Slot} slot @param {string} how @param {number} lost */
+  exitedWhileEnding(slot, how, lost) {
+    if (lost > 0) this.note(`${nameOf(slot)} died (${how}) while draining: ${lost} streams lost`);
+    slot.state = 'gone';
+  }
+
+  /** A worker died before all were ready: the server can't start. @param {Slot} slot @param {string} how */
+  exitedWhileStarting(slot, how) {
+    slot.state = 'dead';
+    const line = `worker ${slot.id} exited (${how}) before it was listening`;
+    this.failed(slot, new HoldfastError('WORKER_DIED', line));
+  }
+
+  /** A worker died: another one takes its place after a while. @param {Slot} slot @param {string} how @param {number} lost */
+  restart(slot, how, lost) {
+    slot.state = 'dead';
+    const { failures, delayMs } = backOff(slot);
+    this.note(`${nameOf(slot)} died (${how}): ${lost} streams lost; restarting in ${delayMs} ms`);
+    slot.timer = setTimeout(() => {
+      this.slots[slot.id - 1] = this.fork(slot.id, failures);
+    }, delayMs);
+  }
+
   /**
-   * Adds what a worker had counted to what the dead left.
+   * Adds what a worker had counted to what is left of the dead.
    * @param {Slot} slot
-   * @returns {number} streams that it held when it was last heard of
+   * @returns {number} the streams it had in its last snapshot
    */
   retire(slot) {
     const { snapshot } = slot;
@@ -235,34 +186,33 @@ export class Workers extends EventEmitter {
   }
 
   /**
-   * Asks every worker for its snapshot; one that still owes an answer is not asked again.
+   * Asks every worker for its snapshot; one that has not answered the last request is not asked again.
    * @param {number} deadlineMs
    * @returns {Promise<void>} when all have answered, or at the deadline
    */
   sample(deadlineMs) {
     for (const slot of this.slots) {
-      if ((slot.state !== 'ready' && slot.state !== 'draining') || slot.askedId !== 0 || slot.drained)
-        continue;
+      const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
+      if (!canAnswer || slot.askedId !== 0) continue;
       slot.askedId = ++this.lastId;
       this.send(slot, { type: 'sample', id: slot.askedId });
     }
     return this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
   }
 
-  /** Sends a message to every stream that listens to a channel. @param {string} channel @param {string} message */
+  /** Sends a message to every stream on a channel. @param {string} channel @param {string} message */
   publish(channel, message) {
-    for (const slot of this.slots)
-      if (slot.state === 'ready') this.send(slot, { type: 'publish', channel, message });
+    this.tellReady({ type: 'publish', channel, message });
   }
 
   gc() {
-    for (const slot of this.slots) if (slot.state === 'ready') this.send(slot, { type: 'gc' });
+    this.tellReady({ type: 'gc' });
   }
 
   /**
-   * Lets go of all streams and ends the workers.
+   * Closes all streams and ends the workers.
    * @param {number} periodMs
-   * @returns {Promise<void>} when the last is gone; one that does not end by itself is killed
+   * @returns {Promise<void>} when the last is gone; one that does not exit by itself is killed
    */
   async drain(periodMs) {
     this.ending = true;
@@ -280,7 +230,7 @@ export class Workers extends EventEmitter {
     await this.until(allGone, EXIT_GRACE_MS);
   }
 
-  /** Ends the workers at once. */
+  /** Ends the workers now. */
   kill() {
     this.ending = true;
     for (const slot of this.slots) {
@@ -289,9 +239,19 @@ export class Workers extends EventEmitter {
     }
   }
 
+  /** @param {import('./messages.js').ToWorker} message */
+  tellReady(message) {
+    for (const slot of this.slots) if (slot.state === 'ready') this.send(slot, message);
+  }
+
   /** @param {Slot} slot @param {import('./messages.js').ToWorker} message */
   send(slot, message) {
     if (slot.process.isConnected()) slot.process.send(message);
+  }
+
+  /** @param {string} line */
+  note(line) {
+    this.emit('note', line);
   }
 
   /** @param {() => boolean} condition @param {number} deadlineMs @returns {Promise<void>} */
@@ -308,4 +268,9 @@ export class Workers extends EventEmitter {
       check();
     });
   }
+}
+
+/** @param {Slot} slot @returns {string} */
+function nameOf({ id, pid }) {
+  return `worker ${id} (pid ${pid})`;
 }

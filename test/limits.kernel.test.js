@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { groupFolders, parseNofile, parseStatus, readMachine } from '../limits/kernel.js';
+import { groupFolders } from '../limits/groups.js';
+import { parseMemory, parseNofile, parseStatus, readMachine } from '../limits/kernel.js';
 import { temporaryFolder } from './helpers/server.js';
 
-test('descriptors and the filter of system calls are read as the kernel writes them', () => {
+test('file descriptors and the system call filter are read as the kernel writes them', () => {
   assert.deepEqual(
     parseNofile(
       'Limit     Soft Limit   Hard Limit   Units\nMax open files            1024                 524288               files     \n',
@@ -20,7 +21,16 @@ test('descriptors and the filter of system calls are read as the kernel writes t
   assert.deepEqual(status(2, '000001fffeffffff'), { canUnshare: true, isPrivileged: true });
 });
 
-test('a control group is looked for in all places, with those above it', () => {
+test('available memory is that of the kernel, and all of it where the kernel does not tell', () => {
+  assert.deepEqual(parseMemory('MemTotal: 1000 kB\nMemAvailable:  600 kB\n'), {
+    totalBytes: 1_024_000,
+    availableBytes: 614_400,
+  });
+  assert.equal(parseMemory('MemTotal: 1000 kB\n').availableBytes, 1_024_000);
+  assert.ok(parseMemory('').totalBytes > 1e6);
+});
+
+test('control groups are looked for in all places, with those above them', () => {
   assert.deepEqual(groupFolders('0::/a/b\n'), [
     'sys/fs/cgroup/a/b',
     'sys/fs/cgroup/a',
@@ -35,7 +45,7 @@ test('a control group is looked for in all places, with those above it', () => {
   ]);
 });
 
-/** @param {import('node:test').TestContext} t @param {Record<string, string>} files @returns {import('../limits/kernel.js').Group} */
+/** @param {import('node:test').TestContext} t @param {Record<string, string>} files @returns {import('../limits/groups.js').Group} */
 function groupIn(t, files) {
   const root = temporaryFolder(t);
   for (const [path, text] of Object.entries(files)) {
@@ -45,7 +55,7 @@ function groupIn(t, files) {
   return readMachine(root).group;
 }
 
-test('the tightest limit on the way up counts, and files in memory count as free (cgroup v2)', (t) => {
+test('the tightest limit on the way up counts, and cached files count as free (cgroup v2)', (t) => {
   const group = groupIn(t, {
     'proc/self/cgroup': '0::/app/inner',
     'sys/fs/cgroup/app/inner/memory.max': 'max',
@@ -68,7 +78,7 @@ test('the tightest limit on the way up counts, and files in memory count as free
   });
 });
 
-test('the same of cgroup v1, where a path that is not below the mount leaves the mount itself', (t) => {
+test('the same with cgroup v1, where a path that is not below the mount leaves the mount itself', (t) => {
   const group = groupIn(t, {
     'proc/self/cgroup': '4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n2:pids:/docker/abc',
     'sys/fs/cgroup/memory/memory.limit_in_bytes': '1000000000',

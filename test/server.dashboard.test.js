@@ -39,7 +39,7 @@ for (const term of ['xterm-256color', 'screen-256color']) {
     terminal.resize(80, 24);
     assertDrawn(await terminal.untilShown(shown), 80, 24);
     terminal.type('q');
-    await terminal.untilShown(/holdfast: ended after [\s\S]*status 0/);
+    await terminal.untilShown(/holdfast: ran for [\s\S]*status 0/);
   });
 }
 
@@ -66,7 +66,7 @@ test('the keys do as the help says', { skip }, async (t) => {
   terminal.type('?');
   await terminal.untilShown(/│1 +\d/);
   terminal.type('g');
-  await terminal.untilShown(/gc asked of every worker/);
+  await terminal.untilShown(/requested GC in every worker/);
   for (let i = 0; i < 6; i++) terminal.type('Down');
   await terminal.untilShown(/│6 +\d/);
   for (let i = 0; i < 6; i++) terminal.type('Up');

@@ -163,7 +163,7 @@ test('each second a row is on disk, and a full disk drops rows, says so, and tak
   await client.untilRead(/Welcome!/);
   client.close();
   run(t, 'touch', [join(folder, 'release')]);
-  await until(() => /CSV: written again/.test(server.output.stderr), 'rows are written again');
+  await until(() => /CSV: writing again/.test(server.output.stderr), 'rows are written again');
   const inside = `/proc/${(await server.frame()).primary.pid}/root${disk}`;
   const [name] = readdirSync(inside).filter((file) => file.endsWith('.csv'));
   const [head, ...rows] = readFileSync(join(inside, name), 'utf8').split('\r\n').slice(0, -1);

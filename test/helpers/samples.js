@@ -85,7 +85,14 @@ export function host({
 } = {}) {
   return {
     cpu: { cores: 2, user, sys, idle, total: user + sys + idle },
-    memory: { totalBytes: 24e9, usedBytes: 1e9, freeBytes: 20e9, cachedBytes: 3e9, slabBytes },
+    memory: {
+      totalBytes: 24e9,
+      usedBytes: 1e9,
+      freeBytes: 20e9,
+      availableBytes: 22e9,
+      cachedBytes: 3e9,
+      slabBytes,
+    },
     sockets: { tcp: tcpSockets, bufferBytes },
   };
 }

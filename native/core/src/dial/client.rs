@@ -19,7 +19,8 @@ use super::schedule;
 use super::streams::{Id, State, Streams};
 use super::tally::{Tally, count};
 use super::targets::Targets;
-use crate::shard::{MS, SCRATCH_BYTES, now_ns};
+use crate::clock::{MS, now_ns};
+use crate::shard::SCRATCH_BYTES;
 
 /// Events that one turn sees to.
 const EVENTS_A_TURN: usize = 256;

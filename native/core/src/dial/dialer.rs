@@ -15,7 +15,7 @@ use super::tally::{Gauges, MOST_SAMPLES, Sample, Tally};
 use super::{CAUSES, Cause, Target};
 use crate::hold::can_unshare;
 use crate::id::MOST_ROWS;
-use crate::sys::Luggage;
+use crate::sys::KeptFds;
 use crate::telemetry::{Histogram, Merged};
 
 const MOST_THREADS: usize = 255;
@@ -247,14 +247,14 @@ fn cause_of(error: &io::Error) -> Cause {
 /// How the end of the bell that a thread hears comes to it.
 enum Bell {
     OfSharedTable(OwnedFd),
-    Luggage(Luggage<1>),
+    KeptFds(KeptFds<1>),
 }
 
 impl Bell {
     fn unpack(self) -> io::Result<OwnedFd> {
         match self {
             Bell::OfSharedTable(bell) => Ok(bell),
-            Bell::Luggage(luggage) => luggage.unshare().map(|[bell]| bell),
+            Bell::KeptFds(luggage) => luggage.unshare().map(|[bell]| bell),
         }
     }
 }
@@ -262,9 +262,9 @@ impl Bell {
 fn start(number: usize, connections: usize, unshare: bool) -> io::Result<Handle> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let its = [bell.try_clone()?];
-    let luggage = Luggage::of(&its);
+    let luggage = KeptFds::of(&its);
     let (its_bell, _kept) = if unshare {
-        (Bell::Luggage(luggage), Some(its))
+        (Bell::KeptFds(luggage), Some(its))
     } else {
         let [its] = its;
         (Bell::OfSharedTable(its), None)

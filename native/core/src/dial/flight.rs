@@ -13,8 +13,10 @@ use super::client::Client;
 use super::streams::State;
 use super::tally::count;
 use super::{Cause, Target};
-use crate::shard::{MS, SLICE_NS, STRIDE, now_ns};
+use crate::clock::{MS, SLICE_NS, now_ns};
 use crate::sys;
+
+const STRIDE: u32 = 16;
 
 /// How often whoever orders does (`STEP_MS` in `fleet/drone.js`), less what it may be early.
 const STEP_NS: u64 = 90 * MS;
@@ -66,7 +68,7 @@ impl Client {
                 }
                 self.dial(target, turn);
             }
-            now_ns = crate::shard::now_ns();
+            now_ns = crate::clock::now_ns();
         }
     }
 

@@ -11,8 +11,10 @@ use super::client::Client;
 use super::streams::State;
 use super::tally::count;
 use super::{CAUSES, Cause, schedule};
-use crate::shard::{SLICE_NS, STRIDE, now_ns};
+use crate::clock::{SLICE_NS, now_ns};
 use crate::telemetry::add;
+
+const STRIDE: u32 = 16;
 
 /// Reads of one stream before the others have their turn.
 const READS_A_TURN: usize = 8;

@@ -19,26 +19,32 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustix::io::Errno;
 
+use crate::telemetry::named;
+
 pub use dialer::{Counters, Dialer, Options};
 pub use tally::Sample;
 
-/// Every way a stream fails to open or is lost, in the order of `CAUSES` in `fleet/drone/causes.js`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    Refused,
-    Unreachable,
-    Timeout,
-    NoPort,
-    Descriptors,
-    Reset,
-    Closed,
-    Status,
-    Unexpected,
-    Other,
+named! {
+    /// Every way a stream fails to open or is lost.
+    pub enum Cause {
+        Refused = "refused",
+        Unreachable = "unreachable",
+        Timeout = "timeout",
+        NoPort = "no-port",
+        Descriptors = "descriptors",
+        Reset = "reset",
+        Closed = "closed",
+        Status = "status",
+        Unexpected = "unexpected",
+        Other = "other",
+    }
 }
 
-pub const CAUSES: usize = Cause::Other as usize + 1;
+pub const CAUSES: usize = Cause::NAMES.len();
+/// The counts that JS sees, in order.
+pub const COUNTS: &[&str] = &["in_flight", "open", "overdue", "opened", "closed", "pings", "messages", "bytes"];
+/// The histograms that JS sees, in order, each with its unit.
+pub const HISTOGRAMS: &[(&str, &str)] = &[("connect", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")];
 
 impl From<Errno> for Cause {
     fn from(error: Errno) -> Self {

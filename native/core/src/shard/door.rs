@@ -1,0 +1,285 @@
+//! From accepted to answered: connections that are not streams yet, or never will be.
+
+use std::os::fd::AsFd;
+
+use super::turn::LISTENER;
+use super::{LINGER_MS, SCRATCH_BYTES, Shard};
+use crate::clock::{MS, unix_us};
+use crate::command::Command;
+use crate::head::{self, Head};
+use crate::id::Id;
+use crate::listener::{Accepted, Accepting};
+use crate::parcel;
+use crate::response;
+use crate::rows::{Input, State};
+use crate::socket::{Socket, Stop};
+use crate::telemetry::{Reason, Refusal, add, subtract};
+
+/// Connections that one turn accepts.
+const ACCEPTS_A_TURN: usize = 64;
+/// How long to wait when the system is short of something.
+const SHORT_NS: u64 = 100 * MS;
+/// Reads of a client that has been answered, before everything else gets its turn.
+const DISCARDS_A_TURN: usize = 16;
+const MOST_SWEEP_MS: u32 = 250;
+const FEWEST_SWEEP_MS: u32 = 10;
+const HEAD_REQUEST: &[u8] = b"HEAD\n";
+
+impl Shard {
+    /// Accepts connections, as many as one turn may.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..ACCEPTS_A_TURN {
+            let Some(listener) = &self.door.listener else { return };
+            if self.rows.is_full() {
+                return self.set_accepting(Accepting::Full);
+            }
+            match listener.accept() {
+                Accepted::Connection(socket) => self.admit(socket),
+                Accepted::Nobody => return,
+                Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
+                Accepted::Gone => {}
+            }
+        }
+    }
+
+    fn set_accepting(&mut self, state: Accepting) {
+        if let Some(listener) = &mut self.door.listener
+            && listener.set_state(state)
+        {
+            self.reactor.set_level(listener, LISTENER, state == Accepting::Yes);
+        }
+    }
+
+    /// Makes a connection a row, and reads its head. There is room.
+    pub(super) fn admit(&mut self, socket: Socket) {
+        let index = self.insert(socket);
+        self.door.accepted_in_turn += 1;
+        self.read_head(index, false);
+    }
+
+    /// Makes a row. There is room.
+    pub(super) fn insert(&mut self, socket: Socket) -> u32 {
+        if !self.has_outsiders() {
+            self.door.sweep_ns = self.now_ns + self.sweep_every_ns();
+        }
+        add(&self.telemetry.connections, 1);
+        self.rows.insert(socket, self.now_ms())
+    }
+
+    pub(super) fn now_ms(&self) -> u32 {
+        (self.now_ns / MS) as u32
+    }
+
+    /// Has epoll report input and the end of a connection, including what is there already. A row that can't be watched
+    /// is closed.
+    pub(super) fn watch(&mut self, index: u32) {
+        let token = self.rows.id_of(index).bits();
+        let row = self.rows.row(index);
+        row.input = Input::None;
+        // The kernel may have taken only a part of the opening.
+        let is_writable = row.is_backlogged;
+        if row.socket.as_ref().is_none_or(|socket| self.reactor.watch(socket, token, is_writable).is_err()) {
+            self.close(index, Reason::Error);
+        }
+    }
+
+    /// Has epoll report once more what is there already, and from now on `is_writable` too.
+    pub(super) fn watch_again(&mut self, index: u32, is_writable: bool) {
+        let token = self.rows.id_of(index).bits();
+        if let Some(socket) = self.rows.socket(index) {
+            self.reactor.watch_again(socket, token, is_writable);
+        }
+    }
+
+    fn watch_unless_watched(&mut self, index: u32) {
+        if self.rows.row(index).input == Input::Unwatched {
+            self.watch(index);
+        }
+    }
+
+    /// Closes a connection that is not a stream, or not any more.
+    pub(super) fn free(&mut self, index: u32) {
+        drop(self.take_out(index));
+    }
+
+    fn take_out(&mut self, index: u32) -> Option<Socket> {
+        let socket = self.rows.remove(index);
+        subtract(&self.telemetry.connections, 1);
+        if self.door.listener.as_ref().is_some_and(|listener| listener.state() == Accepting::Full) {
+            self.set_accepting(Accepting::Yes);
+        }
+        socket
+    }
+
+    /// Peeks at what has arrived, and decides, or asks JS to, once the head is complete.
+    pub(super) fn read_head(&mut self, index: u32, has_ended: bool) {
+        let most = self.options.max_head_bytes + 1;
+        let Some(socket) = self.rows.socket(index) else { return };
+        let seen = match socket.peek(&mut self.scratch[..most]) {
+            Ok(0) => return self.free(index),
+            Ok(count) => &self.scratch[..count],
+            Err(Stop::Later) if !has_ended => return self.watch_unless_watched(index),
+            Err(_) => return self.free(index),
+        };
+        let options = &self.options;
+        match head::read(seen, options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
+            Head::Partial if has_ended => self.free(index),
+            Head::Partial => self.watch_unless_watched(index),
+            Head::Bad(refusal) => self.refuse_row(index, refusal),
+            Head::Whole(size) => {
+                let has_more = has_ended || seen.len() > size;
+                self.decide(index, size, has_more);
+            }
+        }
+    }
+
+    /// The head is complete, and its lines are the newest ones.
+    fn decide(&mut self, index: u32, size: usize, has_more: bool) {
+        let now_ms = self.now_ms();
+        let lines = self.mail.heads.newest();
+        let cached = self.door.cache.find(lines);
+        let row = self.rows.row(index);
+        row.set_head(size, lines.starts_with(HEAD_REQUEST));
+        row.state = State::Asked;
+        row.since_ms = now_ms;
+        if has_more && row.input != Input::Unwatched {
+            row.input = Input::Some;
+        }
+        let id = self.rows.id_of(index);
+        match cached {
+            Some(opening) => {
+                self.mail.heads.forget_newest();
+                self.say(Command::Hold { id, opening });
+            }
+            None => self.mail.heads.add(id),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, id: Id, status: u16) {
+        if let (Some(index), Some(refusal)) = (self.asked(id), Refusal::of(status)) {
+            self.refuse_row(index, refusal);
+        }
+    }
+
+    pub(super) fn refuse_row(&mut self, index: u32, refusal: Refusal) {
+        add(&self.telemetry.refused[refusal as usize], 1);
+        let is_head_request = self.rows.row(index).is_head_request();
+        let bytes = response::refusal(refusal, self.door.date.at(unix_us() / 1_000_000), is_head_request);
+        self.answer(index, &bytes);
+    }
+
+    /// Sends a whole response.
+    pub(super) fn respond(&mut self, id: Id, head: &[u8], body: &[u8]) {
+        if let Some(index) = self.asked(id) {
+            let date = self.door.date.at(unix_us() / 1_000_000);
+            let bytes = [head, date, b"\r\n", body].concat();
+            self.answer(index, &bytes);
+        }
+    }
+
+    /// Writes the last bytes of a connection, and closes it once the client has.
+    fn answer(&mut self, index: u32, bytes: &[u8]) {
+        let now_ms = self.now_ms();
+        let row = self.rows.row(index);
+        let Some(socket) = &row.socket else { return };
+        if socket.write(bytes) != Ok(bytes.len()) || socket.close_write().is_err() {
+            return self.free(index);
+        }
+        row.state = State::Lingering;
+        row.since_ms = now_ms;
+        if row.input == Input::Unwatched { self.watch(index) } else { self.discard(index) }
+    }
+
+    /// The row that waits for an answer; None if the answer came too late.
+    pub(super) fn asked(&self, id: Id) -> Option<u32> {
+        self.rows.find(id).filter(|index| self.rows.state(*index) == State::Asked)
+    }
+
+    /// Reads and forgets, up to the end.
+    pub(super) fn discard(&mut self, index: u32) {
+        for _ in 0..DISCARDS_A_TURN {
+            let Some(socket) = self.rows.socket(index) else { return };
+            match socket.skip(&mut self.scratch[..SCRATCH_BYTES]) {
+                Ok(1..) => {}
+                Err(Stop::Later) => return,
+                _ => return self.free(index),
+            }
+        }
+        self.watch_again(index, false);
+    }
+
+    /// Hands a connection, of which nothing was read, to node:http.
+    pub(super) fn pass(&mut self, id: Id) {
+        if !self.try_to_pass(id) {
+            self.door.passing.push_back(id);
+        }
+    }
+
+    /// False if the kernel has no room for it.
+    fn try_to_pass(&mut self, id: Id) -> bool {
+        let Some(index) = self.asked(id) else { return true };
+        let is_watched = self.rows.row(index).input != Input::Unwatched;
+        let Some(socket) = self.rows.socket(index) else { return true };
+        match parcel::send(&self.transfer, &[0], socket.as_fd()) {
+            Ok(()) => {
+                if is_watched {
+                    self.reactor.forget(socket);
+                }
+                self.mail.events.passed.push(self.number);
+            }
+            Err(error) if parcel::is_full(error) => return false,
+            Err(_) => {}
+        }
+        self.free(index);
+        true
+    }
+
+    /// If the kernel has no room for one, it has none for those behind it.
+    pub(super) fn retry_passing(&mut self) {
+        while let Some(id) = self.door.passing.front().copied()
+            && self.try_to_pass(id)
+        {
+            self.door.passing.pop_front();
+        }
+    }
+
+    /// Whether there are connections that are not streams.
+    pub(super) fn has_outsiders(&self) -> bool {
+        self.rows.used() > self.held
+    }
+
+    fn sweep_every_ns(&self) -> u64 {
+        let shortest_ms = self.options.head_timeout_ms.min(self.options.answer_timeout_ms);
+        u64::from((shortest_ms / 4).clamp(FEWEST_SWEEP_MS, MOST_SWEEP_MS)) * MS
+    }
+
+    /// Looks for connections that took too long: one pass over the table instead of a timer for each.
+    pub(super) fn sweep(&mut self) {
+        let is_resumed = self.door.listener.as_ref().and_then(|listener| listener.resume_ns());
+        if is_resumed.is_some_and(|until_ns| until_ns <= self.now_ns) {
+            self.set_accepting(Accepting::Yes);
+        }
+        if !self.has_outsiders() || self.now_ns < self.door.sweep_ns {
+            return;
+        }
+        self.door.sweep_ns = self.now_ns + self.sweep_every_ns();
+        let is_over = self.drain.is_some_and(|drain| drain.lingers_no_more(self.now_ns));
+        for index in 0..self.rows.len() as u32 {
+            self.sweep_row(index, is_over);
+        }
+    }
+
+    /// `is_over`: the drain waits for nobody any more.
+    fn sweep_row(&mut self, index: u32, is_over: bool) {
+        let age_ms = self.now_ms().wrapping_sub(self.rows.row(index).since_ms);
+        let has_lingered = u64::from(age_ms) >= LINGER_MS;
+        match self.rows.state(index) {
+            State::Head if is_over => self.free(index),
+            State::Head if age_ms >= self.options.head_timeout_ms => self.refuse_row(index, Refusal::RequestTimeout),
+            State::Asked if is_over && has_lingered => self.free(index),
+            State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
+            State::Ending | State::Lingering if has_lingered => self.end_row(index),
+            _ => {}
+        }
+    }
+}
