@@ -63,7 +63,7 @@ test('one line says whether the limits of the machine allow the streams it shoul
   const [line] = /^holdfast: limits: .*/m.exec(server.output.stderr) ?? [''];
   assert.match(
     line,
-    /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/,
+    /limits: (fine for 1,500 streams$|\S.* should be .*: run node scripts\/tune\.js check --streams 1500$)/,
   );
 });
 
@@ -85,7 +85,7 @@ test('a port in use ends in one line that names the option, and leaves no CSV', 
 test('an address that this machine does not have ends in one line', () => {
   assertOneLine(
     serverOf(['--host', '192.0.2.1', '--no-log', '--admin-port', '0', '--port', '0']),
-    /'192\.0\.2\.1' is no address of this machine/,
+    /'192\.0\.2\.1' is not an address of this machine/,
   );
 });
 
