@@ -50,6 +50,11 @@ impl Inbox {
         }
     }
 
+    /// Whether the shard is to stop.
+    pub fn is_stopping(&self) -> bool {
+        lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop))
+    }
+
     /// Everything that has come. The shard has silenced its bell before.
     pub fn take(&self) -> Vec<ShardMessage> {
         self.is_rung.store(false, Release);

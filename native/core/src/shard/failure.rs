@@ -1,5 +1,6 @@
 //! What follows a panic: the shard's streams are lost, JS is told, and the shard starts again on the same thread.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Fds, Phase, Shard, Shared};
+use crate::mail::ShardMessage;
 use crate::options::Options;
 use crate::reactor;
 use crate::rows::State;
@@ -22,10 +24,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a shard leaves to the next one.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Legacy {
     address: Option<SocketAddr>,
     is_draining: bool,
+    /// What it was told but has not read: the panic may have been caused by the message before.
+    unread: VecDeque<ShardMessage>,
 }
 
 /// Runs a shard, and another in its place after each panic, until it is told to stop. `report` gets the outcome of the
@@ -34,21 +38,29 @@ pub fn supervise(number: u8, phase: Phase, options: &Arc<Options>, shared: &Shar
     let mut legacy = Legacy::default();
     for life in 0.. {
         let made = fds.try_clone().and_then(|fds| Shard::new(number, life, phase, options.clone(), shared.clone(), fds));
-        let mut shard = match made {
-            Ok(shard) => shard,
-            // Nobody reads the report of a restart.
-            Err(error) => return drop(report.send(Err(error))),
-        };
-        // Nobody waits any more if the caller is gone.
-        let _ = report.send(Ok(()));
-        shard.resume(legacy);
-        if catch_unwind(AssertUnwindSafe(|| reactor::run(&mut shard))).is_ok() {
+        match made {
+            Ok(mut shard) => {
+                // Nobody waits any more if the caller is gone, or after the first start.
+                let _ = report.send(Ok(()));
+                let run = || {
+                    shard.resume(legacy);
+                    reactor::run(&mut shard);
+                };
+                if catch_unwind(AssertUnwindSafe(run)).is_ok() {
+                    return;
+                }
+                legacy = shard.retire();
+                // A shard that is half broken is not trusted with anything, its own end included.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(shard)));
+            }
+            Err(error) if life == 0 => return drop(report.send(Err(error))),
+            // The system is short of something: it may be there the next time.
+            Err(_) => {}
+        }
+        thread::sleep(pause(life));
+        if shared.inbox.is_stopping() {
             return;
         }
-        legacy = shard.retire();
-        // Closing sockets runs no code of ours that could panic again, but a shard that is half broken is not trusted.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(shard)));
-        thread::sleep(pause(life));
     }
 }
 
@@ -65,6 +77,8 @@ impl Shard {
             // If that fails, the other shards go on accepting; JS knows about the failure.
             let _ = self.listen(address);
         }
+        self.mail.unread = legacy.unread;
+        self.read_unread();
     }
 
     /// Counts and reports every stream as lost. Called on a shard that panicked in the middle of anything, so it only
@@ -82,7 +96,8 @@ impl Shard {
         }
         self.mail.events.failed.push(self.number);
         self.mail.post();
-        Legacy { address: self.door.address, is_draining: self.is_draining() }
+        let unread = std::mem::take(&mut self.mail.unread);
+        Legacy { address: self.door.address, is_draining: self.is_draining(), unread }
     }
 }
 

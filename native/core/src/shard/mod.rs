@@ -26,7 +26,7 @@ use crate::command::Command;
 use crate::framing::FORMATS;
 use crate::id::Id;
 use crate::listener::Listener;
-use crate::mail::{Events, Heads, Inbox, Outbox};
+use crate::mail::{Events, Heads, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::reactor::Reactor;
 use crate::response::DateLine;
@@ -104,6 +104,8 @@ pub struct Shard {
 /// What goes to and from JS.
 struct Mail {
     inbox: Arc<Inbox>,
+    /// What was taken from the inbox and not read yet.
+    unread: VecDeque<ShardMessage>,
     outbox: Arc<Outbox>,
     bell_of_js: OwnedFd,
     /// Heads of this turn, and other events, that JS was not told about yet.
@@ -157,6 +159,7 @@ impl Shard {
             reactor,
             mail: Mail {
                 inbox: shared.inbox,
+                unread: VecDeque::new(),
                 outbox: shared.outbox,
                 bell_of_js: fds.bell_of_js,
                 heads: Heads::default(),

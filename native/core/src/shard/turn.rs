@@ -112,7 +112,13 @@ impl Shard {
 
     fn read_mail(&mut self) {
         self.reactor.silence_bell();
-        for message in self.mail.inbox.take() {
+        self.mail.unread.extend(self.mail.inbox.take());
+        self.read_unread();
+    }
+
+    /// What is left when a message causes a panic is read after the restart.
+    pub(super) fn read_unread(&mut self) {
+        while let Some(message) = self.mail.unread.pop_front() {
             match message {
                 ShardMessage::Command(command) => self.apply(command),
                 ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
