@@ -166,7 +166,7 @@ test('writes a file that says how to reach it, for its user alone, and removes i
 /** Starts a drone with a script that decides when it ends. @param {import('node:test').TestContext} t @param {string} then */
 async function childOf(t, then) {
   const script = `import { fork } from 'node:child_process';
-    const drone = fork('fleet/drone.js', ['--listen-port', '0', '--quiet'], { stdio: 'ignore', detached: true });
+    const drone = fork('fleet/drone.js', ['--listen-port', '0', '--quiet'], { execArgv: [], stdio: 'ignore', detached: true });
     drone.once('message', ({ type, url }) => { console.log(JSON.stringify({ type, url, pid: drone.pid })); ${then} });`;
   const parent = run(t, process.execPath, ['--input-type=module', '-e', script]);
   const line = await until(() => /^\{.*\}$/m.exec(parent.output.stdout)?.[0], 'the message of the drone');
