@@ -1,5 +1,5 @@
 /*
- * Figures as a person reads them, and what two of them say of each other. Pure.
+ * Figures as text, and sentences that compare them. Pure.
  */
 import { formatBytes, formatCount, formatMs } from '../../lib/format.js';
 
@@ -31,10 +31,16 @@ export function summaryText(summary, unit) {
   return count > 1 ? `${text} (${valueText(least, unit)} to ${valueText(most, unit)})` : text;
 }
 
+/** @param {string[]} head @param {string[][]} rows @returns {string} */
+export function markdownTable(head, rows) {
+  const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
 /**
- * One figure of two runs, as a sentence: what they are, and how far apart.
- * @param {Findings} findings @param {string} figure @param {string} one the run that is the measure @param {string} other
- * @returns {string[]} none where either is not known
+ * Compares a figure of two runs in a sentence.
+ * @param {Findings} findings @param {string} figure @param {string} one the run to compare with @param {string} other
+ * @returns {string[]} empty when either is not known
  */
 export function compared(findings, figure, one, other) {
   const [a, b] = [findings.of(figure, one), findings.of(figure, other)];
@@ -45,7 +51,7 @@ export function compared(findings, figure, one, other) {
 }
 
 /**
- * Each other run against the first, a sentence a figure.
+ * Compares every other run with the first, one sentence per figure.
  * @param {Findings} findings @param {string[]} figures @param {string} [one]
  * @returns {string[]}
  */
@@ -61,26 +67,26 @@ function listed(findings, figure, one, others) {
   const a = findings.of(figure, one);
   if (!a) return [];
   const { text, unit } = findings.figure(figure);
-  const said = others.flatMap((other) => {
+  const parts = others.flatMap((other) => {
     const b = findings.of(figure, other);
     if (!b) return [];
-    const far = isWithinSpread(a, b) ? 'within the spread' : apart(a.median, b.median);
+    const far = isWithinSpread(a, b) ? 'within the spread' : difference(a.median, b.median);
     return [`${other} ${valueText(b.median, unit)} (${far})`];
   });
-  return said.length > 0
-    ? [`${capital(text)}: ${one} ${valueText(a.median, unit)}; ${said.join(', ')}.`]
+  return parts.length > 0
+    ? [`${capital(text)}: ${one} ${valueText(a.median, unit)}; ${parts.join(', ')}.`]
     : [];
 }
 
-/** @param {Summary} a @param {Summary} b @param {string} name of b @param {string} than that of a */
+/** @param {Summary} a @param {Summary} b @param {string} name of b @param {string} than the name of a */
 function distance(a, b, name, than) {
   if (isWithinSpread(a, b)) return 'within the spread of the trials, so no difference was found';
   const far =
     a.median === b.median
-      ? 'they are the same'
+      ? 'no difference'
       : a.median > 2 * b.median && b.median > 0
-        ? `${apart(b.median, a.median)} in ${than}`
-        : `${apart(a.median, b.median)} in ${name}`;
+        ? `${difference(b.median, a.median)} in ${than}`
+        : `${difference(a.median, b.median)} in ${name}`;
   return hasSpread(a, b)
     ? `${far}, which is more than the spread of the trials`
     : `${far} (one trial of each)`;
@@ -91,13 +97,13 @@ function hasSpread(a, b) {
   return a.count > 1 && b.count > 1;
 }
 
-/** @param {Summary} a @param {Summary} b @returns {boolean} their ranges overlap */
+/** @param {Summary} a @param {Summary} b @returns {boolean} whether their ranges overlap */
 function isWithinSpread(a, b) {
   return hasSpread(a, b) && a.least <= b.most && b.least <= a.most;
 }
 
-/** @param {number} a the measure @param {number} b @returns {string} */
-function apart(a, b) {
+/** @param {number} a to compare with @param {number} b @returns {string} */
+function difference(a, b) {
   if (a === b) return 'the same';
   if (a <= 0 || b <= 0) return b > a ? 'more' : 'less';
   if (b / a >= 2) return `${short(b / a)} times as much`;
@@ -115,8 +121,8 @@ export function known(findings, figure, run) {
   return summary ? valueText(summary.median, findings.figure(figure).unit) : '(not known)';
 }
 
-/** @param {Record<string, Record<string, number>>} counts of causes, by what came of them @returns {string} 'lost: closed 3' */
-export function causesOf(counts) {
+/** @param {Record<string, Record<string, number>>} counts causes by outcome @returns {string} 'lost: closed 3' */
+export function causesText(counts) {
   const parts = Object.entries(counts).map(([name, causes]) => {
     const some = Object.entries(causes).filter(([, n]) => n > 0);
     return some.length > 0

@@ -1,6 +1,6 @@
 /*
- * Holds what settings of the kernel were, and puts them back when its input ends: when the experiment says so, or when
- * it has died. Started by sysctls.js.
+ * Knows the old values of kernel settings and restores them when its input ends: when the experiment asks for it, or when
+ * the experiment has died. Started by sysctls.js.
  */
 import { writeFileSync } from 'node:fs';
 import { pathOfSysctl } from '../../limits/kernel.js';
@@ -8,7 +8,7 @@ import { pathOfSysctl } from '../../limits/kernel.js';
 /** @type {Record<string, string>} */
 const before = JSON.parse(process.argv[2]);
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {}); // the end of the input is the only word
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {}); // only the end of its input ends it
 
 process.stdin.resume();
 process.stdin.on('end', () => {
@@ -17,7 +17,7 @@ process.stdin.on('end', () => {
       writeFileSync(`/${pathOfSysctl(name)}`, value);
     } catch (error) {
       process.exitCode = 1;
-      process.stderr.write(`${name} could not be put back to ${value}: ${error}\n`);
+      process.stderr.write(`can't restore ${name} to ${value}: ${error}\n`);
     }
   }
 });

@@ -1,8 +1,7 @@
-//! Says how late the machine itself is: a thread that has nothing to do but to wake every 2 ms, or
-//! as often as its argument says. Run it on one core, at
-//! the highest priority: what delays it then is the host of a virtual machine, or the kernel, and no program.
+//! Measures pauses of the machine itself: a thread that only wakes every 2 ms, or as often as its argument says. Run it on
+//! one core at the highest priority: then only the host of a virtual machine or the kernel can delay it, no program.
 //!
-//! Takes orders on standard input: `read` says `late US`, the longest since the last time.
+//! Takes orders on standard input: `read` answers `late US`, the longest delay since the last time.
 
 use std::io;
 use std::time::{Duration, Instant};
