@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dispatch } from '../primary/messages.js';
+import { dispatch } from '../lib/dispatch.js';
 
 /** @typedef {{ type: 'one', n: number } | { type: 'other' }} Message */
 
