@@ -287,17 +287,19 @@ test('a dry run on EC2 prints what would start, without credentials', async (t) 
   assert.match((await command('status', '--on', 'ec2', '--help')).stdout, /--regions/);
 });
 
-test('Ctrl-C while drones start leaves none running', async (t) => {
-  const { folder, command } = fleet(t);
-  await command('status');
-  const env = { ...process.env, HOLDFAST_FLEET_DIR: folder };
-  const start = run(t, process.execPath, ['fleet/cli.js', 'start', '4'], { env });
-  const pids = await until(() => childrenOf(start.pid), 'the first was started');
-  start.child.kill('SIGINT');
-  assert.equal((await start.exit).code, 130);
-  await until(() => !pids.some(isAlive), 'they are gone');
-  assert.deepEqual(readdirSync(folder), []);
-});
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGKILL'])) {
+  test(`${signal} while drones start leaves none running`, async (t) => {
+    const { folder, command } = fleet(t);
+    await command('status');
+    const env = { ...process.env, HOLDFAST_FLEET_DIR: folder };
+    const start = run(t, process.execPath, ['fleet/cli.js', 'start', '4'], { env });
+    await until(() => childrenOf(start.pid), 'the first was started');
+    start.child.kill(signal);
+    assert.equal((await start.exit).code, signal === 'SIGINT' ? 130 : null);
+    await until(() => dronesOf(folder).length === 0, 'they are gone');
+    assert.deepEqual(readdirSync(folder), []);
+  });
+}
 
 /** @param {number} pid @returns {number[] | null} null if there are none yet */
 function childrenOf(pid) {
