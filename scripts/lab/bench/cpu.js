@@ -81,7 +81,8 @@ export async function measurePings(round, kind) {
   for (let i = 0; i < PING_WINDOWS; i++) {
     const before = await client.read();
     const us = await busyUs(subject, idle, () => lab.sleep(pingWindowMs));
-    record(kind, { pingUs: us / (((await client.read()) - before) / PING_BYTES) });
+    const pings = ((await client.read()) - before) / PING_BYTES;
+    record(kind, { pingUs: pings > 0 ? us / pings : null });
   }
   await stopBoth(client, subject);
 }
