@@ -459,7 +459,7 @@ test('against the API of EC2', async (t) => {
     const home = join(folder, FOLDER);
     const unpacked = spawnSync(process.execPath, ['unpack.mjs'], { cwd: home, encoding: 'utf8' });
     assert.equal(unpacked.stderr, '');
-    assert.deepEqual(readdirSync(join(home, 'native')), ['index.js']);
+    assert.deepEqual(readdirSync(join(home, 'native')), ['index.js', 'protocol.js']);
 
     // As in the unit, except for the machine: its Node.js, a free port, its own server as the target.
     const [, script, ...words] = commandOf(fileIn(config, '.service').content);
