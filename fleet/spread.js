@@ -5,13 +5,13 @@ import { OWN_DESCRIPTORS } from '../lib/descriptors.js';
 import { formatCount } from '../lib/format.js';
 
 /**
- * @param {object} wish
- * @param {number} wish.streams 0 if not known yet
- * @param {number} wish.ramp streams to open per second, 0 if not given; a drone opens at least one per second
- * @param {number} wish.drones 0 for as many as needed
- * @param {boolean} wish.isNative whether drones use the native core and so can hold more streams than one process has descriptors
- * @param {number} wish.cores
- * @param {number} wish.descriptorLimit of a process
+ * @param {object} wanted
+ * @param {number} wanted.streams 0 if not known yet
+ * @param {number} wanted.ramp streams to open per second, 0 if not given; a drone opens at least one per second
+ * @param {number} wanted.drones 0 for as many as needed
+ * @param {boolean} wanted.isNative whether drones use the native core and so can hold more streams than one process has descriptors
+ * @param {number} wanted.cores
+ * @param {number} wanted.descriptorLimit of a process
  * @returns {{ count: number, why: string }} why is '' if the number was given
  */
 export function planDrones({ streams, ramp, drones, isNative, cores, descriptorLimit }) {

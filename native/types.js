@@ -6,7 +6,7 @@
  * The tables of the native core, for test/native.parity.test.js. `number` is checked when the addon is loaded.
  * @typedef {object} Protocol
  * @property {number} number
- * @property {Record<string, number>} ops
+ * @property {{ name: string, code: number }[]} ops
  * @property {string[]} encodings by number
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end

@@ -4,7 +4,7 @@ import { dispatch } from '../lib/dispatch.js';
 
 /** @typedef {{ type: 'one', n: number } | { type: 'other' }} Message */
 
-test('a message goes to the handler of its type', () => {
+test('a message goes to the handler for its type', () => {
   /** @type {Message[]} */
   const seen = [];
   const handlers = {
@@ -15,7 +15,7 @@ test('a message goes to the handler of its type', () => {
   assert.deepEqual(seen, [{ type: 'one', n: 1 }]);
 });
 
-test('an unknown message is an error, one named like a method of every object too', () => {
+test('an unknown message is an error, even if every object has a method with its name', () => {
   for (const message of [{ type: 'nonsense' }, { type: 'toString' }, {}, null]) {
     assert.throws(() => dispatch({}, /** @type {never} */ (message)), { code: 'UNKNOWN_MESSAGE' });
   }

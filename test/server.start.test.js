@@ -50,10 +50,13 @@ test('an unavailable transport ends in one line; auto uses another one, and says
     serverOf(['--transport', 'hold', '--no-log', '--admin-port', '0', '--port', '0'], {
       env: { ...process.env, HOLDFAST_NATIVE: 'off' },
     }),
-    /--transport hold is not here: HOLDFAST_NATIVE is off; give --transport http/,
+    /--transport hold needs the native core, which is unavailable: HOLDFAST_NATIVE is off; use --transport http/,
   );
   const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_NATIVE=off'] });
-  assert.match(server.output.stderr, /HOLDFAST_NATIVE is off\): the http transport serves/);
+  assert.match(
+    server.output.stderr,
+    /native core unavailable \(HOLDFAST_NATIVE is off\): using the http transport/,
+  );
   assert.match(server.output.stderr, /workers, http transport, room for/);
 });
 
@@ -63,7 +66,7 @@ test('one line says whether the limits of the machine allow the streams it shoul
   const [line] = /^holdfast: limits: .*/m.exec(server.output.stderr) ?? [''];
   assert.match(
     line,
-    /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/,
+    /limits: (fine for 1,500 streams$|\S.* should be .*: run node scripts\/tune\.js check --streams 1500$)/,
   );
 });
 
@@ -85,7 +88,7 @@ test('a port in use ends in one line that names the option, and leaves no CSV', 
 test('an address that this machine does not have ends in one line', () => {
   assertOneLine(
     serverOf(['--host', '192.0.2.1', '--no-log', '--admin-port', '0', '--port', '0']),
-    /'192\.0\.2\.1' is no address of this machine/,
+    /'192\.0\.2\.1' is not an address of this machine/,
   );
 });
 

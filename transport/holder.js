@@ -146,11 +146,14 @@ export class StreamHolder {
     this.streams.publish(channel, checked);
   }
 
-  /** Sends a message to one stream; nothing happens where it has ended. */
-  /** @param {number} id @param {string | Message} message */
+  /**
+   * Sends a message to one stream. Here and below nothing happens where it has ended.
+   * @param {number} id @param {string | Message} message
+   */
   send(id, message) {
     checkId(id);
-    this.placeOf(id)?.send(id, messageOf(message));
+    const checked = messageOf(message);
+    this.placeOf(id)?.send(id, checked);
   }
 
   /** @param {number} id @param {string} channel */

@@ -10,16 +10,6 @@ import { COUNTS, HISTOGRAMS } from './counters.js';
 /** @typedef {import('./dial.js').Counters} Counters */
 /** @typedef {import('./causes.js').Cause} Cause */
 
-/**
- * What the core counts, in the order of the tables.
- * @typedef {object} Taken
- * @property {ArrayLike<number>} counts by row of COUNTS
- * @property {ArrayLike<number>} failed by cause
- * @property {ArrayLike<number>} lost by cause
- * @property {{ cause: number, text: string }[]} samples
- * @property {{ count: number, sum: number, min: number, max: number, buckets: number[] }[]} histograms by row of HISTOGRAMS
- */
-
 /** @returns {import('./dial.js').Dialer} */
 export function create() {
   if (!native) throw new Error(`the native core is not available: ${problem}`);
@@ -60,7 +50,7 @@ class NativeDialer {
 
   /** @returns {Counters} */
   take() {
-    return countersOf(/** @type {Taken} */ (/** @type {unknown} */ (this.core.take())));
+    return countersOf(this.core.take());
   }
 
   /** @returns {Promise<void>} */
@@ -70,7 +60,7 @@ class NativeDialer {
   }
 }
 
-/** Gives what the core counted its names. @param {Taken} taken @returns {Counters} */
+/** Adds the names to what the core counted. @param {import('../../native/types.js').DialCounters} taken @returns {Counters} */
 export function countersOf({ counts, failed, lost, samples, histograms }) {
   const named = [
     ...COUNTS.map(({ name }, i) => [name, counts[i]]),

@@ -15,7 +15,7 @@ const CLASS_MS = 100;
 const MOST_STEP_MS = 1000;
 
 /**
- * @typedef {object} Wish
+ * @typedef {object} Goal
  * @property {number} target streams
  * @property {number} ramp streams to open per second
  * @property {number} concurrency most streams being opened at a time
@@ -51,7 +51,7 @@ export class Reconciler {
 
   /**
    * @param {number} nowMs
-   * @param {Wish} wish
+   * @param {Goal} goal
    * @param {State} state
    * @returns {number} streams to open; negative: streams to close
    */
