@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseScreen, renderScreen } from '../scripts/picture.js';
+import { parseScreen } from '../scripts/picture/screen.js';
+import { renderScreen } from '../scripts/picture/svg.js';
 
 test('a colour applies across lines until it is reset', () => {
   const [first, second] = parseScreen('a\x1b[32mb\nc\x1b[0md\x1b[38;5;1me\n');
