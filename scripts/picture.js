@@ -3,7 +3,9 @@
  * captures the terminal and writes it as an SVG.
  */
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { exitWith, HoldfastError } from '../lib/errors.js';
 import { integer, option, optionLines, readOptions, text } from '../lib/options.js';
@@ -29,21 +31,23 @@ async function main() {
   if (help) return void process.stdout.write(usage);
   const { holdS, to } = /** @type {{ holdS: number, to: string }} */ (values);
   const adminPort = await freePort(0, '127.0.0.1');
-  const terminal = new Terminal(await demoCommand(adminPort));
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-picture-'));
+  const terminal = new Terminal(await demoCommand(adminPort, folder));
   try {
     await untilOpen(adminPort, terminal);
     await after(holdS * 1000);
     writeFileSync(pathIn(to), renderScreen(parseScreen(terminal.capture())));
   } finally {
     await terminal.close();
+    rmSync(folder, { recursive: true });
   }
   process.stdout.write(`${shown(pathIn(to))}\n`);
 }
 
-/** @param {number} adminPort @returns {Promise<string>} */
-async function demoCommand(adminPort) {
+/** @param {number} adminPort @param {string} folder for its CSV @returns {Promise<string>} */
+async function demoCommand(adminPort, folder) {
   const ports = ['--port', await freePort(0, '127.0.0.1'), '--admin-port', adminPort];
-  const how = ['--transport', 'hold', '--drain', 0, '--no-log'];
+  const how = ['--transport', 'hold', '--drain', 0, '--log-dir', folder];
   return [process.execPath, 'scripts/demo.js', ...ports, ...how].join(' ');
 }
 

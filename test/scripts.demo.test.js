@@ -37,6 +37,6 @@ test('the demo shows streams opening, and Ctrl-C ends all of its processes', asy
   );
   process.kill(-pid, 'SIGINT');
   await exit;
-  assert.match(output.stderr, /streams were opened, 0 lost/);
+  assert.match(output.stderr, /streams opened, 0 lost/);
   await until(() => !groupIsAlive(pid), 'no process is left');
 });
