@@ -244,7 +244,7 @@ fn welcomes_take_turns() {
 #[test]
 fn a_remembered_head_is_held_without_asking_js() {
     let mut held = Held::start(options());
-    held.command(&[opening(CHUNKED, HEAD, &[b"a", b"b"], &["news"]), remember(&lines_of("/cached"))].concat());
+    held.remember(opening(CHUNKED, HEAD, &[b"a", b"b"], &["news"]), "/cached");
     let mut clients: Vec<TcpStream> = (0..20).map(|_| ask(held.address, &request("/cached"))).collect();
     for client in &mut clients {
         assert_eq!(read_head(client), HEAD);
@@ -266,7 +266,7 @@ fn a_remembered_head_is_held_without_asking_js() {
 #[test]
 fn a_remembered_head_that_is_followed_by_more_is_held_and_what_follows_ends_it() {
     let mut held = Held::start(options());
-    held.command(&[opening(TEXT, HEAD, &[], &[]), remember(&lines_of("/cached"))].concat());
+    held.remember(opening(TEXT, HEAD, &[], &[]), "/cached");
     let mut client = ask(held.address, &[&request("/cached")[..], b"more"].concat());
     assert_eq!(read_head(&mut client), HEAD);
     held.until("its end", |held| (held.closed_for(Reason::BadRequest) == 1).then_some(()));
@@ -275,7 +275,7 @@ fn a_remembered_head_that_is_followed_by_more_is_held_and_what_follows_ends_it()
 #[test]
 fn a_remembered_head_over_capacity_is_refused() {
     let mut held = Held::start(options_with(|options| options.capacity = 1));
-    held.command(&[opening(TEXT, HEAD, &[], &[]), remember(&lines_of("/cached"))].concat());
+    held.remember(opening(TEXT, HEAD, &[], &[]), "/cached");
     let mut first = ask(held.address, &request("/cached"));
     assert_eq!(read_head(&mut first), HEAD);
     expect_refusal(&mut ask(held.address, &request("/cached")), 503);
@@ -288,7 +288,7 @@ fn the_oldest_remembered_head_is_forgotten_for_the_seventeenth() {
     let mut held = Held::start(options());
     for n in 0..17 {
         let welcome = format!("{n:02}");
-        held.command(&[opening(TEXT, HEAD, &[welcome.as_bytes()], &[]), remember(&lines_of(&format!("/{n}")))].concat());
+        held.remember(opening(TEXT, HEAD, &[welcome.as_bytes()], &[]), &format!("/{n}"));
     }
     for n in 1..17 {
         assert_eq!(welcome_of(held.address, &format!("/{n}"), 2), format!("{n:02}"));
@@ -301,7 +301,7 @@ fn the_oldest_remembered_head_is_forgotten_for_the_seventeenth() {
 fn the_newest_decision_about_a_head_counts() {
     let mut held = Held::start(options());
     for welcome in ["old", "new"] {
-        held.command(&[opening(TEXT, HEAD, &[welcome.as_bytes()], &[]), remember(&lines_of("/x"))].concat());
+        held.remember(opening(TEXT, HEAD, &[welcome.as_bytes()], &[]), "/x");
         assert_eq!(welcome_of(held.address, "/x", 3), welcome);
     }
     assert!(held.heads.is_empty());

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,10 +19,30 @@ fn fail(held: &mut Held, shard: u8) {
     assert_eq!(held.rest.failed.last(), Some(&shard));
 }
 
-/// Connects, once the shard listens again.
-fn connect_again(address: SocketAddr) -> TcpStream {
-    until("listening again", || TcpStream::connect(address).ok());
-    connect(address)
+/// Waits until the shard listens again. A client may still find the old listener, which resets its connection.
+fn until_listening_again(held: &mut Held) {
+    let mut client = None;
+    let (id, _) = held.until("listening again", |held| {
+        let asked = client.get_or_insert_with(|| try_to_ask(held.address));
+        let is_lost = asked.as_ref().is_none_or(|asked| match asked.peek(&mut [0]) {
+            Ok(_) => true,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        });
+        if is_lost {
+            client = None;
+        }
+        held.heads.pop()
+    });
+    held.command(&refuse(id, 404));
+    drop(client);
+    held.until_connections(0);
+}
+
+fn try_to_ask(address: SocketAddr) -> Option<TcpStream> {
+    let mut client = TcpStream::connect(address).ok()?;
+    client.set_nonblocking(true).ok()?;
+    client.write_all(&request("/again")).ok()?;
+    Some(client)
 }
 
 fn assert_gauges_are_0(held: &Held) {
@@ -47,7 +68,7 @@ fn loses_streams_and_starts_again(options: Options) {
     assert_eq!(held.total(|figures| figures.shard_failures.load(Relaxed)), 1);
     assert_gauges_are_0(&held);
     for (client, _) in &mut streams {
-        let _ = std::io::Read::read_to_end(client, &mut Vec::new());
+        let _ = client.read_to_end(&mut Vec::new());
     }
     if reports_closes {
         let mut closed: Vec<_> = held.rest.closed.iter().map(|(id, reason)| (id.bits(), *reason)).collect();
@@ -57,8 +78,7 @@ fn loses_streams_and_starts_again(options: Options) {
         assert_eq!(closed, expected, "each once");
     }
     // It listens on the same port, and old ids reach nobody although their rows are used again.
-    drop(connect_again(held.address));
-    held.until_connections(0);
+    until_listening_again(&mut held);
     let (mut client, id) = held.stream(TEXT, &["news"]);
     assert!(streams.iter().all(|(_, old)| *old != id));
     for (_, old) in &streams {
@@ -92,11 +112,12 @@ fn lost_streams_are_counted_but_not_reported_when_nobody_asked_for_it() {
 fn a_shard_can_fail_several_times() {
     let mut held = Held::start(options());
     for round in 1..=4 {
-        let (_client, id) = held.stream_of(connect_again(held.address), TEXT, &[]);
+        let (_client, id) = held.stream(TEXT, &[]);
         fail(&mut held, 0);
         assert_eq!(held.closed(id), Reason::Failed);
         assert_eq!(held.closed_for(Reason::Failed), round);
         assert_gauges_are_0(&held);
+        until_listening_again(&mut held);
     }
     assert_eq!(held.rest.closed.len(), 4, "each once");
 }
@@ -108,8 +129,8 @@ fn a_shard_that_fails_again_before_it_has_restarted_restarts_all_the_same() {
         held.hold.fail(0);
     }
     held.until("three reports", |held| (held.rest.failed.len() == 3).then_some(()));
-    let client = connect_again(held.address);
-    let _ = held.stream_of(client, TEXT, &[]);
+    until_listening_again(&mut held);
+    let _ = held.stream(TEXT, &[]);
 }
 
 #[test]
@@ -129,12 +150,13 @@ fn other_shards_keep_their_streams() {
     }
     assert_eq!(held.closed_for(Reason::Failed), lost.len() as u64);
     // Both accept again.
-    let mut shards = Vec::new();
+    let (mut shards, mut clients) = (Vec::new(), Vec::new());
     while (0..2).any(|shard| !shards.contains(&shard)) {
-        let Ok(mut client) = TcpStream::connect(held.address) else { continue };
-        std::io::Write::write_all(&mut client, &request("/x")).unwrap();
-        // One that the failing shard had not accepted is gone.
+        // One that the old listener had not accepted is gone.
+        clients.extend(try_to_ask(held.address));
+        std::thread::sleep(std::time::Duration::from_millis(5));
         shards.extend(held.until("a head or nothing", |held| Some(held.heads.pop().map(|(id, _)| id.shard()))));
+        assert!(clients.len() < 150);
     }
 }
 
@@ -150,8 +172,9 @@ fn what_was_said_after_the_failure_is_done_after_the_restart() {
     assert!(token == 5 && id.is_some());
     held.command(&publish("news", b"hello"));
     expect(&mut client, b"hello");
-    let mut cached = connect_again(held.address);
-    std::io::Write::write_all(&mut cached, &request("/cached")).unwrap();
+    held.command(&end(id.unwrap()));
+    until_listening_again(&mut held);
+    let mut cached = ask(held.address, &request("/cached"));
     assert_eq!(read_head(&mut cached), HEAD);
     assert_eq!(held.rest.failed, [0]);
 }

@@ -231,6 +231,14 @@ impl Held {
         (client, id)
     }
 
+    /// Has the shard remember how heads of a target are held, and waits until it does.
+    pub fn remember(&mut self, opening: Vec<u8>, target: &str) {
+        let mut client = ask(self.address, &request("/before"));
+        let id = self.asked_for("/before");
+        self.command(&[opening, remember(&lines_of(target)), refuse(id, 404)].concat());
+        expect_refusal(&mut client, 404);
+    }
+
     /// Waits for the end of a stream and returns its reason.
     pub fn closed(&mut self, id: Id) -> Reason {
         self.until("the end of a stream", |held| held.rest.closed.iter().find(|(closed, _)| *closed == id).map(|(_, reason)| *reason))
