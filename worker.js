@@ -1,14 +1,14 @@
 /*
- * One worker: its transport and its sampler, at the primary's word. Started by server.js.
+ * One worker: a transport and a sampler, which do what the primary's messages say. Started by server.js.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { dispatch } from './primary/messages.js';
-import { consenting } from './transport/consent.js';
+import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { decide } from './transport/wire.js';
+import { policy } from './transport/wire.js';
 
 if (!process.send) {
   exitWith(
@@ -22,7 +22,7 @@ let transport = null;
 /** @type {Sampler | null} */
 let sampler = null;
 
-// The primary says when to end. Ctrl-C reaches the whole process group, so a worker lets it pass.
+// The primary says when to end. Ctrl-C reaches the whole process group, so a worker ignores it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 process.on('message', (message) => {
@@ -51,8 +51,8 @@ const handlers = {
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
-  const decision = acceptLoad ? consenting(decide, pingIntervalMs) : decide;
-  const made = await createTransport(name, { ...config, ...share, decide: decision });
+  const chosen = acceptLoad ? withConsent(policy, pingIntervalMs) : policy;
+  const made = await createTransport(name, { ...config, ...share, policy: chosen });
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
@@ -64,17 +64,17 @@ async function start({ type, config, transport: name, ...share }) {
 
 /** @param {number} periodMs */
 async function drain(periodMs) {
-  await transport?.drain(periodMs);
+  await transport?.close(periodMs);
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
 /** @returns {import('./primary/messages.js').Snapshot | null} null before it listens */
 function takeSnapshot() {
-  return transport && sampler && { ...sampler.take(), ...transport.take() };
+  return transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }) };
 }
 
-/** Collects at once, with or without --expose-gc. */
+/** Collects garbage now, with or without --expose-gc. */
 function collectGarbage() {
   setFlagsFromString('--expose-gc');
   /** @type {() => void} */ (globalThis.gc ?? runInNewContext('gc'))();

@@ -1,19 +1,19 @@
 /*
- * File descriptors: how many a process may have, and how many streams one descriptor table holds.
+ * File descriptors: how many a process may have, and how many streams one file descriptor table can hold.
  */
 import { readFileSync } from 'node:fs';
 
-/** Descriptors a worker needs for itself: the event loop's, its channel to the primary, the listening socket. */
+/** What a worker needs for itself: the event loop, its channel to the primary, the listening socket. */
 export const OWN_DESCRIPTORS = 64;
-/** The share of the rest kept free for requests whose head is still arriving, and for refusals. */
+/** The share of the rest that is kept for requests whose head is still arriving, and for refusals. */
 export const IN_FLIGHT_SHARE = 0.05;
-/** Connections that an id can name (MOST_ROWS in native/core/src/id.rs): in a container nofile may be 2^30. */
+/** The most connections that have an id (MOST_ROWS in native/core/src/id.rs); in a container nofile may be 2^30. */
 export const MOST_CONNECTIONS = 2 ** 21;
 /** The most workers that --workers accepts and that a plan may have. */
 export const MOST_WORKERS = 1024;
 
 /**
- * What one table of descriptors takes: at least one, and no more than ids can name.
+ * What one file descriptor table can hold: at least one, and no more than there are ids.
  * @param {number} descriptors that it may have (nofile)
  * @returns {{ capacity: number, connectionLimit: number }}
  */
@@ -24,8 +24,8 @@ export function limitsOf(descriptors) {
 }
 
 /**
- * The descriptors this process may have. Node raises its soft limit to the hard one when it starts.
- * @returns {number} Infinity becomes the kernel's usual ceiling of 1,048,576, as does a system without /proc
+ * The file descriptors this process may have. Node raises its soft limit to the hard one when it starts.
+ * @returns {number} 1,048,576, the kernel's default maximum, if it is unlimited or there is no /proc
  */
 export function descriptorLimit() {
   try {

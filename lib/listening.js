@@ -24,7 +24,7 @@ export function tellParent(message) {
 
 /**
  * Waits for the message of `tellParent`.
- * @template {{ type: 'listening' }} Message
+ * @template {{ type: 'listening' }} [Message=ServerListening]
  * @param {import('node:child_process').ChildProcess} child spawned with an IPC channel
  * @param {number} [deadlineMs]
  * @returns {Promise<Message>}

@@ -1,5 +1,5 @@
 /*
- * How a finding is made: one shape for all limits, and one way for the sysctls that have to be so much or more.
+ * What a finding looks like: one shape for all limits, and a helper for sysctls that must have a minimum.
  */
 
 export const SYSCTL_FILE = '/etc/sysctl.d/90-holdfast.conf';
@@ -7,19 +7,19 @@ export const LIMITS_FILE = '/etc/security/limits.d/90-holdfast.conf';
 
 /** @typedef {import('./kernel.js').Machine} Machine */
 /** @typedef {import('./needs.js').Needs} Needs */
-/** @typedef {(machine: Machine, needs: Needs) => Finding | null} Row null where there is no such limit here */
+/** @typedef {(machine: Machine, needs: Needs) => Finding | null} Row null where this machine has no such limit */
 
 /**
  * @typedef {object} Finding
  * @property {string} name
  * @property {'count' | 'bytes' | 'percent'} unit percent is of one core
  * @property {number | string} now
- * @property {number | string} needed 'any' where it does not matter
+ * @property {number | string} needed 'any' where it doesn't matter
  * @property {string} why one short sentence
  * @property {boolean} isMet
- * @property {boolean} isForbidding that the run can't be as long as it is not met: streams would be refused, cut, or
- *   never opened. What makes it worse but not impossible (late ticks, handshakes tried again) is advice
- * @property {{ file: string, line: string }} fix what to write where; `file` is '' where no file helps. `line` may be two
+ * @property {boolean} isForbidding whether the run is impossible until it is met: streams would be refused, cut, or never
+ *   opened. If it only gets worse (late ticks, repeated handshakes), the finding is advice
+ * @property {{ file: string, line: string }} fix what to write where; `file` is '' where no file helps. `line` may have two
  */
 
 /** @param {Machine} machine @param {string} name of a sysctl @returns {number[] | null} */
@@ -33,13 +33,13 @@ export function finding({ unit = 'count', forbids = false, ...parts }) {
 }
 
 /**
- * A sysctl that has to be so much or more. The line raises what is too low, and leaves the rest as it is.
+ * A sysctl that needs a minimum. The line to write raises what is too low and keeps the rest.
  * @param {Machine} machine
  * @param {string} name
  * @param {number} needed
  * @param {string} why
- * @param {{ forbids?: boolean, label?: string, unit?: Finding['unit'], at?: number, raised?: number[] }} [how] `at`
- *   says which value of several counts, `raised` what all of them should be
+ * @param {{ forbids?: boolean, label?: string, unit?: Finding['unit'], at?: number, raised?: number[] }} [how] of several
+ *   values, `at` is the one that counts, and `raised` is what all of them should be
  * @returns {Finding | null}
  */
 export function atLeast(

@@ -1,13 +1,13 @@
 /*
- * The limits of the host that streams meet: descriptors, memory, threads, CPU.
+ * The limits of the host: file descriptors, memory, threads, CPU.
  */
 import { formatBytes, formatCount } from '../lib/format.js';
 import { atLeast, finding, LIMITS_FILE, numbersOf, SYSCTL_FILE } from './finding.js';
 
-/** What else is opened or started meanwhile. */
+/** Room for other files and threads of the machine. */
 const SPARE_FILES = 4096;
 const SPARE_THREADS = 128;
-/** Where there are fewer streams, a late tick delays few. */
+/** With fewer streams, a late tick delays few of them. */
 const MANY_STREAMS = 10_000;
 
 /** @typedef {import('./kernel.js').Machine} Machine */
@@ -19,7 +19,7 @@ export const DESCRIPTOR_ROWS = [
   (machine, needs) => nofile(machine, needs, 'hard'),
   (machine, needs) => nofile(machine, needs, 'soft'),
   (machine, { nofile, plan }) =>
-    atLeast(machine, 'fs.nr_open', nofile, 'the ceiling of nofile: no process may be given more', {
+    atLeast(machine, 'fs.nr_open', nofile, 'the maximum for nofile of any process', {
       forbids: plan === null,
     }),
   (machine, { files, ends }) =>
@@ -27,7 +27,7 @@ export const DESCRIPTOR_ROWS = [
       machine,
       'fs.file-max',
       files + SPARE_FILES + (numbersOf(machine, 'fs.file-nr')?.[0] ?? 0),
-      `open files of the whole machine: ${socketsOf(ends)}, and what is open now`,
+      `open files of the whole machine: ${socketsOf(ends)}, plus what is open now`,
       { forbids: !machine.isPrivileged },
     ),
   (machine, { files, ends }) =>
@@ -35,7 +35,7 @@ export const DESCRIPTOR_ROWS = [
       machine,
       'fs.epoll.max_user_watches',
       files,
-      `sockets that one user may wait for with epoll: ${socketsOf(ends)}`,
+      `sockets that one user may watch with epoll: ${socketsOf(ends)}`,
       { forbids: true },
     ),
 ];
@@ -47,7 +47,7 @@ export const HOST_ROWS = [
       machine,
       'vm.max_map_count',
       maps,
-      "pieces of memory of one process: its threads' stacks, its heap",
+      'memory mappings of one process: the stacks of its threads, its heap',
       { forbids: true },
     ),
   compaction,
@@ -56,7 +56,7 @@ export const HOST_ROWS = [
       machine,
       'kernel.threads-max',
       machine.threads + threads + SPARE_THREADS,
-      `threads of the whole machine: ${threadsOf(threads, shards)}, and what runs now`,
+      `threads of the whole machine: ${threadsOf(threads, shards)}, plus those that run now`,
       { forbids: true },
     ),
   groupThreads,
@@ -65,11 +65,11 @@ export const HOST_ROWS = [
 ];
 
 /** @param {number} ends */
-const socketsOf = (ends) => (ends === 2 ? 'both ends of every stream' : 'one for every stream');
+const socketsOf = (ends) => (ends === 2 ? 'two per stream, one at each end' : 'one per stream');
 
 /** @param {number} threads @param {number} shards */
 const threadsOf = (threads, shards) =>
-  `${formatCount(threads)} of ours${shards > 1 ? ` (${shards} shards a worker)` : ''}`;
+  `${formatCount(threads)} of Holdfast${shards > 1 ? ` (${shards} shards per worker)` : ''}`;
 
 /** @param {Machine} machine @param {Needs} needs @param {'hard' | 'soft'} kind */
 function nofile(machine, { nofile: needed, plan }, kind) {
@@ -77,22 +77,22 @@ function nofile(machine, { nofile: needed, plan }, kind) {
   const now = machine.nofile[kind];
   const hard = plan
     ? isMet
-      ? 'descriptors of a process, or of a shard: each stream takes one'
-      : `each stream takes a descriptor: without more, ${plan.workers} workers take the place of one a core`
-    : 'each stream takes a descriptor of its process, and no number of workers has enough';
+      ? 'file descriptors per process or shard: each stream uses one'
+      : `each stream uses a file descriptor: with this few, it takes ${plan.workers} workers instead of one per core`
+    : 'each stream uses a file descriptor, and no number of workers has enough';
   return finding({
     name: `nofile (${kind})`,
     now,
     needed: kind === 'soft' && isMet ? 'any' : needed,
-    why: kind === 'hard' ? hard : 'Node raises it to the hard one as it starts',
+    why: kind === 'hard' ? hard : 'Node raises it to the hard limit when it starts',
     isMet,
     forbids: kind === 'hard' && plan === null,
-    // In limits.conf(5) the star leaves out root.
+    // In limits.conf(5), * does not include root.
     fix: { file: LIMITS_FILE, line: `* ${kind} nofile ${needed}\nroot ${kind} nofile ${needed}` },
   });
 }
 
-/** The only one that is good when it is low. @type {Row} */
+/** The only limit that should be low. @type {Row} */
 function compaction(machine, { wish }) {
   const name = 'vm.compaction_proactiveness';
   const now = numbersOf(machine, name)?.[0];
@@ -101,7 +101,7 @@ function compaction(machine, { wish }) {
     name,
     now,
     needed: wish.streams < MANY_STREAMS ? 'any' : 0,
-    why: 'the kernel tidies memory unasked, for 15 to 45 ms at a time: ticks and pings come late',
+    why: 'the kernel compacts memory in the background, for 15 to 45 ms at a time, which delays ticks and pings',
     isMet: now === 0 || wish.streams < MANY_STREAMS,
     fix: { file: SYSCTL_FILE, line: `${name} = 0` },
   });
@@ -115,10 +115,13 @@ function groupThreads({ group }, { threads, shards }) {
     name: 'pids.max of the control group',
     now: group.pids,
     needed,
-    why: `threads that it may have: ${threadsOf(threads, shards)}, and what runs now`,
+    why: `threads of the control group: ${threadsOf(threads, shards)}, plus those that run now`,
     isMet: group.pids >= needed,
     forbids: true,
-    fix: { file: '', line: `TasksMax=${needed} of the service, or --pids-limit ${needed} of the container` },
+    fix: {
+      file: '',
+      line: `TasksMax=${needed} for the service, or --pids-limit ${needed} for the container`,
+    },
   });
 }
 
@@ -132,17 +135,17 @@ function memory({ memory: { availableBytes }, group }, { bytes, streamBytes, pro
     unit: 'bytes',
     now,
     needed: bytes,
-    why: `${formatBytes(streamBytes)} a stream, kernel and process, and ${processes} processes`,
+    why: `${formatBytes(streamBytes)} per stream (kernel and process), plus ${processes} processes`,
     isMet: now >= bytes,
     forbids: true,
     fix: {
       file: '',
-      line: `${isGroup ? 'a larger memory.max of the control group' : 'more memory'}, or fewer streams`,
+      line: `${isGroup ? 'a larger memory.max for the control group' : 'more memory'}, or fewer streams`,
     },
   });
 }
 
-/** Openings come to an end, so only pings that fill the cores by themselves forbid the run. @type {Row} */
+/** Opening streams comes to an end, so only pings that need all cores by themselves forbid the run. @type {Row} */
 function cpu({ cores, group }, { wish, cpu: { low, high, pings }, pings: rate }) {
   const now = Math.floor(Math.min(cores, group.cores ?? cores) * 100);
   const intervalMs = Math.ceil((wish.pingIntervalMs * high) / now / 1000) * 1000;
@@ -151,9 +154,9 @@ function cpu({ cores, group }, { wish, cpu: { low, high, pings }, pings: rate })
     unit: 'percent',
     now,
     needed: Math.ceil(high),
-    why: `${formatCount(rate)} pings, ${formatCount(wish.openRate)} openings a second: ${low.toFixed(0)} to ${high.toFixed(0)} % of a core (docs/bench.md)`,
+    why: `${formatCount(rate)} pings and ${formatCount(wish.openRate)} new streams per second: ${low.toFixed(0)} to ${high.toFixed(0)} % of a core (docs/bench.md)`,
     isMet: now >= high,
     forbids: pings > now,
-    fix: { file: '', line: `--ping-interval ${intervalMs} or more, or fewer openings a second` },
+    fix: { file: '', line: `--ping-interval ${intervalMs} or more, or fewer new streams per second` },
   });
 }

@@ -1,5 +1,5 @@
 /*
- * What a machine allows, set beside what streams need. Pure: a machine (limits/kernel.js) and a wish become findings.
+ * Compares what a machine allows with what streams need. Pure: a machine (limits/kernel.js) and a wish become findings.
  * scripts/tune.js shows them as a table, the server as one line.
  */
 import { formatBytes, formatCount } from '../lib/format.js';
@@ -11,7 +11,7 @@ export { LIMITS_FILE, SYSCTL_FILE } from './finding.js';
 
 const ROWS = [...DESCRIPTOR_ROWS, ...NETWORK_ROWS, ...HOST_ROWS];
 
-/** As many as --streams takes. */
+/** The most that --streams accepts. */
 const MOST_STREAMS = 100_000_000;
 
 /** @typedef {import('./kernel.js').Machine} Machine */
@@ -21,7 +21,7 @@ const MOST_STREAMS = 100_000_000;
 /**
  * @param {Machine} machine
  * @param {Wish} wish
- * @returns {Finding[]} limits that are not here, or can't be seen, are left out
+ * @returns {Finding[]} without limits that don't exist here or can't be read
  */
 export function findLimits(machine, wish) {
   const needs = needsOf(machine, wish);
@@ -29,11 +29,11 @@ export function findLimits(machine, wish) {
 }
 
 /**
- * How many streams the machine takes as it is: the most that nothing forbids.
+ * How many streams the machine can hold as it is: the most that no finding forbids.
  * @param {Machine} machine
- * @param {Wish} wish its streams don't matter
- * @param {(finding: Finding) => boolean} [counts] which limits are looked at; all of them
- * @returns {number} rounded down to three digits, for much of it is an estimate
+ * @param {Wish} wish its `streams` is ignored
+ * @param {(finding: Finding) => boolean} [counts] which limits count, by default all
+ * @returns {number} rounded down to three digits, because much of it is an estimate
  */
 export function mostStreams(machine, wish, counts = () => true) {
   let low = 0;
@@ -49,10 +49,10 @@ export function mostStreams(machine, wish, counts = () => true) {
 }
 
 /**
- * What a server that is asked for no number of streams holds here: what its plan has room for, or less where
- * memory, or another thing that no file changes, forbids so many.
+ * How many streams a server without --streams can hold here: the room of its plan, or less where memory, or something
+ * else that can't be configured, forbids that many.
  * @param {Machine} machine
- * @param {Wish} wish its streams don't matter
+ * @param {Wish} wish its `streams` is ignored
  * @returns {number}
  */
 export function streamsHere(machine, wish) {
@@ -65,34 +65,42 @@ export function streamsHere(machine, wish) {
 }
 
 /**
- * The findings in one line, for the start of the server, with what to do about them.
+ * The findings in one line, with what to do about them.
  * @param {Finding[]} findings
  * @param {number} streams that they are for
+ * @param {{ hasTune?: boolean }} [how] whether scripts/tune.js is there; the installed package does not have it
  * @returns {string}
  */
-export function verdictLine(findings, streams) {
+export function verdictLine(findings, streams, { hasTune = true } = {}) {
   const text = verdictText(findings, streams);
-  const isFine = findings.every(({ isMet }) => isMet);
-  return isFine ? text : `${text}: node scripts/tune.js check --streams ${streams}`;
+  const [worst] = unmet(findings);
+  if (!worst) return text;
+  const { file, line } = worst.fix;
+  const byHand = file === '' ? line : `set ${line.replace('\n', ' and ')} in ${file}`;
+  return `${text}: ${hasTune ? `run node scripts/tune.js check --streams ${streams}` : byHand}`;
 }
 
-/** The worst of the findings, and how many more there are. @param {Finding[]} findings @param {number} streams @returns {string} */
+/** The worst finding, and how many more there are. @param {Finding[]} findings @param {number} streams @returns {string} */
 export function verdictText(findings, streams) {
-  const [worst, ...others] = findings
-    .filter(({ isMet }) => !isMet)
-    .sort((a, b) => Number(b.isForbidding) - Number(a.isForbidding));
+  const [worst, ...others] = unmet(findings);
   if (!worst) return `limits: fine for ${formatCount(streams)} streams`;
   const { now, needed } = { now: plainValue(worst, worst.now), needed: plainValue(worst, worst.needed) };
   const more = others.length > 0 ? ` (and ${others.length} more)` : '';
-  return `limits: ${worst.name} is ${now}, ${needed} ${worst.isForbidding ? 'needed' : 'wanted'}${more}`;
+  return `limits: ${worst.name} is ${now}, ${worst.isForbidding ? 'must' : 'should'} be ${needed}${more}`;
 }
 
-/** As the file of it has a number. @param {Finding} finding @param {number | string} value @returns {string} */
+/** @param {Finding[]} findings @returns {Finding[]} those that forbid the run first */
+function unmet(findings) {
+  const found = findings.filter(({ isMet }) => !isMet);
+  return found.sort((a, b) => Number(b.isForbidding) - Number(a.isForbidding));
+}
+
+/** A number as its file has it. @param {Finding} finding @param {number | string} value @returns {string} */
 function plainValue({ unit }, value) {
   return unit === 'count' ? String(value) : formatValue({ unit }, value);
 }
 
-/** As a person reads it. @param {Pick<Finding, 'unit'>} finding @param {number | string} value @returns {string} */
+/** A number as people read it. @param {Pick<Finding, 'unit'>} finding @param {number | string} value @returns {string} */
 export function formatValue({ unit }, value) {
   if (typeof value === 'string') return value;
   if (unit === 'bytes') return formatBytes(value);

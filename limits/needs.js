@@ -1,13 +1,13 @@
 /*
- * What N streams ask of a machine, in figures: descriptors, memory, CPU, threads, ports. Pure; limits/index.js sets
- * them beside what the machine allows.
+ * What N streams need, in numbers: file descriptors, memory, CPU, threads, ports. Pure; limits/index.js compares them
+ * with what the machine allows.
  */
 import { HoldfastError } from '../lib/errors.js';
 import { planWorkers } from './plan.js';
 
 /**
- * What a stream costs in each transport: bytes in the server's own memory and µs of one core, from the least to
- * the most that was measured (docs/bench.md, docs/cost.md).
+ * What a stream costs in each transport: bytes of the server's memory and µs of one core, as the lowest and the highest
+ * value measured (docs/bench.md, docs/cost.md).
  * @type {Record<Transport, { userBytes: number, pingMicros: number[], openMicros: number[] }>}
  */
 const COSTS = {
@@ -16,27 +16,27 @@ const COSTS = {
 };
 /** An idle socket, in the kernel (docs/cost.md). */
 const KERNEL_BYTES = 5100;
-/** A process of Node that holds nothing yet. */
+/** A Node process that holds nothing yet. */
 const PROCESS_BYTES = 45_000_000;
-/** Threads of a process of Node: its own, V8's, libuv's. */
+/** Threads of a Node process: its own, V8's, libuv's. */
 const PROCESS_THREADS = 12;
-/** Mappings of such a process, and of each thread more: its stack, the guard below it, its part of malloc's memory. */
+/** Memory mappings of such a process, and of each additional thread: its stack, the guard page, its malloc arena. */
 const PROCESS_MAPS = 2000;
 const THREAD_MAPS = 4;
-/** V8 maps its heap in pieces of this size. */
+/** V8 maps its heap in chunks of this size. */
 const HEAP_PIECE_BYTES = 262_144;
-/** V8 lets no heap grow past this, as it comes. */
+/** V8's default limit for a heap. */
 const HEAP_CEILING_BYTES = 4e9;
-/** What a process has open for itself. */
+/** Files that a process has open for itself. */
 const PROCESS_FILES = 64;
-/** somaxconn as the kernel has it since 5.4, and a backlog of handshakes that does for a quiet start. */
+/** The kernel's default for somaxconn since 5.4, and a backlog of handshakes that is enough for a quiet start. */
 const FEWEST_WAITING = 4096;
 const FEWEST_HANDSHAKES = 1024;
-/** The longest that a listening socket may wait for its turn, as we plan it: a quarter of a second. */
+/** A listening socket is served at least this often, as we plan it: it may wait a quarter of a second. */
 const WAITS_A_SECOND = 4;
-/** As many as a drone dials from one address when it chooses the addresses itself (fleet/drone/params.js). */
+/** Streams a drone opens from one address if it chooses the addresses itself (fleet/drone/params.js). */
 const STREAMS_A_SOURCE = 8000;
-/** As many shards as a worker of the hold transport can have (transport/index.js). */
+/** The most shards of a worker of the hold transport (transport/index.js). */
 const MOST_SHARDS = 255;
 const FEWEST_DESCRIPTORS = 128;
 const MOST_DESCRIPTORS = 2 ** 30;
@@ -49,30 +49,30 @@ const MOST_DESCRIPTORS = 2 ** 30;
  * @property {number} streams
  * @property {Transport} transport
  * @property {number} pingIntervalMs
- * @property {number} openRate streams that are opened a second
+ * @property {number} openRate streams opened per second
  * @property {boolean} isFleetHere whether the clients run on this machine too
- * @property {number} [sources] addresses that those clients dial from; 0, as many as they like, is the default
+ * @property {number} [sources] addresses that those clients connect from; 0, the default, is as many as they like
  * @property {number[]} [ports] that the server listens on
  * @property {number | 'auto'} [workers]
- * @property {number} [mostShards] of a worker, where the caller has tried (transport/index.js)
+ * @property {number} [mostShards] of a worker, if the caller has tried it (transport/index.js)
  */
 
 /**
  * @typedef {object} Needs
  * @property {Wish} wish
- * @property {number} ends of each connection that lie on this machine: 1, or 2 with the clients
+ * @property {number} ends of each connection that are on this machine: 1, or 2 with the clients
  * @property {import('./plan.js').Plan | null} plan null where there is none at this descriptor limit
- * @property {number} nofile descriptors a process that let one worker a core do
+ * @property {number} nofile file descriptors per process with which one worker per core is enough
  * @property {number} processes of server and clients
  * @property {number} shards of a worker
- * @property {number} files open at once
+ * @property {number} files open at the same time
  * @property {number} waiting connections that may wait to be accepted
- * @property {number} handshakes under way at once
+ * @property {number} handshakes in progress at the same time
  * @property {number} bytes
- * @property {number} streamBytes of one stream, both ends where both are here
+ * @property {number} streamBytes of one stream, both ends if both are here
  * @property {number} threads
  * @property {number} maps of one worker
- * @property {number} portsEach local ports that are taken of one address of the clients
+ * @property {number} portsEach local ports used of each address of the clients
  * @property {number} pings a second
  * @property {{ low: number, high: number, pings: number }} cpu percent of one core; `pings` alone, at the least
  */
@@ -115,7 +115,7 @@ function heapBytesOf({ streams, transport }, workers) {
   return Math.min((streams / workers) * COSTS.http.userBytes, HEAP_CEILING_BYTES);
 }
 
-/** A client's end of a ping and of an opening is taken to cost as much again. @param {Wish} wish @param {number} ends */
+/** The client's end of a ping or an opening is assumed to cost the same again. @param {Wish} wish @param {number} ends */
 function cpuOf({ streams, transport, pingIntervalMs, openRate }, ends) {
   const { pingMicros, openMicros } = COSTS[transport];
   const percent = (/** @type {number} */ at) => {
@@ -126,7 +126,7 @@ function cpuOf({ streams, transport, pingIntervalMs, openRate }, ends) {
   return { low: percent(0), high: percent(1), pings };
 }
 
-/** @param {Machine} machine @param {Wish} wish as the server plans it @returns {Needs['plan']} null where nothing fits */
+/** @param {Machine} machine @param {Wish} wish @returns {Needs['plan']} null where nothing fits */
 export function planHere(machine, wish) {
   return planAt(machine.nofile.hard, machine, wish);
 }
@@ -144,7 +144,7 @@ function planAt(descriptorLimit, { cores, canUnshare }, wish) {
 }
 
 /**
- * The least nofile that lets one worker a core (or as many as are wished for) hold the streams.
+ * The smallest nofile with which one worker per core, or the number of workers asked for, can hold the streams.
  * @param {Machine} machine @param {Wish} wish @returns {number}
  */
 function leastNofile(machine, wish) {

@@ -1,19 +1,19 @@
 /*
- * The limits of the network that streams meet: queues, ports, the firewall's table, the memory of buffers.
+ * The limits of the network: queues, ports, the firewall's connection table, buffer memory.
  */
 import { formatCount } from '../lib/format.js';
 import { atLeast, finding, numbersOf, SYSCTL_FILE } from './finding.js';
 
-/** Ports for clients that leave those of most services alone; and all that there are without rights. */
+/** Ports for clients that avoid those of most services, and all unprivileged ports. */
 const ROOMY = [10_240, 65_535];
 const WIDEST = [1024, 65_535];
-/** With more of a range in use the kernel searches long for a port that is free. */
+/** If more of the range is in use, the kernel searches long for a free port. */
 const RANGE_SHARE = 0.8;
-/** Pages of buffers that an idle socket keeps (measured: 4,213 pages at 30,009 sockets). */
+/** Buffer pages that an idle socket keeps (measured: 4,213 pages for 30,009 sockets). */
 const IDLE_PAGES = 0.15;
-/** What else is tracked meanwhile. */
+/** Room for other connections of the machine. */
 const SPARE_ROWS = 4096;
-/** Rows that a bucket of the table of connections may hold before looking one up is slow. */
+/** Rows per bucket of the connection table up to which lookups are fast. */
 const ROWS_A_BUCKET = 4;
 const SOCKET_FLOOR_BYTES = 4096;
 
@@ -28,17 +28,17 @@ export const NETWORK_ROWS = [
       machine,
       'net.core.somaxconn',
       waiting,
-      'connections that may wait to be accepted; more are dropped, and tried again after 1 s',
+      'connections waiting to be accepted; more are dropped and retried after 1 s',
     ),
   (machine, { handshakes }) =>
-    atLeast(machine, 'net.ipv4.tcp_max_syn_backlog', handshakes, 'handshakes that may be under way at once'),
+    atLeast(machine, 'net.ipv4.tcp_max_syn_backlog', handshakes, 'handshakes in progress at the same time'),
   portRange,
   reservedPorts,
   conntrackRows,
   conntrackBuckets,
   socketMemory,
-  (machine) => socketFloor(machine, 'net.ipv4.tcp_rmem', 'is received'),
-  (machine) => socketFloor(machine, 'net.ipv4.tcp_wmem', 'is sent'),
+  (machine) => socketFloor(machine, 'net.ipv4.tcp_rmem', 'receive'),
+  (machine) => socketFloor(machine, 'net.ipv4.tcp_wmem', 'send'),
 ];
 
 /** @param {number[]} range @param {[number, number][]} reserved @returns {number} ports in it that are not reserved */
@@ -57,7 +57,7 @@ function reservedOf({ sysctls }) {
 }
 
 /**
- * The range of the clients' ports: as it is where it does, or widened.
+ * The port range of the clients: as it is if it is large enough, or widened.
  * @param {Machine} machine @param {Needs} needs
  */
 function rangesOf(machine, { portsEach }) {
@@ -81,12 +81,12 @@ function portRange(machine, needs) {
     name,
     now: now.join('-'),
     needed: isMet ? now.join('-') : wide.join('-'),
-    why: `clients here take ${formatCount(portsEach)} ports of one address, and it has ${formatCount(free)}`,
+    why: `clients here need ${formatCount(portsEach)} ports per address, and there are ${formatCount(free)}`,
     isMet,
     forbids: portsEach > free,
     fix:
       portsEach > wideFree
-        ? { file: '', line: `give the clients ${addresses} addresses to dial from (--sources)` }
+        ? { file: '', line: `give the clients ${addresses} addresses to connect from (--sources)` }
         : { file: SYSCTL_FILE, line: `${name} = ${wide.join(' ')}` },
   });
 }
@@ -106,37 +106,37 @@ function reservedPorts(machine, needs) {
     name,
     now: now || 'none',
     needed: all || 'none',
-    why: 'keeps clients here from taking a port that the server or its fleet listens on',
+    why: 'prevents clients here from taking a port that the server or its fleet listens on',
     isMet: missing.length === 0,
     fix: { file: SYSCTL_FILE, line: `${name} = ${all}` },
   });
 }
 
-/** Rows in the table of connections that the run comes to. @param {Machine} machine @param {Needs} needs */
+/** Rows in the connection table during the run. @param {Machine} machine @param {Needs} needs */
 function tracked(machine, { wish }) {
   const count = numbersOf(machine, 'net.netfilter.nf_conntrack_count')?.[0] ?? 0;
   return { isTracking: count > 0, rows: count + wish.streams + SPARE_ROWS };
 }
 
-/** It is loaded on many machines whose firewall has no rule that needs it: then it counts nothing. @type {Row} */
+/** Many machines load it although no firewall rule needs it; then it tracks nothing. @type {Row} */
 function conntrackRows(machine, needs) {
   const { isTracking, rows } = tracked(machine, needs);
   const why = isTracking
-    ? 'the firewall keeps a row for each connection; once all are taken it drops packets'
-    : 'rows of the firewall, one for each connection; it tracks none now, so this can wait';
+    ? 'the firewall tracks each connection in a row; when all are used it drops packets'
+    : 'rows of the firewall, one per connection; it tracks none now, so this can wait';
   return atLeast(machine, 'net.netfilter.nf_conntrack_max', rows, why, { forbids: isTracking });
 }
 
 /** @type {Row} */
 function conntrackBuckets(machine, needs) {
   const { rows } = tracked(machine, needs);
-  const why = `the index of those rows: past ${ROWS_A_BUCKET} a bucket, each packet searches a list`;
+  const why = `the hash table of those rows: with more than ${ROWS_A_BUCKET} per bucket, each packet searches a list`;
   return atLeast(machine, 'net.netfilter.nf_conntrack_buckets', rows / ROWS_A_BUCKET, why);
 }
 
 /**
- * Every socket that has a byte to send or to be read takes a page. The kernel begins to be sparing at the second
- * value and refuses at the third; the three stand as 3 to 4 to 6 as it comes (tcp(7)).
+ * Every socket with bytes to send or to read uses a page. The kernel saves memory from the second value on and refuses
+ * at the third; by default the three are in the ratio 3 : 4 : 6 (tcp(7)).
  * @type {Row}
  */
 function socketMemory(machine, { wish, ends }) {
@@ -144,7 +144,7 @@ function socketMemory(machine, { wish, ends }) {
   const high = numbersOf(machine, 'net.ipv4.tcp_mem')?.[2] ?? 0;
   const pages = Math.min(sockets, machine.memory.totalBytes / machine.pageBytes / 2);
   const whose = ends === 2 ? ' at both ends' : '';
-  const why = `pages of all buffers: a message to all takes one a stream${whose}, idle ones ${IDLE_PAGES}`;
+  const why = `pages of all buffers: a message to all uses one per stream${whose}, idle streams ${IDLE_PAGES}`;
   return atLeast(machine, 'net.ipv4.tcp_mem', pages, why, {
     label: 'net.ipv4.tcp_mem (pages, last)',
     at: 2,
@@ -155,6 +155,6 @@ function socketMemory(machine, { wish, ends }) {
 
 /** @param {Machine} machine @param {string} name @param {string} what */
 function socketFloor(machine, name, what) {
-  const why = `what a socket may keep of what ${what}, even where all buffers together are too many`;
+  const why = `${what} buffer that a socket keeps even if all buffers together use too much`;
   return atLeast(machine, name, SOCKET_FLOOR_BYTES, why, { label: `${name} (bytes, first)` });
 }

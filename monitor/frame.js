@@ -30,7 +30,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  */
 
 /**
- * What costs are measured against: the memory at the last second before the first stream.
+ * The baseline for costs: the memory at the last frame before the first stream.
  * @typedef {object} Base
  * @property {number} heapBytes
  * @property {number} nativeBytes
@@ -39,26 +39,26 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  */
 
 /**
- * A sample, and all that follows from it and from the reading before.
+ * A sample, and everything derived from it and the reading before.
  * @typedef {object} Derived
  * @property {WorkerReading[]} workers
  * @property {import('../lib/counts.js').Counts} counts since the server started, dead workers included
  * @property {number} ended streams that were closed or lost
- * @property {Record<RateName, number>} rates a second
+ * @property {Record<RateName, number>} rates per second
  * @property {{ userPercent: number, sysPercent: number, idlePercent: number } | null} cpu of the machine; 100 is one core
- * @property {Map<number, number>} cpuSecondsOf every process there was, by pid
+ * @property {Map<number, number>} cpuSecondsOf every process so far, by pid
  * @property {Base} base
- * @property {number} peakStreams the most there were
- * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null where it can't be told
+ * @property {number} peakStreams the most so far
+ * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null if it is unknown
  *
- * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading the histograms are of all workers
+ * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading its histograms are those of all workers
  */
 
 /**
  * Everything known at one second, as every view gets it.
  * @typedef {object} Frame
  * @property {Record<string, import('./fields.js').Value>} totals by field
- * @property {{ pid: number, values: Record<string, number | null> }} primary what it has of a worker's fields
+ * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
  * @property {FrameWorker[]} workers
  * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
  *
@@ -166,7 +166,7 @@ function ratesOf(previous, now) {
 
 /**
  * @param {Reading | null} previous @param {Sample} sample
- * @returns {Map<number, number>} with the last that was known of those that are gone
+ * @returns {Map<number, number>} including the last known value of those that are gone
  */
 function cpuSecondsAfter(previous, { primary, workers }) {
   const seconds = new Map(previous?.cpuSecondsOf);
@@ -197,9 +197,9 @@ function memoryOf({ workers, host }) {
 }
 
 /**
- * What a stream costs: the memory that came since the start, by streams. The kernel's is that of the whole
- * machine, so it is shared among all the sockets that came since: clients on this machine have one a stream
- * of their own, and would else be charged to the server.
+ * The cost of a stream: the growth of memory since the baseline, divided by the streams. Kernel memory is that of the
+ * whole machine, so it is divided by all new sockets: otherwise the sockets of local clients, one per stream, would be
+ * charged to the server.
  * @param {Base} base @param {Sample} sample @param {number} streams
  */
 function costOf(base, sample, streams) {

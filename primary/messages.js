@@ -12,7 +12,7 @@
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
  */
-import { HoldfastError } from '../lib/errors.js';
+export { dispatch } from '../lib/dispatch.js';
 
 /** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
 
@@ -40,17 +40,3 @@ import { HoldfastError } from '../lib/errors.js';
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
  * @typedef {Hello | Ready | Failed | SnapshotMessage | Drained} ToPrimary
  */
-
-/**
- * Passes a message to the handler for its type.
- * @template {{ type: string }} Message
- * @param {{ [T in Message['type']]: (message: Extract<Message, { type: T }>) => void }} handlers
- * @param {Message} message
- * @throws {HoldfastError} UNKNOWN_MESSAGE: the two sides are of different versions
- */
-export function dispatch(handlers, message) {
-  const handler =
-    Object.hasOwn(handlers, message?.type) && handlers[/** @type {Message['type']} */ (message.type)];
-  if (!handler) throw new HoldfastError('UNKNOWN_MESSAGE', `unknown message ${JSON.stringify(message)}`);
-  /** @type {(message: Message) => void} */ (handler)(message);
-}

@@ -1,12 +1,16 @@
 /*
  * What the primary says about its plan and the limits of the machine when it starts.
  */
+import { existsSync } from 'node:fs';
 import { formatCount } from '../lib/format.js';
 import { findLimits, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
 import { readMachine } from '../limits/kernel.js';
 
 /** Streams opened per second that the limits are judged for. */
 const USUAL_OPEN_RATE = 1000;
+
+/** The installed package has no scripts. */
+const HAS_TUNE = existsSync(new URL('../scripts/tune.js', import.meta.url));
 
 /** @typedef {import('../limits/plan.js').Plan} Plan */
 /** @typedef {import('../transport/index.js').Choice} Choice */
@@ -37,7 +41,7 @@ export function limitsLine(config, plan, transport, port) {
   };
   const possible = () => Math.min(roomOf(plan), streamsHere(machine, wish), mostStreams(machine, wish));
   const streams = config.streams || possible();
-  return verdictLine(findLimits(machine, { ...wish, streams }), streams);
+  return verdictLine(findLimits(machine, { ...wish, streams }), streams, { hasTune: HAS_TUNE });
 }
 
 /** @param {Plan} plan @returns {number} streams */

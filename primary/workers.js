@@ -6,8 +6,8 @@ import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { createInterface } from 'node:readline';
 import { addCounts, noCounts } from '../lib/counts.js';
+import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
-import { dispatch } from './messages.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
 /** How long a worker may take to listen: in a large start they come one after another. */

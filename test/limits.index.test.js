@@ -70,7 +70,7 @@ function cases() {
   );
 }
 
-test('a server that is tuned for a million streams is fine for them, and says so in one line', () => {
+test('a server tuned for a million streams is fine for them, and says so in one line', () => {
   const findings = find('tuned');
   assert.deepEqual(
     findings.filter(({ isMet }) => !isMet),
@@ -79,7 +79,7 @@ test('a server that is tuned for a million streams is fine for them, and says so
   assert.equal(verdictLine(findings, 1_000_000), 'limits: fine for 1,000,000 streams');
 });
 
-test('a laptop is fine for 5,000 streams, and its firewall forbids a million', () => {
+test('a laptop is fine for 5,000 streams, but its firewall forbids a million', () => {
   assert.deepEqual(
     find('laptop', { streams: 5000 }).filter(({ isMet }) => !isMet),
     [],
@@ -87,7 +87,7 @@ test('a laptop is fine for 5,000 streams, and its firewall forbids a million', (
   assert.deepEqual(forbidding(find('laptop')), ['net.netfilter.nf_conntrack_max']);
 });
 
-test('a container of 4 GB is bound by its control group, not by the memory of the host', () => {
+test('a container with 4 GB is limited by its control group, not by the memory of the host', () => {
   const [name] = forbidding(find('container'));
   assert.match(name, /^memory of the control group/);
   const most = mostStreams(saved('container'), wishOf());
@@ -95,7 +95,7 @@ test('a container of 4 GB is bound by its control group, not by the memory of th
   assert.equal(named(find('container'), 'CPU').now, 200, 'two cores of the sixteen');
 });
 
-test('this machine, where a million streams were held with the clients on it, is not forbidden them', () => {
+test('the machine that held a million streams together with the clients is allowed to', () => {
   const findings = find('this', { isFleetHere: true });
   assert.deepEqual(forbidding(findings), []);
   assert.ok(
@@ -104,7 +104,7 @@ test('this machine, where a million streams were held with the clients on it, is
   );
 });
 
-test('without shards, workers take their place, and that is advice; where even they do not do, it is forbidden', () => {
+test('without shards more workers are used, and that is advice; if even they are too few, it is forbidden', () => {
   const machine = { ...saved('this'), canUnshare: false };
   const advice = named(find(machine), 'nofile (hard)');
   assert.deepEqual([advice.isMet, advice.isForbidding], [false, false]);
@@ -115,18 +115,18 @@ test('without shards, workers take their place, and that is advice; where even t
   assert.equal(mostStreams(bound, wishOf({ mostShards: 1 })), 1260, '21 workers of 60');
 });
 
-test('who has tried whether threads get tables of their own is believed', () => {
+test('a caller that has tried whether threads get their own tables is believed', () => {
   const machine = { ...saved('this'), canUnshare: false };
   assert.equal(named(find(machine, { mostShards: 255 }), 'nofile (hard)').isMet, true);
   assert.equal(named(find('this', { mostShards: 1 }), 'nofile (hard)').isMet, false);
 });
 
-test('the soft limit of descriptors does not matter where the hard one does, for Node raises it', () => {
+test('the soft limit of file descriptors does not matter, because Node raises it to the hard one', () => {
   const soft = named(find('laptop', { streams: 50_000, transport: 'http' }), 'nofile (soft)');
   assert.deepEqual([soft.now, soft.needed, soft.isMet], [1024, 'any', true]);
 });
 
-test('conntrack counts only where it is loaded, and forbids only where it tracks', () => {
+test('conntrack counts only where it is loaded, and forbids only where it tracks connections', () => {
   const machine = saved('laptop');
   const name = 'net.netfilter.nf_conntrack_max';
   assert.equal(named(find(machine), name).isForbidding, true);
@@ -140,7 +140,7 @@ test('conntrack counts only where it is loaded, and forbids only where it tracks
   );
 });
 
-test('ports matter only with the clients here: one address is too few for 100,000, sixteen are enough', () => {
+test('ports matter only with local clients: one address is too few for 100,000, sixteen are enough', () => {
   const name = 'net.ipv4.ip_local_port_range';
   assert.equal(
     find('this').some((finding) => finding.name === name),
@@ -154,7 +154,7 @@ test('ports matter only with the clients here: one address is too few for 100,00
   assert.equal(named(find('this', { isFleetHere: true, streams: 100_000, sources: 16 }), name).isMet, true);
 });
 
-test('a port of the server that clients could take is reserved beside those that are', () => {
+test('a port of the server that clients could take is added to the reserved ones', () => {
   const machine = withSysctls(saved('this'), {
     'net.ipv4.ip_local_reserved_ports': '33000,40000-40010',
   });
@@ -163,7 +163,7 @@ test('a port of the server that clients could take is reserved beside those that
   assert.equal(finding.fix.line, 'net.ipv4.ip_local_reserved_ports = 33000,40000-40010,50000');
 });
 
-test('many pings forbid the run only where they fill all cores by themselves', () => {
+test('many pings forbid the run only if they need all cores by themselves', () => {
   const many = named(find('this', { pingIntervalMs: 10 }), 'CPU');
   assert.equal(many.isForbidding, true);
   const openings = named(find('this', { openRate: 1_000_000 }), 'CPU');
@@ -178,7 +178,7 @@ test('clients on the same machine count twice: descriptors, buffers, memory', ()
   }
 });
 
-test('once what the findings say is written, they are met, and what is left no file can change', () => {
+test('after the suggested lines are written, all findings are met except those that no file can change', () => {
   for (const { machine, wish, label } of cases()) {
     const after = findLimits(fixed(machine, findLimits(machine, wish)), wish);
     for (const { name, fix, isMet } of after) assert.ok(isMet || fix.file === '', `${name}: ${label}`);
@@ -205,22 +205,26 @@ test('the most that fits is not forbidden, and a hundredth more is', () => {
   }
 });
 
-test('asked for no number, it is what the plan holds, or less where memory holds less', () => {
+test('without a number it is what the plan can hold, or less where memory is smaller', () => {
   assert.equal(streamsHere(saved('this'), wishOf()), 37_878);
   const most = streamsHere(saved('container'), wishOf());
   assert.equal(most, mostStreams(saved('container'), wishOf()));
 });
 
-test('the line at the start names what forbids before what is advice, and where more is told', () => {
+test('the line at the start names what forbids the run before advice, and where to find more', () => {
   const somaxconn = withSysctls(saved('tuned'), { 'net.core.somaxconn': '128' });
   assert.equal(
     verdictLine(find(somaxconn, { streams: 60_000 }), 60_000),
-    'limits: net.core.somaxconn is 128, 4096 wanted: node scripts/tune.js check --streams 60000',
+    'limits: net.core.somaxconn is 128, should be 4096: run node scripts/tune.js check --streams 60000',
+  );
+  assert.equal(
+    verdictLine(find(somaxconn, { streams: 60_000 }), 60_000, { hasTune: false }),
+    'limits: net.core.somaxconn is 128, should be 4096: set net.core.somaxconn = 4096 in /etc/sysctl.d/90-holdfast.conf',
   );
   const both = { ...somaxconn, memory: { totalBytes: 1e9, availableBytes: 5e8 } };
   assert.match(
     verdictLine(find(both), 1_000_000),
-    /^limits: memory \(free\) is 500 MB, 5.9 GB needed \(and 1 more\): node scripts/,
+    /^limits: memory \(free\) is 500 MB, must be 5.9 GB \(and 1 more\): run node scripts/,
   );
 });
 

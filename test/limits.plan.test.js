@@ -7,24 +7,24 @@ import { planWorkers } from '../limits/plan.js';
 const plan = (wish) =>
   planWorkers({ workers: 'auto', streams: 0, cores: 2, descriptorLimit: 20_000, ...wish });
 
-test('one worker a core where nothing else is asked', () => {
+test('one worker per core by default', () => {
   assert.equal(plan().workers, 2);
   assert.equal(plan({ cores: 8 }).workers, 8);
 });
 
-test('more workers where the streams need more descriptors', () => {
+test('more workers if the streams need more file descriptors', () => {
   const { workers, capacity } = plan({ streams: 1_000_000 });
   assert.ok(workers * capacity >= 1_000_000);
   assert.ok((workers - 1) * capacity < 1_000_000);
 });
 
-test('a worker keeps descriptors for itself and for requests on their way', () => {
+test('a worker keeps file descriptors for itself and for requests in progress', () => {
   const { capacity, connectionLimit } = plan();
   assert.ok(connectionLimit < 20_000);
   assert.ok(capacity < connectionLimit);
 });
 
-test('a table takes no more connections than ids can name, and one at least, whatever the limit', () => {
+test('a table has at most as many connections as there are ids, and at least one, whatever the limit', () => {
   for (const descriptors of [1_073_741_816, Number.MAX_SAFE_INTEGER]) {
     const { capacity, connectionLimit } = limitsOf(descriptors);
     assert.equal(connectionLimit, MOST_CONNECTIONS);
@@ -36,20 +36,20 @@ test('a table takes no more connections than ids can name, and one at least, wha
   assert.equal(plan({ descriptorLimit: 1_073_741_816, streams: 1_000_000 }).workers, 2);
 });
 
-test('connections are handed round only where the descriptors are wanted to more than a half', () => {
+test('the primary distributes connections only if more than half of the file descriptors are needed', () => {
   assert.equal(plan().scheduling, 'shared');
   assert.equal(plan({ streams: 15_000 }).scheduling, 'shared');
   assert.equal(plan({ streams: 30_000 }).scheduling, 'round-robin');
 });
 
-test('too few workers for the streams are refused with the number that would do and the line to change', () => {
+test('too few workers for the streams are refused with the number that is enough and the line to change', () => {
   assert.throws(() => plan({ streams: 100_000, workers: 2 }), {
     code: 'NO_PLAN',
-    message: /--workers 2: .*20000 descriptors.*give --workers 6, or set '\* hard nofile \d+'/,
+    message: /--workers 2: .*20000 file descriptors.*use --workers 6, or set '\* hard nofile \d+'/,
   });
 });
 
-test('where shards have tables of their own there is one worker a core, and shards as the streams need', () => {
+test('if shards have their own tables there is one worker per core, with as many shards as the streams need', () => {
   const sharded = (/** @type {object} */ wish) => plan({ mostShards: 255, ...wish });
   assert.deepEqual([sharded({}).workers, sharded({}).shards], [2, 1]);
   assert.deepEqual([sharded({ streams: 60_000 }).workers, sharded({ streams: 60_000 }).shards], [2, 2]);
@@ -64,27 +64,27 @@ test('where shards have tables of their own there is one worker a core, and shar
   assert.ok((workers * shards - 2) * capacity < 1_060_000, 'not many more than needed');
 });
 
-test('where they have not, one worker for many streams is refused with the number that would do', () => {
+test('if they have not, one worker for many streams is refused with the number that is enough', () => {
   assert.equal(plan({ streams: 60_000 }).workers, 4);
   assert.throws(() => plan({ streams: 60_000, workers: 1 }), {
     code: 'NO_PLAN',
-    message: /give --workers 4/,
+    message: /use --workers 4/,
   });
 });
 
-test('a limit that leaves no room, or more workers than there may be, is refused', () => {
-  assert.throws(() => plan({ descriptorLimit: 100 }), { code: 'NO_PLAN', message: /100 descriptors/ });
-  assert.throws(() => plan({ streams: 100_000_000 }), { code: 'NO_PLAN', message: /1024 are the most/ });
+test('a limit that leaves no room, or too many workers, is refused', () => {
+  assert.throws(() => plan({ descriptorLimit: 100 }), { code: 'NO_PLAN', message: /100 file descriptors/ });
+  assert.throws(() => plan({ streams: 100_000_000 }), { code: 'NO_PLAN', message: /1024 is the maximum/ });
 });
 
-test('more workers than the primary has descriptors for are refused', () => {
+test('more workers than the primary has file descriptors for are refused', () => {
   assert.throws(() => plan({ workers: 60, descriptorLimit: 128 }), {
     code: 'NO_PLAN',
     message: /enough for 21/,
   });
   assert.throws(() => plan({ streams: 3000, descriptorLimit: 128 }), {
     code: 'NO_PLAN',
-    message: /21 are the most here/,
+    message: /21 is the maximum here/,
   });
 });
 

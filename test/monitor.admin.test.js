@@ -17,11 +17,14 @@ test('health, readiness, the frame and the metrics are served', async (t) => {
   assert.match(metrics.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
   const text = await metrics.text();
   assert.match(text, /^holdfast_streams\{worker="1"\} 0$/m);
-  const { error, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-    input: text,
-    encoding: 'utf8',
-  });
-  if (!error) assert.equal(`${stdout}${stderr}`, '');
+});
+
+test('promtool accepts the metrics', async (t) => {
+  const server = await startServer(t);
+  const input = await (await server.admin('/metrics')).text();
+  const { error, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
+  if (error) return t.skip('promtool is not installed (Debian: prometheus)');
+  assert.equal(`${stdout}${stderr}`, '');
 });
 
 test('/ticks has all ticks of each worker since it started', async (t) => {

@@ -7,7 +7,7 @@ import { parsePageSize, parseSockstat, parseStat, readHost } from '../monitor/ho
 /** @param {string} name */
 const fixture = (name) => readFileSync(new URL(`fixtures/${name}`, import.meta.url), 'utf8');
 
-test('/proc/stat: nice is user, interrupts are sys, iowait is idle, steal only in the total', () => {
+test('/proc/stat: nice counts as user, interrupts as sys, iowait as idle, steal only in the total', () => {
   assert.deepEqual(parseStat(fixture('stat.txt')), {
     cores: 2,
     user: 11_916,

@@ -10,7 +10,7 @@ import { Findings } from '../scripts/lab/findings.js';
 import { growth, last, max, median, minus, per, phasesOf, rowsOf, times } from '../scripts/lab/phases.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
 import { reportText } from '../scripts/lab/report.js';
-import { compared, comparedToFirst } from '../scripts/lab/words.js';
+import { compared, comparedToFirst } from '../scripts/lab/text.js';
 import { readCsv, run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
-import { besideText } from '../scripts/lab/million/beside.js';
 import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
+import { targetsText } from '../scripts/lab/million/targets.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 
@@ -56,7 +56,7 @@ test('a number of streams that does not fit is refused in one line, with what fi
 
 test('beside others each figure says whether it was reached, and what is not known is no failure of ours', () => {
   const hold = { failed: 0, lost: 3, upS: 70, pingUs: 12 };
-  const text = besideText(findingsOf({ hold, floor: { pingUs: 10 } }));
+  const text = targetsText(findingsOf({ hold, floor: { pingUs: 10 } }));
   assert.match(text, /^\| failed \/ lost \| 0 \/ 0 \| 0 \/ 3 \| \*\*no\*\* \|/m);
   assert.match(text, /^\| ramp \| 80 s \| 70\.0 s \| yes \|/m);
   assert.match(text, /^\| CPU .+ \| 1\.15 \| 1\.20 \| \*\*no\*\* \|/m);

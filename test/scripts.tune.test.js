@@ -19,7 +19,7 @@ import { test } from 'node:test';
 import { findLimits, LIMITS_FILE, SYSCTL_FILE } from '../limits/index.js';
 import { pathOfSysctl, readMachine } from '../limits/kernel.js';
 import { mergeLines, revertSteps, runSteps, stepsOf } from '../scripts/tune/apply.js';
-import { STATE_FILE } from '../scripts/tune/kept.js';
+import { STATE_FILE } from '../scripts/tune/backup.js';
 import { ROOT, temporaryFolder } from './helpers/server.js';
 
 const BACKLOG = 'net.ipv4.tcp_max_syn_backlog';

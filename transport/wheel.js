@@ -36,6 +36,11 @@ export class Wheel {
     this.slots = Array.from({ length: count }, () => []);
   }
 
+  /** Lets the time pass in which it did not turn. @param {number} nowMs */
+  restart(nowMs) {
+    this.dueMs = nowMs + this.slotMs;
+  }
+
   /** @param {T} seat */
   add(seat) {
     const slot = this.slots[this.nextSlot];

@@ -1,18 +1,16 @@
 /*
- * Dials with plain sockets of node: what drones do where the native core is not built. A stream costs some KB here.
+ * Dials with plain Node.js sockets, where the native core isn't available. A stream costs several KB here.
  */
 import { createConnection } from 'node:net';
-import { descriptorLimit } from '../../lib/descriptors.js';
-import { Histogram } from '../../lib/histogram.js';
+import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
+import { emptyHistograms, MEASURES } from './histograms.js';
 
-/** Descriptors that the process has for itself. */
-const OWN_DESCRIPTORS = 64;
 const MOST_SAMPLES = 8;
-/** How often openings are looked at that take too long. */
+/** How often openings that take too long are looked for. */
 const SWEEP_MS = 100;
-/** A ping stands for no more than so many that were missed. */
+/** One late ping counts for no more than this many missed ones. */
 const MOST_MISSED = 1000;
 
 const kStream = Symbol('stream');
@@ -26,7 +24,7 @@ export function create() {
   return new PlainDialer();
 }
 
-/** One stream, from dialled to gone. */
+/** One stream, from dialling to its end. */
 class Stream {
   /** @param {PlainDialer} dialer @param {Target} target */
   constructor(dialer, target) {
@@ -37,10 +35,10 @@ class Stream {
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    /** When the next ping is due, the first within an interval; NaN where that is not known. */
+    /** When the next ping is due, the first within an interval; NaN if that isn't known. */
     this.dueMs = Number.NaN;
     this.wasPinged = false;
-    /** @type {Cause} what it is ended with, unless something worse is known */
+    /** What it ends with if its socket closes. @type {Cause} */
     this.cause = 'closed';
   }
 }
@@ -63,12 +61,7 @@ class PlainDialer {
     this.lost = noCauses();
     /** @type {{ cause: Cause, text: string }[]} */
     this.samples = [];
-    this.histograms = {
-      connect: new Histogram(),
-      firstByte: new Histogram(),
-      lateness: new Histogram(),
-      delivery: new Histogram(),
-    };
+    this.histograms = emptyHistograms();
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
   }
 
@@ -87,7 +80,7 @@ class PlainDialer {
     if (!target) return;
     const { addresses, ports, sources, request } = target;
     const turn = this.turn++;
-    // Each pair of a source and a destination is used evenly.
+    // Each pair of a source and a destination is used equally often.
     const round = Math.floor(turn / Math.max(sources.length, 1));
     const socket = createConnection({
       host: addresses[Math.floor(round / ports.length) % addresses.length],
@@ -104,7 +97,7 @@ class PlainDialer {
     socket.write(request, 'latin1');
   }
 
-  /** Ends the openings that take too long. */
+  /** Ends openings that take too long. */
   sweep() {
     const nowMs = performance.now();
     for (const socket of this.dialling) {
@@ -117,26 +110,31 @@ class PlainDialer {
   close(count) {
     for (const socket of this.streams) {
       if (count-- <= 0) return;
-      this.letGo(socket);
+      this.closeStream(socket);
     }
   }
 
   /** @param {StreamSocket} socket closed by us: neither failed nor lost */
-  letGo(socket) {
+  closeStream(socket) {
     const stream = socket[kStream];
     stream.hasEnded = true;
     if (stream.isOpen) this.counts.closed++;
     this.free(socket);
   }
 
-  /** One that was waited for in vain says so. @param {StreamSocket} socket that has ended */
+  /** A ping that is overdue counts as late. @param {StreamSocket} socket that has ended */
   free(socket) {
     const { dueMs, target } = socket[kStream];
     const overdueMs = performance.now() - dueMs;
-    if (overdueMs > target.pingIntervalMs) this.histograms.lateness.record(overdueMs);
+    if (overdueMs > target.pingIntervalMs) this.record('lateness', overdueMs);
     this.dialling.delete(socket);
     this.streams.delete(socket);
     socket.destroy();
+  }
+
+  /** @param {import('./counters.js').Measure} name @param {number} ms */
+  record(name, ms) {
+    this.histograms[name].record(ms * 1000);
   }
 
   /** @returns {import('./dial.js').Counters} */
@@ -147,8 +145,9 @@ class PlainDialer {
       const { dueMs, target } = socket[kStream];
       if (nowMs - dueMs > target.pingIntervalMs) overdue++;
     }
-    const { connect, firstByte, lateness, delivery } = this.histograms;
+    const taken = Object.fromEntries(MEASURES.map((name) => [name, this.histograms[name].take()]));
     return {
+      .../** @type {import('./dial.js').Counters} */ (/** @type {unknown} */ (taken)),
       ...this.counts,
       inFlight: this.dialling.size,
       open: this.streams.size,
@@ -156,27 +155,23 @@ class PlainDialer {
       failed: { ...this.failed },
       lost: { ...this.lost },
       samples: this.samples.splice(0),
-      connect: connect.take(),
-      firstByte: firstByte.take(),
-      lateness: lateness.take(),
-      delivery: delivery.take(),
     };
   }
 
   async stop() {
     clearInterval(this.sweeper);
     this.target = null;
-    for (const socket of [...this.dialling, ...this.streams]) this.letGo(socket);
+    for (const socket of [...this.dialling, ...this.streams]) this.closeStream(socket);
   }
 
-  /** @param {StreamSocket} socket @param {import('./answer.js').Said} said */
-  note(socket, said) {
+  /** @param {StreamSocket} socket @param {import('./answer.js').Event} event */
+  note(socket, event) {
     const stream = socket[kStream];
-    if (said.what === 'open') this.welcome(socket, stream);
-    else if (said.what === 'ping') this.notePing(stream);
-    else if (said.what === 'message') this.noteMessage(said.sentUs);
-    else
-      this.end(socket, said.what === 'end' ? 'closed' : said.cause, said.what === 'end' ? '' : said.sample);
+    if (event.what === 'open') this.welcome(socket, stream);
+    else if (event.what === 'ping') this.notePing(stream);
+    else if (event.what === 'message') this.noteMessage(event.sentUs);
+    else if (event.what === 'end') this.end(socket, 'closed');
+    else this.end(socket, event.cause, event.sample);
   }
 
   /** @param {StreamSocket} socket @param {Stream} stream */
@@ -189,7 +184,7 @@ class PlainDialer {
     this.counts.opened++;
   }
 
-  /** A ping that is late by several intervals stands for those that never came. @param {Stream} stream */
+  /** A ping that is several intervals late counts for the missing ones too. @param {Stream} stream */
   notePing(stream) {
     this.counts.pings++;
     const nowMs = performance.now();
@@ -202,9 +197,9 @@ class PlainDialer {
       return;
     }
     stream.wasPinged = true;
-    this.histograms.lateness.record(lateMs);
+    this.record('lateness', lateMs);
     for (let missed = 1; missed <= MOST_MISSED && lateMs > missed * pingIntervalMs; missed++)
-      this.histograms.lateness.record(lateMs - missed * pingIntervalMs);
+      this.record('lateness', lateMs - missed * pingIntervalMs);
     stream.dueMs = nowMs - (lateMs % pingIntervalMs) + pingIntervalMs;
   }
 
@@ -212,11 +207,10 @@ class PlainDialer {
   noteMessage(sentUs) {
     this.counts.messages++;
     if (sentUs === null) return;
-    const nowUs = (performance.timeOrigin + performance.now()) * 1000;
-    this.histograms.delivery.record((nowUs - sentUs) / 1000);
+    this.record('delivery', performance.timeOrigin + performance.now() - sentUs / 1000);
   }
 
-  /** It is over, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */
+  /** The stream ended, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */
   end(socket, cause, sample = '') {
     const stream = socket[kStream];
     if (stream.hasEnded) return;
@@ -230,7 +224,7 @@ class PlainDialer {
 /** @this {StreamSocket} */
 function onConnect() {
   const { dialer, begunMs } = this[kStream];
-  dialer.histograms.connect.record(performance.now() - begunMs);
+  dialer.record('connect', performance.now() - begunMs);
 }
 
 /** @this {StreamSocket} @param {Buffer} data */
@@ -240,10 +234,10 @@ function onData(data) {
   dialer.counts.bytes += data.length;
   if (!stream.hasFirstByte) {
     stream.hasFirstByte = true;
-    dialer.histograms.firstByte.record(performance.now() - begunMs);
+    dialer.record('firstByte', performance.now() - begunMs);
   }
-  for (const said of answer.read(data.toString('latin1'))) {
-    if (!stream.hasEnded) dialer.note(this, said);
+  for (const event of answer.read(data.toString('latin1'))) {
+    if (!stream.hasEnded) dialer.note(this, event);
   }
 }
 

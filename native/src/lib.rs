@@ -164,8 +164,7 @@ impl Core {
     /// All shards listen on `port` of an address, or none does; returns the port.
     #[napi]
     pub fn listen(&self, address: String, port: u16) -> Result<u16> {
-        let address: IpAddr =
-            address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
+        let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
         self.hold.listen(SocketAddr::new(address, port)).map_err(error_of)
     }
 

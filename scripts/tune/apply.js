@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { codeOf, messageOf } from '../../lib/errors.js';
 import { LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
 import { pathOfSysctl } from '../../limits/kernel.js';
-import { addKept, dropKept, readKept, restoreFile, STATE_FILE, writeKept, writeWhole } from './kept.js';
+import { addKept, dropKept, readKept, restoreFile, STATE_FILE, writeKept, writeWhole } from './backup.js';
 
 const HEAD = '# Written by scripts/tune.js of Holdfast: `node scripts/tune.js revert` takes it back.';
 const FILE_MODE = 0o644;

@@ -47,9 +47,15 @@ impl Slice {
     /// Counts a step. True when the slice is used up.
     pub fn is_over(&mut self) -> bool {
         self.steps += 1;
-        if self.steps % STRIDE == 0 {
+        if self.steps.is_multiple_of(STRIDE) {
             self.now_ns = now_ns();
         }
+        self.now_ns >= self.until_ns
+    }
+
+    /// The same after a long step: looks at the clock every time.
+    pub fn is_over_now(&mut self) -> bool {
+        self.now_ns = now_ns();
         self.now_ns >= self.until_ns
     }
 }

@@ -28,25 +28,56 @@ const HAS_KIND: u8 = 2;
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Answers a head: make it a stream.
-    Hold { id: Id, opening: Arc<Opening> },
+    Hold {
+        id: Id,
+        opening: Arc<Opening>,
+    },
     /// Answers a head with an error that the core writes.
-    Refuse { id: Id, status: u16 },
+    Refuse {
+        id: Id,
+        status: u16,
+    },
     /// Answers a head with a whole response.
-    Respond { id: Id, head: Box<[u8]>, body: Box<[u8]> },
+    Respond {
+        id: Id,
+        head: Box<[u8]>,
+        body: Box<[u8]>,
+    },
     /// Answers a head: hand the connection to node:http.
-    Pass { id: Id },
+    Pass {
+        id: Id,
+    },
     /// One message to one stream.
-    Send { id: Id, message: Arc<Message> },
+    Send {
+        id: Id,
+        message: Arc<Message>,
+    },
     /// Ends a stream gently.
-    End { id: Id },
-    Subscribe { id: Id, channel: Box<[u8]> },
-    Unsubscribe { id: Id, channel: Box<[u8]> },
+    End {
+        id: Id,
+    },
+    Subscribe {
+        id: Id,
+        channel: Box<[u8]>,
+    },
+    Unsubscribe {
+        id: Id,
+        channel: Box<[u8]>,
+    },
     /// One message to every stream on a channel, in every shard.
-    Publish { channel: Box<[u8]>, message: Arc<Message> },
+    Publish {
+        channel: Box<[u8]>,
+        message: Arc<Message>,
+    },
     /// Stop accepting, and close all streams over a period.
-    Drain { period_ms: u32 },
+    Drain {
+        period_ms: u32,
+    },
     /// From now on, hold streams whose head consists of these lines without asking JS.
-    Remember { lines: Box<[u8]>, opening: Arc<Opening> },
+    Remember {
+        lines: Box<[u8]>,
+        opening: Arc<Opening>,
+    },
 }
 
 impl Command {

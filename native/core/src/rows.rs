@@ -49,11 +49,11 @@ pub struct Row {
     pub since_ms: u32, // 4
     /// In Asked what is known of its head, see `set_head`; in Free the next free row.
     detail: u32, // 4
-    pub state: State,        // 1
-    pub format: Format,      // 1
+    pub state: State,           // 1
+    pub format: Format,         // 1
     /// Whether it has bytes in the table of backlogs.
     pub is_backlogged: bool, // 1
-    pub input: Input,        // 1
+    pub input: Input,           // 1
 }
 
 const _: () = assert!(size_of::<Row>() == 20);

@@ -1,0 +1,109 @@
+/*
+ * How messages look on a stream, the same from the native core and from JS.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ENCODERS, Encoded, framedBytes, messageOf } from '../transport/encodings.js';
+import { chunksOf } from './helpers/client.js';
+import { KINDS, NEEDS_NATIVE, startListening, withCode } from './helpers/hold.js';
+import { until } from './helpers/until.js';
+
+/** @type {import('holdfast').Message[]} */
+const MESSAGES = [
+  { data: '' },
+  { data: 'plain' },
+  { data: 'a\nb\r\nc\rd\n\re\n' },
+  { data: '\n' },
+  { id: '1', data: 'with an id' },
+  { type: 'news', data: 'with a type' },
+  { id: 'ü', type: 'ñ', data: 'grüße\nan alle \u{1f600}' },
+  { id: '', type: '', data: 'with empty ones' },
+  { data: 'x'.repeat(70_000) },
+  { data: 'a lone \ud800 surrogate' },
+];
+
+test('events have id, event and a line of data for each line, in that order', () => {
+  const { encode } = ENCODERS.events;
+  assert.equal(encode({ data: 'a\nb\r\nc\rd' }), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
+  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'id: 7\nevent: news\ndata: \n\n');
+});
+
+test('text is the data as it is', () => {
+  assert.equal(ENCODERS.text.encode({ id: '7', type: 'news', data: 'a\nb' }), 'a\nb');
+});
+
+test('a message is encoded once for each encoding', () => {
+  const message = new Encoded({ data: 'ü' });
+  assert.equal(message.in('text'), message.in('text'));
+  assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
+});
+
+test('what is no message is its data as a string, or refused', () => {
+  assert.deepEqual(messageOf('a'), { data: 'a' });
+  assert.deepEqual(messageOf(/** @type {any} */ (42)), { data: '42' });
+  for (const bad of [
+    {},
+    { data: 5 },
+    { data: '', id: 5 },
+    { data: '', id: 'a\rb' },
+    { data: '', type: '\0' },
+    [],
+    new Uint8Array(1),
+  ])
+    assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'), JSON.stringify(bad));
+});
+
+test('a chunk on the wire has its size and two line ends; an empty payload is nothing', () => {
+  assert.equal(framedBytes(4, true), '4\r\nping\r\n'.length);
+  assert.equal(framedBytes(31, true), 31 + '1f\r\n\r\n'.length);
+  assert.equal(framedBytes(4, false), 4);
+  assert.equal(framedBytes(0, true), 0);
+});
+
+/**
+ * @param {import('node:test').TestContext} t
+ * @param {import('./helpers/hold.js').Kind} kind
+ * @returns {Promise<string[]>} what streams of each encoding and framing got of all messages
+ */
+async function everyForm(t, kind) {
+  const { hold, ask } = await startListening(t, kind, {
+    policy: {
+      decide: ({ target }) => ({
+        hold: /** @type {import('holdfast').Encoding} */ (target.slice(1)),
+        channels: ['all'],
+      }),
+    },
+  });
+  const clients = ['1.0', '1.1'].flatMap((version) =>
+    ['/text', '/events'].map((target) => ask(target, {}, version)),
+  );
+  await until(() => hold.counters().streams === 4, 'four streams');
+  for (const message of MESSAGES) hold.publish('all', message);
+  hold.publish('all', 'the end');
+  for (const client of clients) await client.untilRead(/the end\s*$/);
+  return clients.map(({ received }) => received.slice(received.indexOf('\r\n\r\n') + 4));
+}
+
+for (const kind of KINDS) {
+  test(`messages arrive in every encoding and framing (${kind})`, async (t) => {
+    const [text, events, chunkedText, chunkedEvents] = await everyForm(t, kind);
+    const bytes = (/** @type {import('holdfast').Encoding} */ encoding) =>
+      [...MESSAGES, { data: 'the end' }].map((message) =>
+        Buffer.from(ENCODERS[encoding].encode(message)).toString('latin1'),
+      );
+    assert.ok(text === bytes('text').join(''));
+    assert.ok(events === bytes('events').join(''));
+    const whole = (/** @type {string} */ body) => chunksOf(`\r\n\r\n${body}`);
+    assert.deepEqual(
+      whole(chunkedText),
+      bytes('text').filter((payload) => payload !== ''),
+    );
+    assert.deepEqual(whole(chunkedEvents), bytes('events'));
+  });
+}
+
+describe('the native core and JS', NEEDS_NATIVE, () => {
+  test('write the same bytes', async (t) => {
+    assert.deepEqual(await everyForm(t, 'native'), await everyForm(t, 'JS'));
+  });
+});

@@ -1,0 +1,256 @@
+/*
+ * What holds streams, wherever they are: natively in shards where it is given the native core, and in JS. It checks what
+ * the application passes in, and sends it to the right place.
+ *
+ * `Hold` of hold.js is this with the native core that was found; native.js and http.js make transports of it.
+ */
+import { lookup } from 'node:dns/promises';
+import { descriptorLimit, limitsOf } from '../lib/descriptors.js';
+import { HoldfastError } from '../lib/errors.js';
+import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
+import {
+  badArgument,
+  checkChannel,
+  checkChannels,
+  checkEncoding,
+  checkId,
+  checkPeriod,
+  checkPort,
+} from './checks.js';
+import { Door } from './door.js';
+import { messageOf } from './encodings.js';
+import { settingsOf } from './options.js';
+import { overCapacity, Shards } from './shards.js';
+import { isInJs, Streams } from './streams.js';
+import { Tally } from './tally.js';
+import { warn, warnOnce } from './warnings.js';
+
+/** What the record of an adoption may take in native, less what is not channels. */
+const MOST_ADOPTION_BYTES = 16_384 - 16;
+
+/** @typedef {import('./options.js').HoldOptions} HoldOptions */
+/** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
+
+export class StreamHolder {
+  /**
+   * @param {HoldOptions} options
+   * @param {import('../native/types.js').Native | null} native null holds everything in JS
+   * @throws {HoldfastError} BAD_OPTION
+   */
+  constructor(options, native) {
+    const settings = settingsOf(options);
+    this.closeListener = settings.onClose;
+    this.errorListener = settings.onError ?? warn;
+    this.tally = new Tally();
+    const listener = {
+      onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
+      onError: (/** @type {unknown} */ error) => this.report(error),
+    };
+    const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
+    this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
+    this.shards = native ? new Shards(native, settings, listener) : null;
+    /** What listens. */
+    this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
+    this.isListening = false;
+    this.isDraining = false;
+    /** @type {Promise<void> | undefined} */
+    this.closing = undefined;
+    if (native && settings.shards > 1 && !this.hasOwnTables) warnOnce(SHARED_DESCRIPTORS);
+  }
+
+  /** Whether the native core holds the streams. */
+  get isNative() {
+    return this.shards !== null;
+  }
+
+  /** Whether each shard has a descriptor table of its own, so that a process can hold more streams than its limit. */
+  get hasOwnTables() {
+    return this.shards?.hasOwnTables ?? false;
+  }
+
+  /**
+   * @param {number} [port] 0 takes a free one
+   * @param {string} [host] '' for every address of the machine
+   * @returns {Promise<number>} the port
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING where it does already, CLOSED
+   */
+  async listen(port = 0, host = '') {
+    checkPort(port);
+    const address = host === '' ? '' : (await lookup(host)).address;
+    if (this.isDraining) throw closed();
+    if (this.isListening)
+      throw new HoldfastError('LISTENING', 'this Hold is listening already, and a Hold has one port');
+    this.isListening = true;
+    /** @type {Promise<number>} */
+    this.listening = this.front.listen(address, port);
+    const bound = await this.listening.catch((error) => {
+      this.isListening = false;
+      throw error;
+    });
+    if (this.isDraining) throw closed();
+    return bound;
+  }
+
+  /**
+   * Takes over the stream of a response. What was written to it still leaves.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given a 200 without a length;
+   *   its head is sent if it was not yet
+   * @param {AdoptOptions} [options]
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The application can go on with
+   *   the response then, whose head may have been sent
+   */
+  async adopt(given, { channels = [], encoding = 'events' } = {}) {
+    const response = /** @type {import('node:http').ServerResponse} */ (given);
+    checkChannels(channels);
+    checkAdoptionBytes(channels);
+    checkEncoding(encoding);
+    if (this.isDraining) throw overCapacity('the Hold is closing');
+    const found = adoptable(response);
+    await comeToRest(response, found.socket);
+    try {
+      if (this.shards && found.canLeaveJs && found.socket)
+        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
+      return this.adoptInJs(response, found, encoding, channels);
+    } catch (error) {
+      giveBack(response);
+      throw error;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   */
+  adoptInJs(response, { socket, isCompressed }, encoding, channels) {
+    if (this.isDraining) throw overCapacity('the Hold is closing');
+    if (this.streams.isFull) throw overCapacity('there are as many as its capacity');
+    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
+    if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
+    return stream.id;
+  }
+
+  /**
+   * Sends a message to every stream that listens to a channel.
+   * @param {string} channel
+   * @param {string | Message} message a string is its data
+   */
+  publish(channel, message) {
+    checkChannel(channel);
+    const checked = messageOf(message);
+    this.shards?.publish(channel, checked);
+    this.streams.publish(channel, checked);
+  }
+
+  /**
+   * Sends a message to one stream. Here and below nothing happens where it has ended.
+   * @param {number} id @param {string | Message} message
+   */
+  send(id, message) {
+    checkId(id);
+    const checked = messageOf(message);
+    this.placeOf(id)?.send(id, checked);
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
+    this.placeOf(id)?.subscribe(id, channel);
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
+    this.placeOf(id)?.unsubscribe(id, channel);
+  }
+
+  /** Ends one stream once what was sent to it has left. @param {number} id */
+  end(id) {
+    checkId(id);
+    this.placeOf(id)?.end(id);
+  }
+
+  /** @param {number} id */
+  placeOf(id) {
+    return isInJs(id) ? this.streams : this.shards;
+  }
+
+  /**
+   * Accepts no more, and closes the streams evenly over the period. What was passed on to the `server` is the
+   * application's to close.
+   * @param {number} [periodMs]
+   * @returns {Promise<void>} when the last connection is gone; the same for a second call
+   */
+  close(periodMs = 0) {
+    checkPeriod(periodMs);
+    this.closing ??= this.drain(periodMs);
+    return this.closing;
+  }
+
+  /** @param {number} periodMs */
+  async drain(periodMs) {
+    this.isDraining = true;
+    await this.listening?.catch(() => {});
+    await Promise.all([this.front.close(periodMs), this.streams.drain(periodMs)]);
+  }
+
+  /**
+   * @param {{ reset?: boolean }} [options] reset empties the histograms
+   * @returns {import('../lib/counters.js').TransportCounters} counts since it began, histograms since the last reset
+   */
+  counters({ reset = false } = {}) {
+    this.tally.counts.backlogBytes = this.streams.backlogBytes();
+    return this.tally.read(this.shards?.core.takeCounters(), reset);
+  }
+
+  /** @param {number} id @param {CloseReason} reason */
+  reportClose(id, reason) {
+    try {
+      this.closeListener?.(id, reason);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Later, so that an `onError` that throws in turn does not cost the rest of a batch. @param {unknown} error */
+  report(error) {
+    process.nextTick(this.errorListener, error);
+  }
+}
+
+const SHARED_DESCRIPTORS = {
+  code: 'SHARED_DESCRIPTORS',
+  message:
+    'the shards share one descriptor table (unshare is refused here): together they hold no more streams than the process may have descriptors',
+};
+
+/**
+ * Without shards there is one place for what all of them would hold, in the one descriptor table of the process.
+ * @param {import('./options.js').Settings} settings
+ */
+function limitsInJs({ shards, capacity, connectionLimit }) {
+  const most = limitsOf(descriptorLimit());
+  return {
+    capacity: Math.min(shards * capacity, most.capacity),
+    connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
+  };
+}
+
+/** @param {readonly string[]} channels */
+function checkAdoptionBytes(channels) {
+  const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
+  if (bytes > MOST_ADOPTION_BYTES)
+    throw badArgument(
+      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
+    );
+}
+
+function closed() {
+  return new HoldfastError('CLOSED', 'this Hold was closed and does not listen again: make another');
+}

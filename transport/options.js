@@ -1,0 +1,172 @@
+/*
+ * The one table of the options of a `Hold`, and so of a transport: what each takes, its default, and whether the native
+ * core reads it. The native ones are in the order of native/core/src/options.rs; test/native.parity.test.js compares.
+ */
+import { Server } from 'node:net';
+import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
+import { HoldfastError } from '../lib/errors.js';
+import { DAY_MS, shown, whole } from './checks.js';
+import { ENCODERS } from './encodings.js';
+
+/** As many as a byte can number, less the one number that stands for streams held in JS. */
+export const MOST_SHARDS = 255;
+const MOST = 2 ** 32 - 1;
+/** A client that acknowledges nothing for two ping intervals is dead, but no sooner than this. */
+const USER_TIMEOUT_MIN_MS = 5000;
+
+/** @typedef {import('./checks.js').Check} Check */
+
+/** @type {Check} */
+const FUNCTION = { expected: 'a function', accepts: (value) => typeof value === 'function' };
+/** @type {Check} */
+const SWITCH = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+/** @type {Check} */
+const POLICY = {
+  expected: 'an object { headers, decide }: names of headers in lower case, and a function',
+  accepts: (value) => {
+    const { headers = [], decide } = /** @type {Record<string, unknown>} */ (value ?? {});
+    return typeof decide === 'function' && Array.isArray(headers) && headers.every(isLowerCaseName);
+  },
+};
+/** @type {Check} */
+const PINGS = {
+  expected: 'an object of two strings, { text, events }',
+  accepts: (value) => {
+    const { text, events } = /** @type {Record<string, unknown>} */ (value ?? {});
+    return typeof text === 'string' && typeof events === 'string';
+  },
+};
+/** @type {Check} */
+const SERVER = {
+  expected: 'a server of node:http (Express: createServer(app), Fastify: fastify.server)',
+  accepts: (value) => value instanceof Server,
+};
+
+/** @type {import('./policy.js').Policy} */
+const PASS_EVERYTHING = { headers: [], decide: () => ({ pass: true }) };
+const PINGS_BY_ENCODING = { text: ENCODERS.text.ping, events: ENCODERS.events.ping };
+
+/**
+ * @typedef {object} Option
+ * @property {string} name
+ * @property {Check | null} check null where the application can't give it
+ * @property {(settings: Settings) => unknown} default made from the options before it
+ * @property {boolean} isNative
+ */
+
+// biome-ignore format: a table reads best with one row per line
+/** @type {readonly Option[]} */
+export const OPTIONS = [
+  inJs('policy', POLICY, () => PASS_EVERYTHING),
+  inJs('server', SERVER, () => undefined),
+  inJs('onClose', FUNCTION, () => undefined),
+  inJs('onError', FUNCTION, () => undefined),
+  inJs('ping', PINGS, () => PINGS_BY_ENCODING),
+  inNative('shards', whole(1, MOST_SHARDS), () => 1),
+  inNative('phase', whole(0, MOST), () => 0),
+  inNative('phases', whole(1, MOST), ({ shards }) => shards),
+  inNative('ownTables', null, () => process.env.HOLDFAST_UNSHARE !== 'off'),
+  inNative('capacity', whole(0, MOST), () => limitsOf(descriptorLimit()).capacity),
+  inNative('connectionLimit', whole(1, MOST_CONNECTIONS), () => limitsOf(descriptorLimit()).connectionLimit),
+  inNative('pingIntervalMs', whole(10, DAY_MS), () => 20_000),
+  inNative('nagle', SWITCH, () => false),
+  inNative('maxHeadBytes', whole(64, 2 ** 20), () => 8192),
+  inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('answerTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
+  inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
+  inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
+];
+
+const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => name);
+
+/**
+ * @typedef {object} HoldOptions
+ * @property {import('./policy.js').Policy} [policy] what to do with each request; without it every request is passed on
+ * @property {import('node:http').Server} [server] takes what is passed on
+ * @property {(id: number, reason: import('../lib/reasons.js').CloseReason) => void} [onClose] called for every stream
+ *   that ends, and, as 'over-capacity', for one that was to be held and found no room
+ * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw, and when a shard failed;
+ *   without it that is a process warning
+ * @property {{ text: string, events: string }} [ping] payload of a ping, by encoding
+ * @property {number} [shards] threads; each can hold as many streams as a process may have descriptors
+ * @property {number} [phase] position of its first shard among all on this machine, so that they don't wake together
+ * @property {number} [phases] number of shards on this machine
+ * @property {number} [capacity] streams of one shard; beyond it requests get 503
+ * @property {number} [connectionLimit] connections of one shard; beyond it they wait, or are cut without native
+ * @property {number} [pingIntervalMs]
+ * @property {boolean} [nagle]
+ * @property {number} [maxHeadBytes]
+ * @property {number} [headTimeoutMs]
+ * @property {number} [answerTimeoutMs] how long a promised decision may take
+ * @property {number} [maxBacklogBytes]
+ */
+
+/**
+ * All options, with their defaults, and what follows from them.
+ * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
+ *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean }} Settings
+ */
+
+/** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */
+function inJs(name, check, byDefault) {
+  return { name, check, default: byDefault, isNative: false };
+}
+
+/** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */
+function inNative(name, check, byDefault) {
+  return { name, check, default: byDefault, isNative: true };
+}
+
+/**
+ * @param {HoldOptions} options one that is undefined gets its default
+ * @returns {Settings}
+ * @throws {HoldfastError} BAD_OPTION
+ */
+export function settingsOf(options) {
+  const given = /** @type {Record<string, unknown>} */ (options);
+  const unknown = Object.keys(given).find((name) => given[name] !== undefined && !GIVEN.includes(name));
+  if (unknown !== undefined)
+    throw badOption(`there is no option '${unknown}': the options are ${GIVEN.join(', ')}`);
+  const settings = /** @type {Settings} */ ({});
+  for (const option of OPTIONS)
+    Object.assign(settings, { [option.name]: settingOf(option, given, settings) });
+  return settings;
+}
+
+/** @param {Option} option @param {Record<string, unknown>} given @param {Settings} settings */
+function settingOf({ name, check, default: byDefault }, given, settings) {
+  const value = check && Object.hasOwn(given, name) ? given[name] : undefined;
+  if (!check || value === undefined) return byDefault(settings);
+  if (!check.accepts(value)) throw badOption(`${name} got ${shown(value)}: expected ${check.expected}`);
+  return value;
+}
+
+/**
+ * The options of a `Hold` among others.
+ * @param {Record<string, any>} options
+ * @returns {HoldOptions}
+ */
+export function holdOptionsIn(options) {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => GIVEN.includes(name)));
+}
+
+/** @param {Settings} settings @returns {Float64Array} what the native core reads, in its order */
+export function nativeOptions(settings) {
+  const values = /** @type {Record<string, any>} */ (settings);
+  return Float64Array.from(
+    OPTIONS.filter(({ isNative }) => isNative),
+    ({ name }) => Number(values[name]),
+  );
+}
+
+/** @param {unknown} name */
+function isLowerCaseName(name) {
+  return typeof name === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);
+}
+
+/** @param {string} line */
+function badOption(line) {
+  return new HoldfastError('BAD_OPTION', line);
+}

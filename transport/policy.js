@@ -1,0 +1,140 @@
+/*
+ * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
+ */
+import { REFUSAL_STATUSES } from '../lib/reasons.js';
+import { badArgument, checkChannels, checkEncoding, checkHeaders, shown } from './checks.js';
+
+/** Variants of a welcome; native counts them in 16 bits. */
+const MOST_WELCOMES = 1024;
+const REFUSALS = REFUSAL_STATUSES.join(', ');
+/** Statuses whose responses have no body. */
+const BODILESS = [204, 304];
+
+/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
+/** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
+
+/**
+ * The head of a request; frozen.
+ * @typedef {object} Head
+ * @property {string} method
+ * @property {string} target as it was sent, such as '/news?channel=a'
+ * @property {string} version '1.1' or '1.0'
+ * @property {Readonly<Record<string, string | undefined>>} headers those that the policy names; one that was sent
+ *   several times has its values joined by ', '
+ */
+
+/**
+ * A stream. `channels`: what it listens to. `headers`: added to those of the response, or replacing them. `welcome`:
+ * payload written right after the head, as it is; of a list the variants take turns. `always`: a head like this one is
+ * always held like this, so it need not be asked about again.
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean }} HoldDecision
+ */
+
+/**
+ * A whole response, after which the connection ends.
+ * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
+ */
+
+/**
+ * `hold` opens a stream (a HEAD gets its head alone), `refuse` and `answer` respond, `pass` hands the request to the
+ * `server` of the options.
+ * @typedef {HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true }} Decision
+ */
+
+/**
+ * @typedef {object} Policy
+ * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
+ * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the one a stream gets
+ */
+
+/** @type {Decision} */
+const UNAVAILABLE = { refuse: 503 };
+
+/**
+ * Asks a policy. What goes wrong costs that one request, which gets 503.
+ * @param {Policy} policy
+ * @param {Head} head
+ * @param {number} id
+ * @param {(error: unknown) => void} onError called with what `decide` threw, and with what is no decision
+ * @returns {Decision | Promise<Decision>} that was checked; the promise never rejects
+ */
+export function decisionOn({ decide }, head, id, onError) {
+  const failed = (/** @type {unknown} */ error) => {
+    onError(error);
+    return UNAVAILABLE;
+  };
+  try {
+    const decision = decide(head, id);
+    if (isPromise(decision)) return Promise.resolve(decision).then(checked).catch(failed);
+    return checked(decision);
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+/** @param {unknown} value @returns {value is Promise<Decision>} */
+function isPromise(value) {
+  return typeof (/** @type {{ then?: unknown } | null | undefined} */ (value)?.then) === 'function';
+}
+
+/** @param {Decision} decision @returns {Decision} @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT */
+function checked(decision) {
+  if (typeof decision !== 'object' || decision === null) throw noDecision();
+  if ('hold' in decision) checkHold(decision);
+  else if ('refuse' in decision) checkRefusal(decision.refuse);
+  else if ('answer' in decision) checkAnswer(decision.answer);
+  else if (decision.pass !== true) throw noDecision();
+  return decision;
+}
+
+/** @param {HoldDecision} decision */
+function checkHold({ hold, channels, headers, welcome }) {
+  checkEncoding(hold);
+  if (channels !== undefined) checkChannels(channels);
+  if (headers !== undefined) checkHeaders(headers);
+  if (!Array.isArray(welcome)) return checkBytes('a welcome', welcome);
+  if (welcome.length > MOST_WELCOMES)
+    throw badArgument(`a welcome has at most ${MOST_WELCOMES} variants, not ${welcome.length}`);
+  for (const variant of welcome) checkBytes('a welcome', variant ?? null);
+}
+
+/** @param {number} status */
+function checkRefusal(status) {
+  if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
+    throw badArgument(`decide refuses with one of ${REFUSALS}, not ${shown(status)}`);
+}
+
+/** @param {Answer} answer */
+function checkAnswer(answer) {
+  if (typeof answer !== 'object' || answer === null)
+    throw badArgument(`an answer is an object { status, headers, body }, not ${shown(answer)}`);
+  const { status = 200, headers, body } = answer;
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw badArgument(`the status of an answer is a whole number from 200 to 599, not ${shown(status)}`);
+  if (headers !== undefined) checkHeaders(headers);
+  checkBytes('the body of an answer', body);
+  if (BODILESS.includes(status) && body !== undefined && body.length > 0)
+    throw badArgument(`an answer with status ${status} has no body`);
+}
+
+/** @param {string} what @param {unknown} value */
+function checkBytes(what, value) {
+  if (value === undefined || typeof value === 'string' || value instanceof Uint8Array) return;
+  throw badArgument(`${what} is a string or a Uint8Array, not ${shown(value)}`);
+}
+
+function noDecision() {
+  return badArgument(
+    'decide returns { hold }, { refuse }, { answer } or { pass: true }, or a promise of one',
+  );
+}
+
+/**
+ * @param {string} method @param {string} target @param {string} version
+ * @param {Record<string, string>} headers
+ * @returns {Head}
+ */
+export function headOf(method, target, version, headers) {
+  return Object.freeze({ method, target, version, headers: Object.freeze(headers) });
+}

@@ -1,0 +1,262 @@
+/*
+ * Streams held by the native core, outside of the JS heap. JS is told about heads in batches, answers each batch in one
+ * call, and from then on knows a stream only by its id.
+ */
+import { Socket } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { HoldfastError } from '../lib/errors.js';
+import { CLOSE_REASONS } from '../lib/reasons.js';
+import { formatOf } from '../native/protocol.js';
+import { stopReading } from './adopt.js';
+import { Commands } from './commands.js';
+import { Heads } from './heads.js';
+import { nativeOptions } from './options.js';
+
+/** Heads that are answered before other callbacks have their turn. */
+const HEADS_PER_BATCH = 512;
+/** How soon an adoption is tried again where too many are under way. */
+const BUSY_MS = 5;
+/** No timer may be longer. */
+const FOREVER_MS = 0x7fffffff;
+
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
+
+export class Shards {
+  /**
+   * @param {import('../native/types.js').Native} native
+   * @param {import('./options.js').Settings} settings
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
+   */
+  constructor(native, settings, { onClose, onError }) {
+    this.count = settings.shards;
+    this.application = settings.server;
+    this.onClose = onClose;
+    this.onError = onError;
+    this.commands = new Commands();
+    this.heads = new Heads(settings.policy, settings.server !== undefined, this.commands, {
+      onError,
+      onAnswer: () => this.flushSoon(),
+    });
+    this.isFlushing = false;
+    this.isDraining = false;
+    this.isStopped = false;
+    this.drained = 0;
+    this.onDrained = () => {};
+    /** @type {Map<number, Adoption>} by token */
+    this.adoptions = new Map();
+    this.lastToken = 0;
+    /** Keeps the event loop alive while it listens. @type {NodeJS.Timeout | undefined} */
+    this.anchor = undefined;
+    this.takeEvents = this.takeEvents.bind(this);
+    this.core = new native.Core({
+      options: nativeOptions(settings),
+      headers: this.heads.names,
+      pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+    });
+    this.bell = this.openBell();
+  }
+
+  get hasOwnTables() {
+    return this.core.hasOwnTables;
+  }
+
+  /** A byte comes when there is something to take. It does not keep the event loop alive. */
+  openBell() {
+    const callback = () => {
+      this.takeEvents();
+      return true;
+    };
+    const onread = { buffer: Buffer.alloc(16), callback };
+    const read = /** @type {import('node:net').SocketConstructorOpts} */ ({ onread }); // which node's types lack
+    return new Socket({ ...read, fd: this.core.takeBell(), writable: false }).unref();
+  }
+
+  /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
+  async listen(address, port) {
+    const bound = address === '' ? this.bindAny(port) : this.bind(address, port);
+    this.anchor ??= setInterval(() => {}, FOREVER_MS);
+    return bound;
+  }
+
+  /** @param {number} port */
+  bindAny(port) {
+    try {
+      return this.bind('::', port);
+    } catch (error) {
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+      if (code !== 'EAFNOSUPPORT' && code !== 'EADDRNOTAVAIL') throw error;
+      return this.bind('0.0.0.0', port);
+    }
+  }
+
+  /** @param {string} address @param {number} port */
+  bind(address, port) {
+    try {
+      return this.core.listen(address, port);
+    } catch (error) {
+      throw systemError(error, 'listen');
+    }
+  }
+
+  /**
+   * Takes over a connection that has come to rest.
+   * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {boolean} isChunked
+   * @param {readonly string[]} channels
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
+   */
+  async adopt(socket, encoding, isChunked, channels) {
+    const token = ++this.lastToken;
+    try {
+      await this.handOver(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
+    } catch (error) {
+      socket.resume();
+      throw error;
+    }
+    const adopted = new Promise((resolve, reject) => this.adoptions.set(token, { resolve, reject }));
+    socket.destroy();
+    return adopted;
+  }
+
+  /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
+  async handOver(fd, token, format, channels) {
+    for (;;) {
+      if (this.isDraining) throw overCapacity('the Hold is closing');
+      const refused = this.core.adopt(fd(), token, format, channels);
+      if (refused === 'full') throw overCapacity('every shard is full');
+      if (refused === '') return;
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
+  }
+
+  /** @param {string} channel @param {Message} message */
+  publish(channel, message) {
+    this.commands.publish(channel, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {Message} message */
+  send(id, message) {
+    this.commands.send(id, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    this.commands.subscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    this.commands.unsubscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** @param {number} id */
+  end(id) {
+    this.commands.end(id);
+    this.flushSoon();
+  }
+
+  /**
+   * Accepts no more, closes the streams evenly over the period, and ends the threads.
+   * @param {number} periodMs
+   * @returns {Promise<void>} when the last connection is gone
+   */
+  async close(periodMs) {
+    this.isDraining = true;
+    const gone = new Promise((resolve) => {
+      this.onDrained = () => resolve(undefined);
+    });
+    const wait = setInterval(() => {}, FOREVER_MS);
+    this.commands.drain(periodMs);
+    this.flush();
+    await gone;
+    clearInterval(wait);
+    clearInterval(this.anchor);
+    this.isStopped = true;
+    this.core.stop();
+    this.bell.destroy();
+    for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
+    this.adoptions.clear();
+  }
+
+  /** Commands of one turn of the event loop are one call. */
+  flushSoon() {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    queueMicrotask(() => this.flush());
+  }
+
+  flush() {
+    this.isFlushing = false;
+    const records = this.commands.take();
+    if (records.length > 0 && !this.isStopped) this.core.command(records);
+  }
+
+  /** Something happened. */
+  takeEvents() {
+    if (this.isStopped) return;
+    const { heads, lines, closed, adopted, passed, failed, drained, hasMore } =
+      this.core.takeEvents(HEADS_PER_BATCH);
+    if (heads.length > 0) {
+      this.heads.answer(heads, lines.toString('latin1'));
+      this.flush();
+    }
+    for (const fd of passed) this.passOn(fd);
+    for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    for (const shard of failed) this.onError(shardFailed(shard));
+    // Whoever awaits an id gets it before that stream is reported as closed.
+    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
+    else this.reportCloses(closed);
+    this.drained += drained;
+    if (this.drained >= this.count) this.onDrained();
+    if (hasMore) setImmediate(this.takeEvents);
+  }
+
+  /** @param {Float64Array} closed id, index of the reason, id… */
+  reportCloses(closed) {
+    for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
+  }
+
+  /** @param {number} fd of a connection of which nothing was read */
+  passOn(fd) {
+    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    if (this.application) this.application.emit('connection', socket);
+    else socket.destroy();
+  }
+
+  /** @param {number} token @param {number} id negative where it was refused */
+  settle(token, id) {
+    const adoption = this.adoptions.get(token);
+    this.adoptions.delete(token);
+    if (id >= 0) adoption?.resolve(id);
+    else adoption?.reject(overCapacity('the shard filled up meanwhile, and the connection is closed'));
+  }
+}
+
+/** @param {string} why */
+export function overCapacity(why) {
+  return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
+}
+
+/** @param {number} shard */
+function shardFailed(shard) {
+  return new HoldfastError(
+    'SHARD_FAILED',
+    `shard ${shard} failed and was restarted: its streams are closed with the reason 'failed'`,
+  );
+}
+
+/** @param {unknown} error of native, whose text has the number @param {string} syscall */
+function systemError(error, syscall) {
+  const number = /^errno (\d+)$/.exec(/** @type {Error} */ (error).message)?.[1];
+  if (!number) return error;
+  const code = getSystemErrorName(-Number(number));
+  return Object.assign(new Error(`${syscall} ${code}`), { code, syscall, errno: -Number(number) });
+}

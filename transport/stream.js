@@ -1,0 +1,87 @@
+/*
+ * One stream held in JS: a response of node:http, node:https or HTTP/2 that does not end.
+ */
+import { framedBytes } from './encodings.js';
+
+/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {import('./adopt.js').HandledResponse} HandledResponse */
+/** @typedef {import('./adopt.js').HandledSocket} HandledSocket */
+
+/** A response whose writes go straight to its connection. */
+export class Stream {
+  /**
+   * @param {number} id
+   * @param {import('node:http').ServerResponse} response
+   * @param {Encoding} encoding
+   * @param {Set<string>} channels
+   */
+  constructor(id, response, encoding, channels) {
+    this.id = id;
+    this.response = /** @type {HandledResponse} */ (response);
+    this.encoding = encoding;
+    this.channels = channels;
+    /** Its connection is not one of our door. */
+    this.isAdopted = false;
+    /** Its place in the ping wheel. */
+    this.slot = -1;
+    this.place = 0;
+    /** More than the limit was still waiting some time after a write. */
+    this.isBehind = false;
+    /** @type {CloseReason | null} why it ends, once it does */
+    this.reason = null;
+  }
+
+  /** @returns {number} bytes that the connection has not taken */
+  get backlogBytes() {
+    return this.response.writableLength;
+  }
+
+  /** @param {Buffer} payload @returns {number} bytes on the wire */
+  write(payload) {
+    this.response.write(payload);
+    return framedBytes(payload.length, this.response.chunkedEncoding);
+  }
+
+  /** Ends it once what was written has left. */
+  end() {
+    this.response.once('finish', onFinish);
+    this.response.end();
+  }
+
+  /** Ends it at once. */
+  destroy() {
+    this.response.destroy();
+  }
+}
+
+/** Its connection ends with it, but for HTTP/2, where other streams share it. @this {HandledResponse} */
+function onFinish() {
+  if (!this.stream) /** @type {HandledSocket} */ (this.req.socket).destroySoon?.();
+}
+
+/** A response behind a middleware that compresses: it has a buffer of its own, and is flushed after each write. */
+export class CompressedStream extends Stream {
+  /** Bytes written since the compressor last took everything. */
+  waitingBytes = 0;
+
+  /** A compressor that is only busy is no backlog: its client is slow where the connection has not taken all. */
+  get backlogBytes() {
+    const { writableLength } = this.response;
+    return writableLength === 0 ? 0 : writableLength + this.waitingBytes;
+  }
+
+  /** @param {Buffer} payload @returns {number} bytes before compression */
+  write(payload) {
+    const isTaken = this.response.write(payload);
+    if (!isTaken && this.waitingBytes === 0) this.response.once('drain', () => this.onDrain());
+    if (!isTaken) this.waitingBytes += payload.length;
+    if (this.waitingBytes === 0) this.response.flush?.();
+    return payload.length;
+  }
+
+  onDrain() {
+    this.waitingBytes = 0;
+    this.response.flush?.();
+  }
+}
