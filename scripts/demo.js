@@ -1,6 +1,6 @@
 /*
- * npm run demo: the server in this terminal, and one drone that climbs to 5,000 streams. What follows
- * `npm run demo --` goes to the server.
+ * npm run demo: the server in this terminal, and one drone that opens 5,000 streams. Options after `npm run demo --` go to
+ * the server.
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as after } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { exitWith, HoldfastError } from '../lib/errors.js';
 const STREAMS = 5000;
 const RAMP = 250;
 const READY_POLL_MS = 100;
-/** The server comes to rest first, so that what it uses for itself is not charged to the streams. */
+/** The server comes to rest first, so that its own memory and CPU are not charged to the streams. */
 const REST_MS = 3000;
 
 /** @param {string} path @returns {string} */
@@ -21,15 +21,15 @@ async function main() {
   const args = process.argv.slice(2);
   const { config } = readConfig(args, process.env);
   if (typeof config.adminPort !== 'number' || config.adminPort === 0 || config.port === 0) {
-    throw new HoldfastError('BAD_OPTION', 'the demo needs a --port and an --admin-port from 1 to 65535');
+    throw new HoldfastError('BAD_OPTION', 'the demo needs a --port and an --admin-port between 1 and 65535');
   }
   process.stdout.write(
-    `Holdfast demo: a drone climbs to ${STREAMS} streams at ${RAMP} a second; q or Ctrl-C ends it. Options go to the server.\n`,
+    `Holdfast demo: a drone opens ${STREAMS} streams, ${RAMP} per second. Press q or Ctrl-C to quit.\n`,
   );
   const server = spawn(process.execPath, [...process.execArgv, pathOf('server.js'), ...args], {
     stdio: 'inherit',
   });
-  // Ctrl-C reaches the server too; a signal sent to this process alone is handed on.
+  // The terminal sends Ctrl-C to the server, too; a signal to this process alone is passed on.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => server.kill('SIGTERM'));
   const ended = new Promise((resolve) => server.once('exit', (code) => resolve(code ?? 1)));
@@ -55,7 +55,7 @@ async function main() {
   process.exit(await ended);
 }
 
-/** @param {number} adminPort @returns {Promise<boolean>} true once the server takes streams */
+/** @param {number} adminPort @returns {Promise<boolean>} true once the server accepts streams */
 async function untilReady(adminPort) {
   for (;;) {
     const answer = await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => null);
