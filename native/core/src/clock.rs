@@ -38,9 +38,10 @@ pub struct Slice {
 }
 
 impl Slice {
-    pub fn begin() -> Self {
+    /// A slice of `length_ns`; of 0 it has a single step.
+    pub fn begin(length_ns: u64) -> Self {
         let now_ns = now_ns();
-        Slice { until_ns: now_ns + SLICE_NS, steps: 0, now_ns }
+        Slice { until_ns: now_ns + length_ns, steps: 0, now_ns }
     }
 
     /// Counts a step. True when the slice is used up.
@@ -65,10 +66,15 @@ mod tests {
 
     #[test]
     fn a_slice_ends_after_its_time_and_not_before_a_stride() {
-        let mut slice = Slice::begin();
+        let mut slice = Slice::begin(SLICE_NS);
         assert!((1..STRIDE).all(|_| !slice.is_over()));
         let begun_ns = slice.until_ns - SLICE_NS;
         while !slice.is_over() {}
         assert!(now_ns() >= begun_ns + SLICE_NS);
+    }
+
+    #[test]
+    fn a_slice_of_no_length_is_over_after_one_step() {
+        assert!(Slice::begin(0).is_over());
     }
 }

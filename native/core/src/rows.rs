@@ -10,9 +10,10 @@ pub const NONE: u32 = u32::MAX;
 /// How a connection moves:
 ///
 /// ```text
-///     accepted -> Head --head whole--> Asked --hold--> Held --close--> Ending --> free
-///                  |                     |  \--pass on--------------------------> free
-///                  \--------refuse-------/--> Lingering ------------------------> free
+///     accepted -> Head --head whole--> Asked --hold--> Held --close------------> free
+///                  |                    | |              \--end--> Ending
+///                  |                    | \--pass on----------------|--------> free
+///                  \------answer--------/----> Ending ----> Lingering -------> free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -23,7 +24,7 @@ pub enum State {
     /// JS was asked what to do with it, or its stream is about to be opened.
     Asked,
     Held,
-    /// A stream that has ended; the kernel has not taken its last bytes yet.
+    /// A stream that has ended, or an answer; the kernel has not taken its last bytes yet.
     Ending,
     /// Answered; the client has a moment to read and close.
     Lingering,

@@ -19,6 +19,12 @@ impl Shard {
         self.turn(&ready, now_ns() + ahead_ns);
     }
 
+    /// Has pings and jobs go on for so long in one turn. With 0 they take a step at a time, so that every job spans turns.
+    #[doc(hidden)]
+    pub fn set_slice(&mut self, ns: u64) {
+        self.slice_ns = ns;
+    }
+
     /// As if it had been accepted. False if there is no room.
     #[doc(hidden)]
     pub fn admit_by_hand(&mut self, fd: OwnedFd) -> bool {

@@ -135,16 +135,14 @@ impl Shard {
 
     /// The head is complete, and its lines are the newest ones.
     fn decide(&mut self, index: u32, size: usize, has_more: bool) {
-        let now_ms = self.now_ms();
         let lines = self.mail.heads.newest();
         let cached = self.door.cache.find(lines);
         let row = self.rows.row(index);
         row.set_head(size, lines.starts_with(HEAD_REQUEST));
-        row.state = State::Asked;
-        row.since_ms = now_ms;
         if has_more && row.input != Input::Unwatched {
             row.input = Input::Some;
         }
+        self.enter(index, State::Asked);
         let id = self.rows.id_of(index);
         match cached {
             Some(opening) => {
@@ -179,15 +177,39 @@ impl Shard {
 
     /// Writes the last bytes of a connection, and closes it once the client has.
     fn answer(&mut self, index: u32, bytes: &[u8]) {
-        let now_ms = self.now_ms();
-        let row = self.rows.row(index);
-        let Some(socket) = &row.socket else { return };
-        if socket.write(bytes) != Ok(bytes.len()) || socket.close_write().is_err() {
+        let Some(socket) = self.rows.socket(index) else { return };
+        let count = match socket.write(bytes) {
+            Ok(count) => count,
+            Err(Stop::Later) => 0,
+            Err(Stop::Broken(_)) => return self.free(index),
+        };
+        if count == bytes.len() {
+            return self.linger(index);
+        }
+        self.enter(index, State::Ending);
+        self.wait(index, &bytes[count..]);
+        self.discard_or_watch(index);
+    }
+
+    /// Everything was written: says so to the client, and closes the connection once the client has.
+    pub(super) fn linger(&mut self, index: u32) {
+        if self.rows.socket(index).is_none_or(|socket| socket.close_write().is_err()) {
             return self.free(index);
         }
-        row.state = State::Lingering;
+        self.enter(index, State::Lingering);
+        self.discard_or_watch(index);
+    }
+
+    /// A state in which it may stay for a limited time.
+    pub(super) fn enter(&mut self, index: u32, state: State) {
+        let now_ms = self.now_ms();
+        let row = self.rows.row(index);
+        row.state = state;
         row.since_ms = now_ms;
-        if row.input == Input::Unwatched { self.watch(index) } else { self.discard(index) }
+    }
+
+    fn discard_or_watch(&mut self, index: u32) {
+        if self.rows.row(index).input == Input::Unwatched { self.watch(index) } else { self.discard(index) }
     }
 
     /// The row that waits for an answer; None if the answer came too late.
@@ -202,10 +224,13 @@ impl Shard {
             match socket.skip(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(1..) => {}
                 Err(Stop::Later) => return,
-                _ => return self.free(index),
+                // It may have closed one direction only, and still read.
+                Ok(0) if self.rows.state(index) == State::Ending => return,
+                _ => return self.end_row(index),
             }
         }
-        self.watch_again(index, false);
+        let is_backlogged = self.rows.row(index).is_backlogged;
+        self.watch_again(index, is_backlogged);
     }
 
     /// Hands a connection, of which nothing was read, to node:http.

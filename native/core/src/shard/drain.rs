@@ -65,10 +65,13 @@ impl Shard {
             return;
         }
         let until = drain.due_rows(self.now_ns, self.rows.len());
-        let mut slice = Slice::begin();
-        while drain.next_row < until && !slice.is_over() {
+        let mut slice = Slice::begin(self.slice_ns);
+        while drain.next_row < until {
             self.finish(drain.next_row as u32, Reason::Drain);
             drain.next_row += 1;
+            if slice.is_over() {
+                break;
+            }
         }
         if self.rows.used() == 0 && drain.stage == Stage::Closing {
             drain.stage = Stage::Reported;

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Shard;
 use crate::clock::{Slice, cpu_ns};
-use crate::command::Command;
+use crate::command::{Command, Opening};
 use crate::framing::Message;
+use crate::id::Id;
 use crate::telemetry::{Reason, add};
 
 /// A message on its way through the list of a channel.
@@ -45,7 +46,7 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = Slice::begin();
+        let mut slice = Slice::begin(self.slice_ns);
         let mut done = Step::default();
         while let Some(step) = self.step() {
             done.deliveries += step.deliveries;
@@ -66,8 +67,8 @@ impl Shard {
         }
         let each_ns = spent_ns / u64::from(deliveries + opened);
         if opened > 0 {
-            self.telemetry.open_cpu.record(each_ns, opened);
-            self.door.opened_in_turn -= opened;
+            self.door.cpu_ns += each_ns * u64::from(opened);
+            self.record_opened();
         }
         if deliveries > 0 {
             add(&self.telemetry.deliveries, deliveries.into());
@@ -124,13 +125,13 @@ impl Shard {
         Step::default()
     }
 
-    fn hold_in_order(&mut self, id: crate::id::Id, opening: &crate::command::Opening) -> Step {
+    fn hold_in_order(&mut self, id: Id, opening: &Opening) -> Step {
         let opened_before = self.door.opened_in_turn;
         self.hold(id, opening);
         Step { deliveries: 0, opened: self.door.opened_in_turn - opened_before }
     }
 
-    fn send(&mut self, id: crate::id::Id, message: &Message) -> Step {
+    fn send(&mut self, id: Id, message: &Message) -> Step {
         let Some(index) = self.held_row(id) else { return Step::default() };
         self.write(index, message.frame(self.rows.format(index)));
         Step { deliveries: 1, opened: 0 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
-use crate::clock::now_ns;
+use crate::clock::{SLICE_NS, now_ns};
 use crate::command::Command;
 use crate::framing::FORMATS;
 use crate::id::Id;
@@ -98,6 +98,8 @@ pub struct Shard {
     drain: Option<Drain>,
     scratch: Vec<u8>,
     now_ns: u64,
+    /// How long pings, or jobs, go on in one turn.
+    slice_ns: u64,
     is_stopped: bool,
 }
 
@@ -179,6 +181,7 @@ impl Shard {
             drain: None,
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
+            slice_ns: SLICE_NS,
             is_stopped: false,
             options,
         })

@@ -135,7 +135,7 @@ impl Shard {
     }
 
     /// Adds to the backlog of a stream, or closes it as slow if too much is waiting already.
-    fn wait(&mut self, index: u32, bytes: &[u8]) -> bool {
+    pub(super) fn wait(&mut self, index: u32, bytes: &[u8]) -> bool {
         let backlog = self.backlogs.entry(index).or_default();
         if backlog.waiting().len() > self.options.max_backlog_bytes {
             self.close(index, Reason::Slow);
@@ -160,15 +160,22 @@ impl Shard {
                 add(&self.telemetry.bytes_written, count as u64);
                 subtract(&self.telemetry.backlog_bytes, count as u64);
                 if !backlog.waiting().is_empty() {
-                    return;
+                    return self.note_progress(index);
                 }
                 self.forget_backlog(index);
                 if self.rows.state(index) == State::Ending {
-                    self.end_row(index);
+                    self.linger(index);
                 }
             }
             Err(Stop::Later) => {}
             Err(Stop::Broken(error)) => self.close(index, reason_of(error)),
+        }
+    }
+
+    /// What has ended may take its time as long as the client reads, except in a drain.
+    fn note_progress(&mut self, index: u32) {
+        if self.rows.state(index) == State::Ending && self.drain.is_none() {
+            self.enter(index, State::Ending);
         }
     }
 
@@ -196,10 +203,7 @@ impl Shard {
         if !self.rows.row(index).is_backlogged {
             return self.end_row(index);
         }
-        let now_ms = self.now_ms();
-        let row = self.rows.row(index);
-        row.state = State::Ending;
-        row.since_ms = now_ms;
+        self.enter(index, State::Ending);
     }
 
     /// It is not a stream any more, and counts as one that has ended.

@@ -103,10 +103,19 @@ impl Shard {
                     self.write_backlog(index);
                 }
                 if has_input(flags) {
-                    self.read_stream(index);
+                    self.read_input(index);
                 }
             }
             State::Lingering => self.discard(index),
+        }
+    }
+
+    /// Its state may have changed since the event: a backlog was written, or could not be.
+    fn read_input(&mut self, index: u32) {
+        match self.rows.state(index) {
+            State::Held => self.read_stream(index),
+            State::Ending | State::Lingering => self.discard(index),
+            State::Free | State::Head | State::Asked => {}
         }
     }
 
@@ -174,8 +183,12 @@ impl Shard {
 
     /// CPU spent on connections is the cost of the streams that they become, in this turn or a later one.
     fn note_door_cpu(&mut self, before_ns: u64) {
+        self.door.cpu_ns += cpu_ns() - before_ns;
+        self.record_opened();
+    }
+
+    pub(super) fn record_opened(&mut self) {
         let door = &mut self.door;
-        door.cpu_ns += cpu_ns() - before_ns;
         if door.opened_in_turn > 0 {
             self.telemetry.open_cpu.record(door.cpu_ns / u64::from(door.opened_in_turn), door.opened_in_turn);
             door.cpu_ns = 0;
