@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { isAlive } from '../fleet/on/registry.js';
 import { Clean } from '../scripts/lab/clean.js';
 import { comparisonText, insertComparison } from '../scripts/lab/comparison.js';
-import { docsText, newest } from '../scripts/lab/docs.js';
+import { docsText, newest, sectionsOf } from '../scripts/lab/docs.js';
 import { experimentNames, findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { growth, last, max, median, minus, per, phasesOf, rowsOf, times } from '../scripts/lab/phases.js';
@@ -342,6 +342,14 @@ test('docs keeps the reports, so that one experiment can be repeated without the
   await write(reportWith({ name: 'old-one' }));
   await write(reportWith({ name: 'new-one' }));
   assert.match(readFileSync(file, 'utf8'), /## new-one\n[\s\S]*## old-one\n/);
+});
+
+test('a section of docs whose report is gone stays as it is', () => {
+  const old = docsText([reportWith({ name: 'nagle' }), reportWith({ name: 'twice' })]);
+  const text = docsText([reportWith({ name: 'twice', sentences: ['New.'] })], sectionsOf(old));
+  assert.deepEqual([...sectionsOf(text).keys()], ['nagle', 'twice']);
+  assert.equal(sectionsOf(text).get('nagle'), sectionsOf(old).get('nagle'));
+  assert.match(sectionsOf(text).get('twice') ?? '', /New\./);
 });
 
 const PEERS = reportWith({
