@@ -10,7 +10,6 @@ import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { native } from '../native/index.js';
 import { ENCODINGS, FRAMINGS, OPS, PROTOCOL } from '../native/protocol.js';
 import { OPTIONS } from '../transport/options.js';
-import { NEEDS_NATIVE } from './helpers/hold.js';
 
 /** @param {Record<string, number>} numbers @returns {string[]} names by number */
 function namesByNumber(numbers) {
@@ -26,7 +25,7 @@ const namesOf = (rows) => rows.map(({ name }) => name);
 /** @param {readonly { name: string, unit: string }[]} rows */
 const labelsOf = (rows) => rows.map(({ name, unit }) => `${name} ${unit}`);
 
-describe('JS and the native core have the same', NEEDS_NATIVE, () => {
+describe('JS and the native core have the same', { skip: !native && 'the native core is not built' }, () => {
   const protocol = /** @type {import('../native/types.js').Native} */ (native)?.protocol();
 
   test('protocol number', () => assert.equal(protocol.number, PROTOCOL));

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Hold } from 'holdfast';
 import { holdOptionsIn, nativeOptions, OPTIONS, settingsOf } from '../transport/options.js';
-import { withCode } from './helpers/hold.js';
+import { withCode } from './helpers/codes.js';
 
 /** @type {[Record<string, unknown>, RegExp][]} */
 const BAD = [
