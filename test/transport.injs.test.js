@@ -15,8 +15,9 @@ import { Duplex, pipeline } from 'node:stream';
 import { describe, test } from 'node:test';
 import { createGunzip } from 'node:zlib';
 import { get, rawClient } from './helpers/client.js';
+import { withCode } from './helpers/codes.js';
 import { compress } from './helpers/compress.js';
-import { KINDS, listening, startHold, withCode } from './helpers/hold.js';
+import { KINDS, listening, startHold } from './helpers/hold.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
