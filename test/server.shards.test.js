@@ -70,7 +70,7 @@ describe('shards', { skip: !native && 'the native core is not built' }, () => {
       assert.equal((await failing.exit).code, 1);
       assert.match(
         failing.output.stderr,
-        /^holdfast: --streams 250 does not fit --workers 1: .*give --workers 3[^\n]*\n$/,
+        /^holdfast: --streams 250 does not fit --workers 1: .*use --workers 3[^\n]*\n$/,
       );
     });
   }
