@@ -236,6 +236,21 @@ for (const kind of KINDS) {
       server.closeAllConnections();
     });
 
+    test('passes on connections that outlive the Hold', async (t) => {
+      /** @type {import('node:http').ServerResponse[]} */
+      const responses = [];
+      const server = createServer((_request, response) => void responses.push(response));
+      const { hold, ask } = await startListening(t, kind, {
+        server,
+        policy: { decide: () => ({ pass: true }) },
+      });
+      const client = ask('/slow');
+      await until(() => responses.length === 1, 'the request');
+      await hold.close();
+      responses[0].end('answered after the Hold was closed');
+      await client.untilRead(/answered after the Hold was closed/);
+    });
+
     test('passes to nobody with 404', async (t) => {
       const { hold } = startHold(t, kind);
       const client = rawClient(await hold.listen(0, '127.0.0.1'), get());

@@ -11,6 +11,7 @@
  * The native core passes on a connection of which nothing was read. Here node has parsed the request, so the
  * application's server gets it as an event, and all that follow on the same connection.
  */
+import { Server } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { watchForMore } from './adopt.js';
 import { listenOn, openServer, release } from './listener.js';
@@ -104,7 +105,8 @@ export class Door {
    * @returns {Promise<void>} when the last connection that was not passed on is gone
    */
   async close() {
-    this.server.close();
+    // Not as node:http does it, which would cut connections whose request has not come, and those that were passed on.
+    Server.prototype.close.call(this.server);
     const empty = new Promise((resolve) => {
       this.onEmpty = () => resolve(undefined);
       if (this.connections === 0) this.onEmpty();
@@ -112,6 +114,7 @@ export class Door {
     const cut = setTimeout(() => this.outside.forEach(destroySocket), LINGER_MS);
     await empty;
     clearTimeout(cut);
+    this.server.close();
   }
 
   /** @param {DoorSocket} socket */

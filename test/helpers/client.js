@@ -71,3 +71,14 @@ export function chunksOf(response) {
     rest = rest.slice(end + 2);
   }
 }
+
+/**
+ * What a stream has received. Without the native core, node may put what was written in one turn into one chunk.
+ * @param {string} response head and body
+ * @returns {string} its body without chunked framing
+ */
+export function bodyOf(response) {
+  const start = response.indexOf('\r\n\r\n') + 4;
+  const isChunked = /\r\ntransfer-encoding: chunked\r\n/i.test(response.slice(0, start));
+  return isChunked ? chunksOf(response).join('') : response.slice(start);
+}
