@@ -38,8 +38,12 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// A slice of `length_ns`; of 0 it has a single step.
-    pub fn begin(length_ns: u64) -> Self {
+    pub fn begin() -> Self {
+        Slice::of(SLICE_NS)
+    }
+
+    /// A slice of `length_ns`. One of 0 has a single step.
+    pub fn of(length_ns: u64) -> Self {
         let now_ns = now_ns();
         Slice { until_ns: now_ns + length_ns, steps: 0, now_ns }
     }
@@ -66,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_slice_ends_after_its_time_and_not_before_a_stride() {
-        let mut slice = Slice::begin(SLICE_NS);
+        let mut slice = Slice::begin();
         assert!((1..STRIDE).all(|_| !slice.is_over()));
         let begun_ns = slice.until_ns - SLICE_NS;
         while !slice.is_over() {}
@@ -75,6 +79,6 @@ mod tests {
 
     #[test]
     fn a_slice_of_no_length_is_over_after_one_step() {
-        assert!(Slice::begin(0).is_over());
+        assert!(Slice::of(0).is_over());
     }
 }

@@ -11,7 +11,7 @@ use super::client::Client;
 use super::streams::State;
 use super::tally::count;
 use super::{Cause, Target};
-use crate::clock::{MS, SLICE_NS, Slice, now_ns};
+use crate::clock::{MS, Slice, now_ns};
 use crate::socket::Socket;
 use crate::sys;
 
@@ -65,7 +65,7 @@ impl Client {
         if self.batches.is_empty() {
             return;
         }
-        let mut slice = Slice::begin(SLICE_NS);
+        let mut slice = Slice::begin();
         while let Some(batch) = self.batches.front_mut().filter(|batch| batch.due_ns <= slice.now_ns) {
             let (target, number) = (batch.target, batch.next());
             if batch.left == 0 {

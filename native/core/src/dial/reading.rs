@@ -7,7 +7,7 @@ use super::client::Client;
 use super::streams::State;
 use super::tally::count;
 use super::{CAUSES, Cause, schedule};
-use crate::clock::{SLICE_NS, Slice, now_ns, unix_us};
+use crate::clock::{Slice, now_ns, unix_us};
 use crate::socket::Stop;
 use crate::telemetry::add;
 
@@ -56,7 +56,7 @@ impl Client {
         if self.unread.is_empty() {
             return;
         }
-        let mut slice = Slice::begin(SLICE_NS);
+        let mut slice = Slice::begin();
         while let Some(id) = self.unread.pop_front() {
             if let Some(index) = self.streams.find(id) {
                 self.read(index, true);
@@ -167,7 +167,7 @@ impl Client {
         if self.to_close == 0 {
             return;
         }
-        let mut slice = Slice::begin(SLICE_NS);
+        let mut slice = Slice::begin();
         while self.to_close > 0 {
             let Some(index) = self.streams.find_open() else {
                 count(&self.tally.settled, self.to_close);

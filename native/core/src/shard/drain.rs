@@ -65,7 +65,7 @@ impl Shard {
             return;
         }
         let until = drain.due_rows(self.now_ns, self.rows.len());
-        let mut slice = Slice::begin(self.slice_ns);
+        let mut slice = Slice::of(self.slice_ns);
         while drain.next_row < until {
             self.finish(drain.next_row as u32, Reason::Drain);
             drain.next_row += 1;
@@ -80,9 +80,13 @@ impl Shard {
         self.drain = Some(drain);
     }
 
-    /// Whether it is closing for good: `failure` must know.
-    pub(super) fn is_draining(&self) -> bool {
-        self.drain.is_some()
+    /// After a restart nothing is left to close: the end is reported at once, but only once.
+    pub(super) fn resume_drain(&mut self, drain: Drain) {
+        if drain.stage == Stage::Reported {
+            self.drain = Some(drain);
+        } else {
+            self.begin_drain(0);
+        }
     }
 }
 

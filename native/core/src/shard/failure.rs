@@ -10,8 +10,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use super::drain::Drain;
 use super::{Fds, Phase, Shard, Shared};
-use crate::mail::ShardMessage;
+use crate::mail::{Heads, ShardMessage};
 use crate::options::Options;
 use crate::reactor;
 use crate::rows::State;
@@ -27,9 +28,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct Legacy {
     address: Option<SocketAddr>,
-    is_draining: bool,
+    drain: Option<Drain>,
+    is_stopped: bool,
     /// What it was told but has not read: the panic may have been caused by the message before.
     unread: VecDeque<ShardMessage>,
+}
+
+impl Legacy {
+    /// Whether it was told to stop before or after the panic.
+    fn is_stopped(&self) -> bool {
+        self.is_stopped || self.unread.iter().any(|message| matches!(message, ShardMessage::Stop))
+    }
 }
 
 /// Runs a shard, and another in its place after each panic, until it is told to stop. `report` gets the outcome of the
@@ -58,7 +67,7 @@ pub fn supervise(number: u8, phase: Phase, options: &Arc<Options>, shared: &Shar
             Err(_) => {}
         }
         thread::sleep(pause(life));
-        if shared.inbox.is_stopping() {
+        if legacy.is_stopped() || shared.inbox.is_stopping() {
             return;
         }
     }
@@ -71,8 +80,8 @@ fn pause(life: u32) -> Duration {
 impl Shard {
     /// Goes on where the one before it panicked.
     fn resume(&mut self, legacy: Legacy) {
-        if legacy.is_draining {
-            self.begin_drain(0);
+        if let Some(drain) = legacy.drain {
+            self.resume_drain(drain);
         } else if let Some(address) = legacy.address {
             // If that fails, the other shards go on accepting; JS knows about the failure.
             let _ = self.listen(address);
@@ -95,9 +104,11 @@ impl Shard {
             self.mail.events.closed.extend(held.iter().map(|index| (self.rows.id_of(*index), Reason::Failed)));
         }
         self.mail.events.failed.push(self.number);
+        // JS can't decide about these any more, and the last one may be half written.
+        self.mail.heads = Heads::default();
         self.mail.post();
         let unread = std::mem::take(&mut self.mail.unread);
-        Legacy { address: self.door.address, is_draining: self.is_draining(), unread }
+        Legacy { address: self.door.address, drain: self.drain, is_stopped: self.is_stopped, unread }
     }
 }
 

@@ -46,7 +46,7 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = Slice::begin(self.slice_ns);
+        let mut slice = Slice::of(self.slice_ns);
         let mut done = Step::default();
         while let Some(step) = self.step() {
             done.deliveries += step.deliveries;

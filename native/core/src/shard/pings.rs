@@ -22,7 +22,7 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = Slice::begin(self.slice_ns);
+        let mut slice = Slice::of(self.slice_ns);
         let mut pings = 0;
         while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
             let index = row as u32;
