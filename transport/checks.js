@@ -9,6 +9,8 @@ import { ENCODINGS } from '../native/protocol.js';
 export const DAY_MS = 86_400_000;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
 const MOST_CHANNELS = 1024;
+/** What the record of an adoption may take in native, less what is not channels. */
+const MOST_ADOPTION_BYTES = 16_384 - 16;
 /** Written by Holdfast itself, because they say where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
 
@@ -48,6 +50,15 @@ export function checkChannels(channels) {
     );
   // Not forEach, which skips the holes of a sparse array.
   for (const channel of channels) checkChannel(channel);
+}
+
+/** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */
+export function checkAdoptionBytes(channels) {
+  const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
+  if (bytes > MOST_ADOPTION_BYTES)
+    throw badArgument(
+      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
+    );
 }
 
 /** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */

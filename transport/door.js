@@ -1,6 +1,6 @@
 /*
- * The door for streams held in JS: a node:http server that counts connections, asks the policy about requests, and hands
- * in those that it holds. A connection moves so:
+ * The door for streams held in JS: it counts connections, asks the policy about their requests, and lets in those that
+ * are held. A connection moves so:
  *
  *     new --a request--> asked --hold--> held
  *      |                   |----pass--> passed: the business of the application's server
@@ -11,16 +11,15 @@
  * The native core passes on a connection of which nothing was read. Here node has parsed the request, so the
  * application's server gets it as an event, and all that follow on the same connection.
  */
-import { createServer, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { watchForMore } from './adopt.js';
+import { listenOn, openServer, release } from './listener.js';
+import { bareResponse, passOn } from './passing.js';
 import { decisionOn, headOf } from './policy.js';
-import { answerOf, headLines, refusal, streamHeaders, withDate } from './responses.js';
+import { answerOf, refusal, streamLines, withDate } from './responses.js';
 import { reasonOfError } from './streams.js';
 import { Waiting } from './waiting.js';
 
-/** The queue of the listening socket: as long as the kernel (somaxconn) allows. */
-const ACCEPT_QUEUE = 65_535;
 /**
  * How long an answered client may take to read and close before it is cut. A connection closed at once, with bytes of
  * the client unread, would be reset, and the answer lost.
@@ -35,28 +34,20 @@ const HELD = 2;
 const PASSED = 3;
 const ANSWERED = 4;
 
-const kDoor = Symbol('door');
 const kState = Symbol('state');
-const kStream = Symbol('stream');
 const kVisit = Symbol('visit');
+const kStream = Symbol('stream');
 const kHasMore = Symbol('hasMore');
 
 /** @typedef {import('./policy.js').Decision} Decision */
+/** @typedef {import('./passing.js').Call} Call */
 /** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
- * Our marks on node's objects, instead of a closure for each connection.
- * @typedef {import('node:http').Server & { [kDoor]: Door }} DoorServer
- * @typedef {import('node:net').Socket & { [kDoor]?: Door, [kState]?: number, [kStream]?: import('./stream.js').Stream, [kVisit]?: Visit, [kHasMore]?: boolean }} DoorSocket
- */
-
-/**
- * A request as node emitted it, to be emitted again where it is passed on.
- * @typedef {object} Call
- * @property {string} event
- * @property {any[]} args
- * @property {ServerResponse | null} response null where node gave the bare socket: CONNECT, and upgrades
+ * A connection with our marks: its state, the request that waits for a decision, its stream, and whether the client
+ * sent more while it waited.
+ * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kHasMore]?: boolean }} DoorSocket
  */
 
 /**
@@ -92,52 +83,12 @@ export class Door {
     this.connections = 0;
     this.onEmpty = () => {};
     this.reportedMs = Number.NEGATIVE_INFINITY;
-    this.server = this.openServer(settings);
-  }
-
-  /** @param {import('./options.js').Settings} settings @returns {DoorServer} that does not listen yet */
-  openServer({ nagle, maxHeadBytes, headTimeoutMs }) {
-    const server = createServer({
-      noDelay: !nagle,
-      maxHeaderSize: maxHeadBytes,
-      headersTimeout: headTimeoutMs,
-      requestTimeout: 0,
-      connectionsCheckingInterval: Math.min(1000, headTimeoutMs / 4),
-      requireHostHeader: false, // the policy's business
-    });
-    server.on('connection', onConnection);
-    server.on('request', onRequest);
-    // Without these two node would answer an Expect header itself, and queue our response behind its own.
-    server.on('checkContinue', onCheckContinue);
-    server.on('checkExpectation', onCheckExpectation);
-    server.on('connect', onConnect);
-    server.on('clientError', onClientError);
-    this.forwardUpgrades(server);
-    return Object.assign(server, { [kDoor]: this });
-  }
-
-  /**
-   * With a listener for upgrades node hands over bare sockets, so there is one only once the application has one.
-   * @param {import('node:http').Server} server
-   */
-  forwardUpgrades(server) {
-    const { application } = this;
-    const listen = () => server.listenerCount('upgrade') === 0 && server.on('upgrade', onUpgrade);
-    if (application?.listenerCount('upgrade')) listen();
-    application?.on('newListener', (event) => event === 'upgrade' && listen());
+    this.server = openServer(this, settings);
   }
 
   /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
   listen(address, port) {
-    const { server } = this;
-    return new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ port, host: address || undefined, backlog: ACCEPT_QUEUE }, () => {
-        server.off('error', reject);
-        server.on('error', (error) => this.reportAcceptError(error));
-        resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port);
-      });
-    });
+    return listenOn(this.server, address, port, (error) => this.reportAcceptError(error));
   }
 
   /** The system is short of something: said once a second. The streams stay. @param {Error} error */
@@ -168,9 +119,7 @@ export class Door {
     this.connections++;
     this.tally.counts.connections++;
     this.outside.add(socket);
-    socket[kDoor] = this;
     socket[kState] = NEW;
-    socket.on('close', onSocketClose);
     if (this.connections <= this.connectionLimit) return;
     this.tally.counts.cut++;
     socket.destroy();
@@ -191,7 +140,7 @@ export class Door {
    */
   enter(request, call) {
     const socket = /** @type {DoorSocket} */ (request.socket);
-    if (socket[kState] === PASSED) this.passOn(call);
+    if (socket[kState] === PASSED && this.application) passOn(this.application, call);
     else if (socket[kState] === HELD) this.destroyAsBad(socket);
     else if (socket[kState] === ASKED) socket[kHasMore] = true;
     else if (socket[kState] === ANSWERED) request.resume();
@@ -214,6 +163,7 @@ export class Door {
     visit.socket[kVisit] = visit;
     this.waiting.add(visit);
     const decision = await promise;
+    visit.socket[kVisit] = undefined;
     if (this.waiting.delete(visit)) this.act(visit, decision);
   }
 
@@ -238,13 +188,13 @@ export class Door {
   act(visit, decision) {
     const { request, socket } = visit;
     const isHead = request.method === 'HEAD';
-    if ('pass' in decision && this.application) return this.pass(visit);
+    if ('pass' in decision && this.application) return this.pass(visit, this.application);
     request.resume();
     if ('pass' in decision) this.refuse(socket, 404, isHead);
     else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead);
     else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
     else if (isHead) {
-      const head = headLines(200, streamHeaders(decision.hold, decision.headers));
+      const head = streamLines(decision.hold, false, decision.headers);
       this.write(socket, withDate(head, NO_BODY));
     } else this.hold(visit, decision);
   }
@@ -269,23 +219,12 @@ export class Door {
     if (socket[kStream]) this.streams.destroy(socket[kStream], 'bad-request');
   }
 
-  /** @param {Visit} visit */
-  pass({ socket, call }) {
+  /** @param {Visit} visit @param {import('node:http').Server} application */
+  pass({ socket, call }, application) {
     socket[kState] = PASSED;
-    socket.off('close', onSocketClose);
+    release(socket);
     this.leave(socket);
-    this.passOn(call);
-  }
-
-  /** What node does with a request, done with the application's server. @param {Call} call */
-  passOn({ event, args, response }) {
-    const server = /** @type {import('node:http').Server} */ (this.application);
-    if (server.listenerCount(event) > 0) server.emit(event, ...args);
-    else if (event === 'checkContinue') {
-      response?.writeContinue();
-      server.emit('request', ...args);
-    } else if (event === 'checkExpectation') response?.writeHead(417).end();
-    else if (!response) args[1].destroy();
+    passOn(application, call);
   }
 
   /** @param {DoorSocket} socket @param {RefusalStatus} status @param {boolean} isHead */
@@ -319,63 +258,6 @@ export class Door {
     else if (socket[kState] === ASKED) socket[kHasMore] = true;
     else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
   }
-}
-
-/** @this {DoorServer} @param {DoorSocket} socket */
-function onConnection(socket) {
-  this[kDoor].accept(socket);
-}
-
-/** @this {DoorSocket} */
-function onSocketClose() {
-  this[kDoor]?.leave(this);
-}
-
-/** @this {DoorServer} @param {IncomingMessage} request @param {ServerResponse} response */
-function onRequest(request, response) {
-  this[kDoor].enter(request, { event: 'request', args: [request, response], response });
-}
-
-/** @this {DoorServer} @param {IncomingMessage} request @param {ServerResponse} response */
-function onCheckContinue(request, response) {
-  this[kDoor].enter(request, { event: 'checkContinue', args: [request, response], response });
-}
-
-/** @this {DoorServer} @param {IncomingMessage} request @param {ServerResponse} response */
-function onCheckExpectation(request, response) {
-  this[kDoor].enter(request, { event: 'checkExpectation', args: [request, response], response });
-}
-
-/** @this {DoorServer} @param {IncomingMessage} request @param {import('node:stream').Duplex} socket @param {Buffer} rest */
-function onConnect(request, socket, rest) {
-  socket.on('error', onBareError);
-  this[kDoor].enter(request, { event: 'connect', args: [request, socket, rest], response: null });
-}
-
-/** @this {DoorServer} @param {IncomingMessage} request @param {import('node:stream').Duplex} socket @param {Buffer} rest */
-function onUpgrade(request, socket, rest) {
-  socket.on('error', onBareError);
-  this[kDoor].enter(request, { event: 'upgrade', args: [request, socket, rest], response: null });
-}
-
-/** @this {import('node:stream').Duplex} */
-function onBareError() {
-  this.destroy();
-}
-
-/**
- * Every error of a connection, whether of the parser or of the socket, arrives here.
- * @this {DoorServer} @param {Error & { code?: string }} error @param {import('node:stream').Duplex} socket
- */
-function onClientError(error, socket) {
-  this[kDoor].fail(/** @type {DoorSocket} */ (socket), error);
-}
-
-/** @param {IncomingMessage} request @param {DoorSocket} socket @returns {ServerResponse} on a socket that node gave up */
-function bareResponse(request, socket) {
-  const response = new ServerResponse(request);
-  response.assignSocket(socket);
-  return response;
 }
 
 /** @param {string} code @returns {RefusalStatus | 0} 0 where nobody is there to answer */

@@ -4,7 +4,7 @@
  */
 import { formatOf } from '../native/protocol.js';
 import { decisionOn, headOf } from './policy.js';
-import { answerOf, headLines, streamHeaders, welcomesOf } from './responses.js';
+import { answerOf, streamLines, welcomesOf } from './responses.js';
 
 /** What ends the record of a head, and what stands for a header that was not sent. */
 const END = '\0';
@@ -16,6 +16,7 @@ const MOST_KEPT_LENGTH = 1024;
 const ALIKE = 32;
 /** @type {readonly string[]} */
 const NO_CHANNELS = [];
+const NO_BODY = Buffer.alloc(0);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
@@ -90,15 +91,12 @@ export class Heads {
 
   /** @param {number} id @param {Known} known @param {import('./policy.js').HoldDecision} decision */
   hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false }) {
-    const headers = streamHeaders(encoding, own);
     if (known.head.method === 'HEAD')
-      return this.commands.respond(id, headLines(200, headers), Buffer.alloc(0));
+      return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
     const isChunked = known.head.version !== '1.0';
-    /** @type {Record<string, string>} */
-    const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
     const opening = {
       format: formatOf(encoding, isChunked),
-      head: headLines(200, { ...headers, ...framing }),
+      head: streamLines(encoding, isChunked, own),
       welcomes: welcomesOf(welcome),
       channels,
     };

@@ -5,11 +5,10 @@
  * `Hold` of hold.js is this with the native core that was found; native.js and http.js make transports of it.
  */
 import { lookup } from 'node:dns/promises';
-import { descriptorLimit, limitsOf } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
 import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
-  badArgument,
+  checkAdoptionBytes,
   checkChannel,
   checkChannels,
   checkEncoding,
@@ -19,14 +18,11 @@ import {
 } from './checks.js';
 import { Door } from './door.js';
 import { messageOf } from './encodings.js';
-import { settingsOf } from './options.js';
+import { limitsInJs, settingsOf } from './options.js';
 import { overCapacity, Shards } from './shards.js';
 import { isInJs, Streams } from './streams.js';
 import { Tally } from './tally.js';
 import { warn, warnOnce } from './warnings.js';
-
-/** What the record of an adoption may take in native, less what is not channels. */
-const MOST_ADOPTION_BYTES = 16_384 - 16;
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
 /** @typedef {import('./encodings.js').Message} Message */
@@ -229,27 +225,6 @@ const SHARED_DESCRIPTORS = {
   message:
     'the shards share one descriptor table (unshare is refused here): together they hold no more streams than the process may have descriptors',
 };
-
-/**
- * Without shards there is one place for what all of them would hold, in the one descriptor table of the process.
- * @param {import('./options.js').Settings} settings
- */
-function limitsInJs({ shards, capacity, connectionLimit }) {
-  const most = limitsOf(descriptorLimit());
-  return {
-    capacity: Math.min(shards * capacity, most.capacity),
-    connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
-  };
-}
-
-/** @param {readonly string[]} channels */
-function checkAdoptionBytes(channels) {
-  const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
-  if (bytes > MOST_ADOPTION_BYTES)
-    throw badArgument(
-      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
-    );
-}
 
 function closed() {
   return new HoldfastError('CLOSED', 'this Hold was closed and does not listen again: make another');

@@ -161,6 +161,18 @@ export function nativeOptions(settings) {
   );
 }
 
+/**
+ * Without shards there is one place for what all of them would hold, in the one descriptor table of the process.
+ * @param {Settings} settings
+ */
+export function limitsInJs({ shards, capacity, connectionLimit }) {
+  const most = limitsOf(descriptorLimit());
+  return {
+    capacity: Math.min(shards * capacity, most.capacity),
+    connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
+  };
+}
+
 /** @param {unknown} name */
 function isLowerCaseName(name) {
   return typeof name === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);

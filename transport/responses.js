@@ -2,6 +2,7 @@
  * The responses that are not node:http's: heads of streams, refusals and whole answers. Pure, but for the Date.
  */
 import { STATUS_CODES } from 'node:http';
+import { formatOf } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
 /** What a 503 asks for, in seconds. */
@@ -33,6 +34,25 @@ export function streamHeaders(encoding, own) {
   const replaced = new Set(Object.keys(own).map((name) => name.toLowerCase()));
   const kept = Object.entries(STREAM_HEADERS[encoding]).filter(([name]) => !replaced.has(name.toLowerCase()));
   return { ...Object.fromEntries(kept), ...own };
+}
+
+/** @type {Map<number, string>} by format */
+const DEFAULT_LINES = new Map();
+
+/**
+ * @param {Encoding} encoding @param {boolean} isChunked
+ * @param {Headers} [own]
+ * @returns {string} Latin-1: the head lines of a stream, which the native core completes
+ */
+export function streamLines(encoding, isChunked, own) {
+  const format = formatOf(encoding, isChunked);
+  const known = own ? undefined : DEFAULT_LINES.get(format);
+  if (known) return known;
+  /** @type {Headers} */
+  const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
+  const lines = headLines(200, { ...streamHeaders(encoding, own), ...framing });
+  if (!own) DEFAULT_LINES.set(format, lines);
+  return lines;
 }
 
 /**

@@ -3,11 +3,11 @@
  * call, and from then on knows a stream only by its id.
  */
 import { Socket } from 'node:net';
-import { getSystemErrorName } from 'node:util';
 import { HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
+import { bind } from './bind.js';
 import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
@@ -75,29 +75,9 @@ export class Shards {
 
   /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
   async listen(address, port) {
-    const bound = address === '' ? this.bindAny(port) : this.bind(address, port);
+    const bound = bind(this.core, address, port);
     this.anchor ??= setInterval(() => {}, FOREVER_MS);
     return bound;
-  }
-
-  /** @param {number} port */
-  bindAny(port) {
-    try {
-      return this.bind('::', port);
-    } catch (error) {
-      const { code } = /** @type {NodeJS.ErrnoException} */ (error);
-      if (code !== 'EAFNOSUPPORT' && code !== 'EADDRNOTAVAIL') throw error;
-      return this.bind('0.0.0.0', port);
-    }
-  }
-
-  /** @param {string} address @param {number} port */
-  bind(address, port) {
-    try {
-      return this.core.listen(address, port);
-    } catch (error) {
-      throw systemError(error, 'listen');
-    }
   }
 
   /**
@@ -251,12 +231,4 @@ function shardFailed(shard) {
     'SHARD_FAILED',
     `shard ${shard} failed and was restarted: its streams are closed with the reason 'failed'`,
   );
-}
-
-/** @param {unknown} error of native, whose text has the number @param {string} syscall */
-function systemError(error, syscall) {
-  const number = /^errno (\d+)$/.exec(/** @type {Error} */ (error).message)?.[1];
-  if (!number) return error;
-  const code = getSystemErrorName(-Number(number));
-  return Object.assign(new Error(`${syscall} ${code}`), { code, syscall, errno: -Number(number) });
 }

@@ -26,7 +26,8 @@ export class Stream {
     /** Its place in the ping wheel. */
     this.slot = -1;
     this.place = 0;
-    /** More than the limit was still waiting some time after a write. */
+    /** For the measuring of backlogs. */
+    this.isWritten = false;
     this.isBehind = false;
     /** @type {CloseReason | null} why it ends, once it does */
     this.reason = null;

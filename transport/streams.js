@@ -5,11 +5,12 @@
  *        \---destroy(reason)----------------------------------------^
  */
 import { performance } from 'node:perf_hooks';
+import { Backlogs } from './backlogs.js';
 import { Channels, NONE } from './channels.js';
 import { Encoded } from './encodings.js';
+import { Pinger } from './pinger.js';
 import { streamHeaders, welcomesOf } from './responses.js';
 import { CompressedStream, Stream } from './stream.js';
-import { Wheel } from './wheel.js';
 
 /** Ids of streams held in JS have the one shard number that no native shard has, in the top 8 of 53 bits. */
 const FIRST_ID = 255 * 2 ** 45;
@@ -43,8 +44,6 @@ export class Streams {
    * @param {(id: number, reason: CloseReason) => void} onClose
    */
   constructor({ ping, pingIntervalMs, maxBacklogBytes }, capacity, tally, onClose) {
-    this.pingIntervalMs = pingIntervalMs;
-    this.maxBacklogBytes = maxBacklogBytes;
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
@@ -53,21 +52,14 @@ export class Streams {
     this.byId = new Map();
     /** @type {Channels<Stream>} */
     this.channels = new Channels();
-    /** @type {Wheel<Stream> | undefined} from the first stream on */
-    this.wheel = undefined;
-    /** Runs while there are streams. @type {NodeJS.Timeout | undefined} */
-    this.timer = undefined;
-    /** @type {Set<Stream>} that had bytes waiting after they were last written to */
-    this.backlogged = new Set();
-    /** @type {Stream[]} written to since backlogs were last measured */
-    this.written = [];
+    /** @type {Pinger<Stream>} */
+    this.pinger = new Pinger(pingIntervalMs, (stream, lateMs) => this.ping(stream, lateMs));
+    /** @type {Backlogs<Stream>} */
+    this.backlogs = new Backlogs(maxBacklogBytes);
     this.lastId = FIRST_ID - 1;
     this.welcomes = 0;
     this.isDraining = false;
     this.onEmpty = () => {};
-    this.turnWheel = this.turnWheel.bind(this);
-    this.measureSoon = this.measureSoon.bind(this);
-    this.measureBacklogs = this.measureBacklogs.bind(this);
   }
 
   /** @returns {number} an id for a stream that may come about */
@@ -88,17 +80,19 @@ export class Streams {
   open(id, response, { hold: encoding, headers, welcome, channels = [] }) {
     const stream = new Stream(id, response, encoding, NONE);
     response.writeHead(200, streamHeaders(encoding, headers));
-    const variants = welcomesOf(welcome);
-    const chosen =
-      variants.length > 0
-        ? Buffer.from(/** @type {Uint8Array} */ (variants[this.welcomes++ % variants.length]))
-        : undefined;
-    if (chosen && chosen.length > 0) response.write(chosen);
+    const bytes = this.welcomeIn(welcomesOf(welcome));
+    if (bytes.length > 0) response.write(bytes);
     else response.flushHeaders();
     this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
     this.add(stream, channels);
-    this.noteWrite(stream);
+    this.backlogs.noteWrite(stream);
     return stream;
+  }
+
+  /** @param {readonly import('./policy.js').Bytes[]} variants which take turns */
+  welcomeIn(variants) {
+    const variant = variants[this.welcomes++ % variants.length] ?? '';
+    return Buffer.from(/** @type {Uint8Array} */ (variant)); // a copy: the application may go on writing to its own
   }
 
   /**
@@ -124,28 +118,10 @@ export class Streams {
     response.on('close', onResponseClose);
     this.byId.set(stream.id, stream);
     for (const channel of channels) this.channels.subscribe(stream, channel);
-    this.wheelOf().add(stream);
+    this.pinger.add(stream);
     this.tally.counts.streams++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
-  }
-
-  /** @returns {Wheel<Stream>} that turns */
-  wheelOf() {
-    this.wheel ??= new Wheel(this.pingIntervalMs, now());
-    if (!this.timer) {
-      this.wheel.restart(now());
-      this.timer = setTimeout(this.turnWheel, this.wheel.slotMs).unref();
-    }
-    return this.wheel;
-  }
-
-  /** Pings all that are due, and comes again when the next slot is. */
-  turnWheel() {
-    const wheel = this.wheelOf();
-    wheel.turn(now, (stream, lateMs) => this.ping(stream, lateMs));
-    this.timer =
-      wheel.size > 0 ? setTimeout(this.turnWheel, Math.max(1, wheel.dueMs - now())).unref() : undefined;
   }
 
   /** @param {Stream} stream @param {number} lateMs */
@@ -198,44 +174,18 @@ export class Streams {
 
   /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false where it was too slow, and is closed */
   write(stream, payload) {
-    if (stream.isBehind && stream.backlogBytes > this.maxBacklogBytes) {
+    if (this.backlogs.isSlow(stream)) {
       this.destroy(stream, 'slow');
       return false;
     }
-    stream.isBehind = false;
     if (payload.length > 0) this.tally.counts.bytesWritten += stream.write(payload);
-    this.noteWrite(stream);
+    this.backlogs.noteWrite(stream);
     return true;
-  }
-
-  /** @param {Stream} stream */
-  noteWrite(stream) {
-    if (this.written.push(stream) === 1) setImmediate(this.measureSoon);
-  }
-
-  /** Writes leave at the end of a turn, and the event loop hears of it in the next: only what waits then is a backlog. */
-  measureSoon() {
-    setImmediate(this.measureBacklogs);
-  }
-
-  measureBacklogs() {
-    for (const stream of this.written) {
-      const { backlogBytes } = stream;
-      if (backlogBytes > 0) this.backlogged.add(stream);
-      stream.isBehind = backlogBytes > this.maxBacklogBytes;
-    }
-    this.written.length = 0;
   }
 
   /** @returns {number} bytes that wait in all streams */
   backlogBytes() {
-    let total = 0;
-    for (const stream of this.backlogged) {
-      const { backlogBytes } = stream;
-      if (backlogBytes === 0) this.backlogged.delete(stream);
-      total += backlogBytes;
-    }
-    return total;
+    return this.backlogs.totalBytes();
   }
 
   /**
@@ -257,7 +207,7 @@ export class Streams {
   /** @param {Stream} stream @param {CloseReason} reason */
   release(stream, reason) {
     stream.reason = reason;
-    this.wheel?.remove(stream);
+    this.pinger.remove(stream);
     this.channels.leave(stream);
   }
 
@@ -265,7 +215,7 @@ export class Streams {
   forget(stream, reason) {
     if (!this.byId.delete(stream.id)) return;
     if (!stream.reason) this.release(stream, reason);
-    this.backlogged.delete(stream);
+    this.backlogs.delete(stream);
     this.tally.counts.streams--;
     this.tally.counts.inJs--;
     if (stream.isAdopted) this.tally.counts.connections--;
