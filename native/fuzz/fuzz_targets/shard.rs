@@ -30,6 +30,8 @@ const MOST_OPERATIONS: usize = 200;
 const MS: u64 = 1_000_000;
 /// Between two turns of which nobody cares when they come.
 const MOMENT_NS: u64 = MS / 100;
+/// JS is told after a shorter time.
+const TELL_NS: u64 = 5 * MS;
 const PING: &[u8] = b"\n";
 const PING_EVENT: &[u8] = b":\n\n";
 const FORMATS: [u8; 4] = [0, 1, 0x10, 0x11];
@@ -370,8 +372,9 @@ impl World {
         self.clients[index].id = Some(id);
     }
 
-    /// Has all clients read until nothing more comes.
+    /// Has all clients read until nothing more comes, and JS hear everything.
     fn settle(&mut self) {
+        self.turn(TELL_NS);
         let mut quiet = 0;
         while quiet < 3 {
             self.turn(if self.shard.is_busy() { MOMENT_NS } else { MS });
@@ -381,6 +384,8 @@ impl World {
             quiet = if is_quiet { quiet + 1 } else { 0 };
             assert!(self.ahead_ns < 1_000_000 * MS, "it settles");
         }
+        self.turn(TELL_NS);
+        self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
     }
 
     /// What clients have read, without pings, which never end.
