@@ -61,6 +61,14 @@ test('requests that are due but find no free taker are overdue, up to the limit'
   pacer.stop();
 });
 
+test('a request that is due is not overdue if a taker is free for it', () => {
+  const pacer = new Pacer(100, 20);
+  for (let i = 0; i < 3; i++) pacer.wait({ take: () => {}, leave: () => {} });
+  assert.equal(pacer.overdue(pacer.startMs + 25), 0);
+  assert.equal(pacer.overdue(pacer.startMs + 45), 2);
+  pacer.stop();
+});
+
 test('a stopped pacer hands out nothing', () => {
   const pacer = new Pacer(0, 10);
   pacer.stop();

@@ -3,12 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { CAUSES } from '../fleet/drone/causes.js';
+import { COUNTS as DIAL_COUNTS, HISTOGRAMS as DIAL_HISTOGRAMS } from '../fleet/drone/counters.js';
 import { COUNTS, HISTOGRAMS } from '../lib/counters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { native } from '../native/index.js';
 import { ENCODINGS, FRAMINGS, OPS, PROTOCOL } from '../native/protocol.js';
 import { OPTIONS } from '../transport/options.js';
-import { NEEDS_NATIVE } from './helpers/hold.js';
 
 /** @param {Record<string, number>} numbers @returns {string[]} names by number */
 function namesByNumber(numbers) {
@@ -18,7 +19,13 @@ function namesByNumber(numbers) {
   return names;
 }
 
-describe('JS and the native core have the same', NEEDS_NATIVE, () => {
+/** @param {readonly { name: string }[]} rows */
+const namesOf = (rows) => rows.map(({ name }) => name);
+
+/** @param {readonly { name: string, unit: string }[]} rows */
+const labelsOf = (rows) => rows.map(({ name, unit }) => `${name} ${unit}`);
+
+describe('JS and the native core have the same', { skip: !native && 'the native core is not built' }, () => {
   const protocol = /** @type {import('../native/types.js').Native} */ (native)?.protocol();
 
   test('protocol number', () => assert.equal(protocol.number, PROTOCOL));
@@ -28,19 +35,12 @@ describe('JS and the native core have the same', NEEDS_NATIVE, () => {
   test('framings', () => assert.deepEqual(protocol.framings, namesByNumber(FRAMINGS)));
   test('reasons to close', () => assert.deepEqual(protocol.reasons, CLOSE_REASONS));
   test('statuses of refusals', () => assert.deepEqual(protocol.refusals, REFUSAL_STATUSES));
-  test('counters', () =>
-    assert.deepEqual(
-      protocol.counts,
-      COUNTS.map(({ name }) => name),
-    ));
-  test('histograms, with their units', () =>
-    assert.deepEqual(
-      protocol.histograms,
-      HISTOGRAMS.map(({ name, unit }) => `${name} ${unit}`),
-    ));
+  test('reasons to fail a dialled stream', () => assert.deepEqual(protocol.causes, CAUSES));
+  test('counters', () => assert.deepEqual(protocol.counts, namesOf(COUNTS)));
+  test('counters of the dialer', () => assert.deepEqual(protocol.dialCounts, namesOf(DIAL_COUNTS)));
+  test('histograms, with their units', () => assert.deepEqual(protocol.histograms, labelsOf(HISTOGRAMS)));
+  test('histograms of the dialer', () =>
+    assert.deepEqual(protocol.dialHistograms, labelsOf(DIAL_HISTOGRAMS)));
   test('options', () =>
-    assert.deepEqual(
-      protocol.options,
-      OPTIONS.filter(({ isNative }) => isNative).map(({ name }) => name),
-    ));
+    assert.deepEqual(protocol.options, namesOf(OPTIONS.filter(({ isNative }) => isNative))));
 });

@@ -39,7 +39,7 @@ for (const transport of TRANSPORTS) {
     test('a client that stops reading is dropped as slow once its backlog is too large', async (t) => {
       const { problem, prefix } = makeNamespace(t, SMALL_BUFFERS);
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix, remote: true });
+      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix });
       await hold(t, prefix, server.port, 'read');
       await hold(t, prefix, server.port);
       const row = await until(
@@ -54,7 +54,7 @@ for (const transport of TRANSPORTS) {
     test('a client whose process is stopped is dropped as slow, too', async (t) => {
       const { problem, prefix } = makeNamespace(t, SMALL_BUFFERS);
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix, remote: true });
+      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix });
       const client = await hold(t, prefix, server.port, 'read');
       process.kill(-client.pid, 'SIGSTOP');
       await until(
@@ -66,7 +66,7 @@ for (const transport of TRANSPORTS) {
     test('a peer that vanished without a word is dropped as dead when the pings to it fail', async (t) => {
       const { problem, prefix, run: inside } = makeNamespace(t, transport === 'http' ? FEW_RETRIES : {});
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, '--ping-interval', '100'], { prefix, remote: true });
+      const server = await startServer(t, [...args, '--ping-interval', '100'], { prefix });
       await hold(t, prefix, server.port, 'read');
       const rule = `-A INPUT -p tcp --sport ${server.port} -j DROP`;
       const refused = inside('iptables', ...rule.split(' '));

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ENCODERS, Encoded, framedBytes, messageOf } from '../transport/encodings.js';
 import { chunksOf } from './helpers/client.js';
-import { KINDS, NEEDS_NATIVE, startListening, withCode } from './helpers/hold.js';
+import { withCode } from './helpers/codes.js';
+import { KINDS, NEEDS_NATIVE, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
 /** @type {import('holdfast').Message[]} */

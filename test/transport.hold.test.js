@@ -6,7 +6,8 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { chunksOf } from './helpers/client.js';
-import { KINDS, listening, startHold, startListening, withCode } from './helpers/hold.js';
+import { withCode } from './helpers/codes.js';
+import { KINDS, listening, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
 for (const kind of KINDS) {

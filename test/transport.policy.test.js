@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { chunksOf, get, rawClient } from './helpers/client.js';
-import { KINDS, startHold, startListening, withCode } from './helpers/hold.js';
+import { withCode } from './helpers/codes.js';
+import { KINDS, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('holdfast').Decision} Decision */

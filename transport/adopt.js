@@ -184,7 +184,7 @@ export function watchForMore(socket, onMore) {
   socket.on('data', (data) => {
     if (/[^\r\n]/.test(data.toString('latin1'))) onMore();
   });
-  socket.setTimeout(0);
+  socket.setTimeout?.(0); // a connection of the application's own making may not have it
   socket.resume();
 }
 

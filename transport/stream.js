@@ -60,12 +60,18 @@ function onFinish() {
   if (!this.stream) /** @type {HandledSocket} */ (this.req.socket).destroySoon?.();
 }
 
-/** A response behind a middleware that compresses: it has a buffer of its own, and is flushed after each write. */
+/** A response behind middleware that compresses: it has a buffer of its own, and is flushed after each write. */
 export class CompressedStream extends Stream {
-  /** Bytes written since the compressor last took everything. */
-  waitingBytes = 0;
+  /** @param {ConstructorParameters<typeof Stream>} given */
+  constructor(...given) {
+    super(...given);
+    /** Bytes written since the compressor last took everything. */
+    this.waitingBytes = 0;
+    // Not `once`, which such middleware can't take off again.
+    this.response.on('drain', () => this.onDrain());
+  }
 
-  /** A compressor that is only busy is no backlog: its client is slow where the connection has not taken all. */
+  /** A compressor that is only busy is no backlog: its client is slow where the connection has not taken everything. */
   get backlogBytes() {
     const { writableLength } = this.response;
     return writableLength === 0 ? 0 : writableLength + this.waitingBytes;
@@ -74,9 +80,8 @@ export class CompressedStream extends Stream {
   /** @param {Buffer} payload @returns {number} bytes before compression */
   write(payload) {
     const isTaken = this.response.write(payload);
-    if (!isTaken && this.waitingBytes === 0) this.response.once('drain', () => this.onDrain());
-    if (!isTaken) this.waitingBytes += payload.length;
-    if (this.waitingBytes === 0) this.response.flush?.();
+    if (isTaken && this.waitingBytes === 0) this.response.flush?.();
+    else this.waitingBytes += payload.length;
     return payload.length;
   }
 

@@ -316,7 +316,7 @@ function onResponseClose() {
  * @returns {CloseReason}
  */
 function reasonOfEnd(response) {
-  if (response.writableFinished) return 'drain'; // the application ended it
+  if (response.writableEnded) return 'drain'; // by the application
   const { errored } = /** @type {{ errored?: Error & { code?: string } | null }} */ (
     response.req.socket ?? {}
   );

@@ -26,13 +26,9 @@ export class Tally {
    * @returns {TransportCounters}
    */
   read(core, reset) {
-    core?.histograms.forEach((raw, i) => {
-      const { name, unit } = HISTOGRAMS[i];
-      this.histograms[name].merge({ unit, ...raw });
-    });
-    const encoded = HISTOGRAMS.map(({ name }) => {
-      const histogram = this.histograms[name];
-      return [name, reset ? histogram.take() : histogram.encode()];
+    const encoded = HISTOGRAMS.map(({ name, unit }, i) => {
+      const recorded = core && { unit, ...core.histograms[i] };
+      return [name, takeHistogram(this.histograms[name], recorded, reset)];
     });
     return /** @type {TransportCounters} */ ({
       ...added(
@@ -57,4 +53,17 @@ export class Tally {
 function added(names, own, native) {
   const pairs = names.map((name, i) => [name, own[name] + (native?.[i] ?? 0)]);
   return /** @type {Record<Name, number>} */ (Object.fromEntries(pairs));
+}
+
+/**
+ * @param {Histogram} histogram what is kept here
+ * @param {import('../lib/histogram.js').EncodedHistogram | undefined} recorded natively since the last time
+ * @param {boolean} reset
+ * @returns {import('../lib/histogram.js').EncodedHistogram}
+ */
+function takeHistogram(histogram, recorded, reset) {
+  // The usual case, once a second: nothing has to be merged or kept.
+  if (recorded && reset && histogram.count === 0) return recorded;
+  if (recorded) histogram.merge(recorded);
+  return reset ? histogram.take() : histogram.encode();
 }

@@ -12,7 +12,7 @@ import { rowsOf, stateOf, tableLines } from '../show/table.js';
 import { exitOnSignals } from '../signals.js';
 
 const REFRESH_MS = 1000;
-/** How long a list of the drones is used: EC2 throttles who asks each second. */
+/** How long the list of drones is reused: EC2 throttles clients that ask every second. */
 const LIST_MS = { local: 0, hosts: 0, ec2: 15_000 };
 /** How long after the first reading the second is made, for rates. */
 const RATE_MS = 500;
@@ -34,7 +34,7 @@ Errors are shown by cause: streams that failed did not open, streams that were l
 late pings arrived at the clients. Percentiles of the total are those of all streams together. A drone that does not
 answer within a second is late.
 
-  node fleet/cli.js status | cat        once, without colors
+  node fleet/cli.js status | cat        once, without colours
   node fleet/cli.js status --watch      a table each second
 `,
   options: [

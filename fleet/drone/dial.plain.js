@@ -6,12 +6,11 @@ import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
+import { Pings } from './pings.js';
 
 const MOST_SAMPLES = 8;
 /** How often openings that take too long are looked for. */
 const SWEEP_MS = 100;
-/** One late ping counts for no more than this many missed ones. */
-const MOST_MISSED = 1000;
 
 const kStream = Symbol('stream');
 
@@ -35,9 +34,7 @@ class Stream {
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    /** When the next ping is due, the first within an interval; NaN if that isn't known. */
-    this.dueMs = Number.NaN;
-    this.wasPinged = false;
+    this.pings = new Pings(target.pingIntervalMs);
     /** What it ends with if its socket closes. @type {Cause} */
     this.cause = 'closed';
   }
@@ -124,9 +121,8 @@ class PlainDialer {
 
   /** A ping that is overdue counts as late. @param {StreamSocket} socket that has ended */
   free(socket) {
-    const { dueMs, target } = socket[kStream];
-    const overdueMs = performance.now() - dueMs;
-    if (overdueMs > target.pingIntervalMs) this.record('lateness', overdueMs);
+    const overdueMs = socket[kStream].pings.overdueMs(performance.now());
+    if (overdueMs > 0) this.record('lateness', overdueMs);
     this.dialling.delete(socket);
     this.streams.delete(socket);
     socket.destroy();
@@ -141,10 +137,7 @@ class PlainDialer {
   take() {
     const nowMs = performance.now();
     let overdue = 0;
-    for (const socket of this.streams) {
-      const { dueMs, target } = socket[kStream];
-      if (nowMs - dueMs > target.pingIntervalMs) overdue++;
-    }
+    for (const socket of this.streams) if (socket[kStream].pings.overdueMs(nowMs) > 0) overdue++;
     const taken = Object.fromEntries(MEASURES.map((name) => [name, this.histograms[name].take()]));
     return {
       .../** @type {import('./dial.js').Counters} */ (/** @type {unknown} */ (taken)),
@@ -177,30 +170,16 @@ class PlainDialer {
   /** @param {StreamSocket} socket @param {Stream} stream */
   welcome(socket, stream) {
     stream.isOpen = true;
-    const { pingIntervalMs } = stream.target;
-    if (pingIntervalMs > 0) stream.dueMs = performance.now() + pingIntervalMs;
+    stream.pings.begin(performance.now());
     this.dialling.delete(socket);
     this.streams.add(socket);
     this.counts.opened++;
   }
 
-  /** A ping that is several intervals late counts for the missing ones too. @param {Stream} stream */
-  notePing(stream) {
+  /** @param {Stream} stream */
+  notePing({ pings }) {
     this.counts.pings++;
-    const nowMs = performance.now();
-    const { pingIntervalMs } = stream.target;
-    if (pingIntervalMs === 0) return;
-    const lateMs = Math.max(0, nowMs - stream.dueMs);
-    if (!stream.wasPinged && lateMs === 0) {
-      stream.wasPinged = true;
-      stream.dueMs = nowMs + pingIntervalMs;
-      return;
-    }
-    stream.wasPinged = true;
-    this.record('lateness', lateMs);
-    for (let missed = 1; missed <= MOST_MISSED && lateMs > missed * pingIntervalMs; missed++)
-      this.record('lateness', lateMs - missed * pingIntervalMs);
-    stream.dueMs = nowMs - (lateMs % pingIntervalMs) + pingIntervalMs;
+    for (const lateMs of pings.note(performance.now())) this.record('lateness', lateMs);
   }
 
   /** @param {number | null} sentUs */

@@ -90,9 +90,10 @@ export class Load {
   stop(end) {
     if (this.result) return;
     const nowMs = performance.now();
+    const unsent = this.pacer.overdue(nowMs);
     this.pacer.stop();
     for (const connection of this.connections) connection.close();
-    this.result = this.tally.measured({ end, unsent: this.pacer.overdue(nowMs), nowMs });
+    this.result = this.tally.measured({ end, unsent, nowMs });
     this.resolve();
   }
 }

@@ -65,7 +65,7 @@ export class Pacer {
   overdue(nowMs) {
     if (this.rps === 0 || this.startMs < 0) return 0;
     const due = Math.floor(((nowMs - this.startMs) * this.rps) / 1000) + 1;
-    return Math.max(0, Math.min(due, this.most) - this.given);
+    return Math.max(0, Math.min(due, this.most) - this.given - this.waiting.size);
   }
 
   stop() {

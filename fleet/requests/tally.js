@@ -23,7 +23,7 @@ export const PERCENTILES = [50, 66, 75, 80, 90, 95, 98, 99, 100];
  * @property {number} sent
  * @property {number} complete answered, with any status
  * @property {number} inFlight neither answered nor failed when the run ended
- * @property {number} unsent due by the rate when the run ended, but not sent
+ * @property {number} unsent due by the rate when the run ended, but not sent for lack of a free connection
  * @property {Record<string, number>} statuses
  * @property {Record<Cause, number>} failed without a complete answer
  * @property {number} endless timeouts of answers that had begun

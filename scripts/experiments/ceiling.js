@@ -25,12 +25,12 @@ const IDLE_PERCENT = 5;
 const SPARE = 0.1;
 const STEPS = 12;
 
-/** @typedef {'CPU' | 'memory' | 'a limit' | 'lateness' | 'ticks' | 'streams'} Cause */
+/** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
 /** @type {Record<Cause, string>} the names of their figures */
 const CAUSES = {
   CPU: 'cpu',
   memory: 'memory',
-  'a limit': 'limit',
+  'another limit': 'limit',
   lateness: 'lateness',
   ticks: 'ticks',
   streams: 'streams',
@@ -56,7 +56,7 @@ export default {
   trialSeconds: (plan) => 5 + (STEPS + 1) * (plan.holdS + 1) + (plan.streams * FACTOR ** STEPS) / RAMP,
   figures: [
     figure('held', 'streams held without problems', 'count'),
-    figure('gave', 'streams at which a limit was reached', 'count'),
+    figure('limitAt', 'streams at which a limit was reached', 'count'),
     figure('usedBytes', 'memory per stream, both ends, before the limit', 'bytes'),
     figure('tickP90Ms', 'tick p90, before the limit', 'ms'),
     figure('latenessMs', 'ping lateness p99, before the limit', 'ms'),
@@ -72,14 +72,14 @@ export default {
   read: (findings) => {
     const [run] = findings.runs;
     const value = (/** @type {string} */ name) => known(findings, name, run);
-    const gave = Object.entries(CAUSES).filter(([, name]) => (findings.of(name, run)?.most ?? 0) > 0);
-    const named = gave.map(([cause]) => cause).join(' and ');
+    const causes = Object.entries(CAUSES).filter(([, name]) => (findings.of(name, run)?.most ?? 0) > 0);
+    const named = causes.map(([cause]) => cause).join(' and ');
     if (!findings.of('held', run))
-      return [`Even ${value('gave')} streams were too many here: the limit was ${named}.`];
+      return [`Even ${value('limitAt')} streams were too many here: the limit was ${named}.`];
     const well = `${value('held')} streams were held without problems`;
     return [
-      gave.length > 0
-        ? `${well}; at ${value('gave')} the limit was ${named}.`
+      causes.length > 0
+        ? `${well}; at ${value('limitAt')} the limit was ${named}.`
         : `${well}, and no limit was reached: start with more --streams.`,
     ];
   },
@@ -107,13 +107,13 @@ async function trial(all) {
     describe(all, stage, recorder.spans);
   }
   for (const [cause, how] of climb.reached)
-    lab.note(`limit at ${formatCount(climb.gave ?? 0)} streams: ${cause} (${how})`);
+    lab.note(`limit at ${formatCount(climb.limitAt ?? 0)} streams: ${cause} (${how})`);
   await closeStage(stage);
   const causes = Object.entries(CAUSES).map(([cause, figure]) => [
     figure,
     climb.reached.has(/** @type {Cause} */ (cause)) ? 1 : null,
   ]);
-  return { ...climb.good, gave: climb.gave, ...Object.fromEntries(causes) };
+  return { ...climb.good, limitAt: climb.limitAt, ...Object.fromEntries(causes) };
 }
 
 /** @returns {import('../../limits/index.js').Wish} */
@@ -130,7 +130,9 @@ function wish() {
 /** @param {import('../../limits/index.js').Finding[]} findings what forbids so many streams @returns {Cause} */
 function causeOf(findings) {
   if (findings.length > 0 && findings.every(({ name }) => name.startsWith('memory'))) return 'memory';
-  return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU')) ? 'CPU' : 'a limit';
+  return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU'))
+    ? 'CPU'
+    : 'another limit';
 }
 
 /** Climbs from target to target. */
@@ -147,8 +149,8 @@ class Climb {
     this.most = most;
     /** @type {import('../lab/experiment.js').Values} */
     this.good = {};
-    /** @type {number | null} */
-    this.gave = null;
+    /** The target at which a limit was reached. @type {number | null} */
+    this.limitAt = null;
     /** @type {Reached} */
     this.reached = new Map();
   }
@@ -159,7 +161,7 @@ class Climb {
       this.reached = this.forbidden(target);
       if (this.reached.size === 0) this.reached = await this.tryOut(target);
       if (this.reached.size === 0) continue;
-      this.gave = target;
+      this.limitAt = target;
       return;
     }
   }

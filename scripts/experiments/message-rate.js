@@ -79,13 +79,22 @@ async function trial(all) {
   return values;
 }
 
-/** @param {Awaited<ReturnType<typeof at>>} found */
+/** @param {Found} found */
 function isWithin({ latenessMs, tickMs, rate, due }) {
   if (rate === null || rate < due * LEAST_SHARE) return false;
   return (latenessMs ?? 0) <= LATENESS_MS && (tickMs ?? 0) <= TICK_MS;
 }
 
-/** @param {number} intervalMs @param {import('../lab/experiment.js').Trial} all */
+/**
+ * @typedef {object} Found with one ping interval
+ * @property {number} due messages per second
+ * @property {number | null} rate messages per second that were written; null when not all streams could be opened
+ * @property {number | null} cpuPercent
+ * @property {number | null} latenessMs
+ * @property {number | null} tickMs
+ */
+
+/** @param {number} intervalMs @param {import('../lab/experiment.js').Trial} all @returns {Promise<Found>} */
 async function at(intervalMs, all) {
   const { lab, plan, name } = all;
   const due = (plan.streams * 1000) / intervalMs;
@@ -93,30 +102,37 @@ async function at(intervalMs, all) {
   const stage = await openStage(own, { args: ['--ping-interval', String(intervalMs)] });
   const recorder = new Recorder(stage.server, stage.load);
   try {
-    for (const step of [
-      rest('idle', 1),
-      up('up', plan),
-      rest('settle', Math.max(1, intervalMs / 1000)),
-      hold('held', plan.holdS),
-    ]) {
-      lab.status = () =>
-        `[${name}] ${formatCount(due)} messages per second, ${step.name}: ${stage.load.text()}`;
-      await recorder.during(step.name, () => step.run(stage));
-    }
+    await runPhases(own, stage, recorder, intervalMs);
+    return foundIn(recorder.phases(), due);
   } catch (error) {
     // If not all streams can be opened, these were too many messages.
     if (codeOf(error) !== 'NOT_OPEN') throw error;
     lab.note(`${name}, ${formatCount(due)} messages per second: ${messageOf(error)}`);
-    await closeStage(stage);
     return { due, rate: null, cpuPercent: null, latenessMs: null, tickMs: null };
   } finally {
     describe(own, stage, recorder.spans);
+    await closeStage(stage);
   }
-  const phases = recorder.phases();
-  await closeStage(stage);
+}
+
+/**
+ * @param {import('../lab/experiment.js').Trial} trial @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder
+ * @param {number} intervalMs
+ */
+async function runPhases({ lab, plan, name }, stage, recorder, intervalMs) {
+  const settleS = Math.max(1, intervalMs / 1000);
+  for (const step of [rest('idle', 1), up('up', plan), rest('settle', settleS), hold('held', plan.holdS)]) {
+    lab.status = () => `[${name}] ${step.name}: ${stage.load.text()}`;
+    await recorder.during(step.name, () => step.run(stage));
+  }
+}
+
+/** @param {import('../lab/phases.js').Phases} phases @param {number} due @returns {Found} */
+function foundIn(phases, due) {
+  const rate = per(growth('settle', 'held', 'pings'), growth('settle', 'held', 'elapsedMs'));
   return {
     due,
-    rate: times(per(growth('settle', 'held', 'pings'), growth('settle', 'held', 'elapsedMs')), 1000)(phases),
+    rate: times(rate, 1000)(phases),
     cpuPercent: median('held', 'processCpuPercent')(phases),
     latenessMs: LATENESS.read?.(phases) ?? max('held', 'pingLatenessP99Ms')(phases),
     tickMs: median('held', 'tickP90Ms')(phases),

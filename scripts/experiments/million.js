@@ -2,26 +2,18 @@
  * A million streams on one machine, clients included: opened, held and closed; then the same with bare epoll loops.
  * `npm run million` checks the machine and runs it.
  */
-import { sumOf } from '../../fleet/drone/causes.js';
 import { buildBare } from '../lab/bare.js';
-import { figure, kernelBytes, latenessFigures } from '../lab/figures.js';
+import { figure, latenessFigures } from '../lab/figures.js';
 import { FLOOR, trialOfFloor } from '../lab/million/floor.js';
-import { PauseLog, quietTickMaxMs } from '../lab/million/pauses.js';
-import { Probe } from '../lab/million/probe.js';
-import { OTHER_SOCKETS, socketsNow, untilGone } from '../lab/million/sockets.js';
+import { trialOfServer } from '../lab/million/server.js';
 import { targetsText } from '../lab/million/targets.js';
-import { hasOwnNetwork, networkOfMany } from '../lab/namespace.js';
-import { growth, last, median, Recorder } from '../lab/phases.js';
-import { change, hold, rest } from '../lab/steps.js';
+import { hasOwnNetwork } from '../lab/namespace.js';
 import { known } from '../lab/text.js';
 import { noHold } from '../lab/transports.js';
-import { closeStage, describe, openStage } from '../lab/trial.js';
 
 const PING_INTERVAL_MS = 20_000;
 /** The bare loops need not hold longer: their CPU is the same every minute. */
 const FLOOR_HOLD_S = 60;
-
-/** @typedef {import('../lab/experiment.js').Values} Values */
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
@@ -108,90 +100,4 @@ function tickFigures(phase, text) {
 function ticksText(value, phase) {
   const [avg, p90, p99, max] = ['Avg', 'P90', 'P99', 'Max'].map((name) => value(`${phase}Tick${name}Ms`));
   return `${avg} on average, p90 ${p90}, p99 ${p99}, max ${max}`;
-}
-
-/** @param {import('../lab/experiment.js').Trial} trial @returns {Promise<Values>} */
-async function trialOfServer(trial) {
-  const { lab, plan, name } = trial;
-  const stage = await openStage(trial, { network: networkOfMany() });
-  const { server, load } = stage;
-  const stopShowing = lab.view ? server.showTo(lab.view) : () => {};
-  const recorder = new Recorder(server, load);
-  const probe = new Probe(server.port, lab.signal);
-  const pauses = new PauseLog(lab);
-  const during = (/** @type {string} */ phase, /** @type {() => Promise<unknown>} */ act) => {
-    lab.status = () => `[${name}] ${phase}: ${load.text()}`;
-    if (lab.view) lab.say(phase);
-    return recorder.during(phase, act);
-  };
-  let ownBytes = 0;
-  let isGone = false;
-  try {
-    await during('idle', () => rest('idle', plan.idleS).run(stage));
-    ownBytes = recorder.spans.idle.serverPssBytes;
-    const sockets = socketsNow();
-    await during('up', () => change(stage, plan.streams));
-    await pauses.start();
-    await during('held', () => hold('held', plan.holdS).run(stage));
-    await pauses.stop(`${name}-pauses`);
-    probe.start();
-    await during('down', async () => {
-      await change(stage, 0);
-      isGone = await untilGone(lab, sockets + OTHER_SOCKETS);
-    });
-  } finally {
-    probe.stop();
-    stopShowing();
-    describe(trial, stage, recorder.spans);
-  }
-  const phases = recorder.phases();
-  await closeStage(stage);
-  const { up, held, down } = phases;
-  const pings = (growth('up', 'held', 'pings')(phases) ?? 0) / seconds(held);
-  const cpuPercent = held.serverCpuPercent;
-  const paused = pauses.figures();
-  return {
-    open: held.load.counts.open,
-    failed: sumOf(held.load.counts.failed),
-    lost: sumOf(held.load.counts.lost),
-    upS: up.tookMs / 1000,
-    openRate: up.load.counts.opened / (up.tookMs / 1000),
-    userBytes: (held.serverPssBytes - ownBytes) / plan.streams,
-    allUserBytes: held.serverPssBytes / plan.streams,
-    kernelBytes: kernelBytes('idle', 'held')(phases),
-    usedBytes: last('held', 'memoryUsedBytes')(phases),
-    dronesBytes: held.dronesPssBytes / plan.streams,
-    ...ticksOf('held', held),
-    ...ticksOf('up', up),
-    latenessP99Ms: held.latenessMs.count > 0 ? held.latenessMs.p99 : null,
-    latenessMaxMs: held.latenessMs.count > 0 ? held.latenessMs.max : null,
-    cpuPercent,
-    dronesPercent: held.dronesCpuPercent,
-    idlePercent: median('held', 'cpuIdlePercent')(phases),
-    pings,
-    pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null,
-    downS: isGone ? down.tookMs / 1000 : null,
-    pauseMs: paused.worstMs,
-    pausedPercent: paused.sharePercent,
-    quietTickMaxMs: quietTickMaxMs(held.rows, pauses.seconds),
-    answerMs: probe.worstMs,
-    unanswered: probe.unanswered,
-  };
-}
-
-/** Between its first and last row. @param {import('../lab/phases.js').Phase} phase */
-function seconds({ beginMs, endMs }) {
-  return (endMs - beginMs) / 1000;
-}
-
-/** @param {string} phase @param {import('../lab/phases.js').Phase} span @returns {Values} */
-function ticksOf(phase, { ticks }) {
-  if (!ticks) return {};
-  const { avgMs, p90Ms, p99Ms, maxMs } = ticks;
-  return {
-    [`${phase}TickAvgMs`]: avgMs,
-    [`${phase}TickP90Ms`]: p90Ms,
-    [`${phase}TickP99Ms`]: p99Ms,
-    [`${phase}TickMaxMs`]: maxMs,
-  };
 }

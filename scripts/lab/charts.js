@@ -35,10 +35,10 @@ async function plot({ folder, signal }, files) {
     cwd: ROOT,
     env: environment(),
   });
-  let said = '';
+  let output = '';
   child.stdout?.resume();
   child.stderr?.on('data', (data) => {
-    said += data;
+    output += data;
   });
   const endMs = Date.now() + PLOT_MS;
   while (!hasEnded(child) && !signal.aborted && Date.now() < endMs)
@@ -47,5 +47,5 @@ async function plot({ folder, signal }, files) {
   await clean.run();
   if (signal.aborted) return 'interrupted while drawing them';
   if (isLate) return `scripts/plot.js took longer than ${PLOT_MS / 1000} s`;
-  return child.exitCode === 0 ? '' : (said.trim().split('\n').at(-1) ?? '');
+  return child.exitCode === 0 ? '' : (output.trim().split('\n').at(-1) ?? '');
 }

@@ -1,8 +1,8 @@
 /*
  * Writes docs/experiments.md from the newest complete report of each experiment. The reports are kept beside it as JSON, so that
- * one experiment can be run again without the others.
+ * one experiment can be run again without the others. Sections whose report is not known any more stay as they are.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
@@ -49,16 +49,23 @@ export function newest(reports) {
   return [...byName.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** @param {Report[]} reports @returns {string} */
-export function docsText(reports) {
-  const sections = reports.map(sectionText);
+/** @param {Report[]} reports @param {Map<string, string>} [others] sections of other experiments, by name @returns {string} */
+export function docsText(reports, others = new Map()) {
+  const own = new Map(reports.map((report) => [report.name, sectionText(report)]));
+  const sections = [...new Map([...others, ...own])].sort(([one], [other]) => (one < other ? -1 : 1));
   return `# Experiments
 
 Written by \`node scripts/experiment.js docs\` from the newest complete run of each experiment; \`node scripts/experiment.js NAME\` repeats one.
 Figures are medians of the trials, with the smallest and the largest value in brackets.
 
-${sections.join('\n\n')}
+${sections.map(([, section]) => section).join('\n\n')}
 `;
+}
+
+/** @param {string} text of docs/experiments.md @returns {Map<string, string>} its sections by name */
+export function sectionsOf(text) {
+  const sections = text.split(/^(?=## )/m).slice(1);
+  return new Map(sections.map((section) => [section.slice(3, section.indexOf('\n')), section.trim()]));
 }
 
 /** @param {Report} report */
@@ -104,7 +111,9 @@ export async function writeDocs(folder, file) {
     );
   const own = [];
   for (const report of reports) if (await refresh(report)) own.push(report);
-  writeFileSync(file, docsText(own));
+  const others = existsSync(file) ? sectionsOf(readFileSync(file, 'utf8')) : new Map();
+  for (const { name } of reports) others.delete(name);
+  writeFileSync(file, docsText(own, others));
   writeFileSync(jsonFile, `${JSON.stringify(own, null, 1)}\n`);
   return own;
 }

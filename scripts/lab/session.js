@@ -97,7 +97,7 @@ export function outOf(out) {
   return out === 'logs' ? join(ROOT, 'logs') : resolve(out);
 }
 
-/** @param {string} file @returns {string} likewise for a page of docs/ */
+/** @param {string} file @returns {string} a page of docs/ is in the project, too */
 export function pathIn(file) {
   return file.startsWith('docs/') ? join(ROOT, file) : resolve(file);
 }

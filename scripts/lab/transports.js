@@ -14,5 +14,5 @@ export function bothTransports(...args) {
 
 /** @returns {string} why there is no hold transport; '' if there is one */
 export function noHold() {
-  return native ? '' : `the native core is not built: ${problem}`;
+  return native ? '' : `native core unavailable: ${problem}`;
 }

@@ -1,7 +1,7 @@
 /*
- * What was there before `apply`, on disk until `revert` has put it back: values of sysctls, and files byte for byte.
- * It is written before anything changes, so that an apply that was cut short can be taken back too. A second apply
- * adds to it and never replaces what the first found.
+ * A backup of what `apply` changes, on disk until `revert` has restored it: values of sysctls, and files byte for byte. It is
+ * written before anything changes, so that an interrupted apply can be reverted, too. A second apply adds to it and never
+ * replaces what the first one found.
  */
 import {
   chmodSync,
@@ -27,70 +27,70 @@ export const STATE_FILE = '/var/lib/holdfast/tune.json';
 const VERSION = 1;
 
 /**
- * @typedef {object} Kept
- * @property {number} version of this shape
- * @property {Record<string, string>} sysctls their text, exactly
- * @property {Record<string, KeptFile | null>} files null for one that was not there
- * @property {string[]} folders that apply makes, outermost first
+ * @typedef {object} Backup
+ * @property {number} version of this format
+ * @property {Record<string, string>} sysctls their exact text
+ * @property {Record<string, SavedFile | null>} files null for a file that did not exist
+ * @property {string[]} folders that apply creates, outermost first
  *
- * @typedef {{ base64: string, mode: number, uid: number, gid: number } | { target: string }} KeptFile a file, or a
+ * @typedef {{ base64: string, mode: number, uid: number, gid: number } | { target: string }} SavedFile a file, or a
  *   symbolic link
  */
 
-/** @param {string} root @returns {Kept | null} null where nothing was applied */
-export function readKept(root) {
+/** @param {string} root @returns {Backup | null} null if nothing was applied */
+export function readBackup(root) {
   const path = join(root, STATE_FILE);
   if (!existsSync(path)) return null;
   try {
-    const kept = JSON.parse(readFileSync(path, 'utf8'));
-    if (kept.version === VERSION) return kept;
-    throw new Error(`version ${kept.version} was written by another Holdfast`);
+    const backup = JSON.parse(readFileSync(path, 'utf8'));
+    if (backup.version === VERSION) return backup;
+    throw new Error(`its version ${backup.version} is from another Holdfast`);
   } catch (error) {
-    throw new HoldfastError('BAD_STATE', `${path} can't be used (${messageOf(error)}): nothing was changed`);
+    throw new HoldfastError('BAD_STATE', `can't use ${path}: ${messageOf(error)}; nothing was changed`);
   }
 }
 
 /**
- * Adds what is there now to what was kept, where it is not in it yet.
+ * Adds the current state to a backup, as far as it is not in it yet.
  * @param {string} root
- * @param {Kept | null} kept
+ * @param {Backup | null} backup
  * @param {Record<string, string>} sysctls
  * @param {string[]} files
- * @returns {Kept}
+ * @returns {Backup}
  */
-export function addKept(root, kept, sysctls, files) {
+export function addToBackup(root, backup, sysctls, files) {
   const folders = [STATE_FILE, ...files].flatMap((file) => missingFolders(root, dirname(file)));
   return {
     version: VERSION,
-    sysctls: { ...sysctls, ...kept?.sysctls },
-    files: { ...Object.fromEntries(files.map((file) => [file, readFileAt(root, file)])), ...kept?.files },
-    folders: [...new Set([...(kept?.folders ?? []), ...folders])],
+    sysctls: { ...sysctls, ...backup?.sysctls },
+    files: { ...Object.fromEntries(files.map((file) => [file, readFileAt(root, file)])), ...backup?.files },
+    folders: [...new Set([...(backup?.folders ?? []), ...folders])],
   };
 }
 
 /**
- * @param {string} root @param {Kept} kept
- * @throws {HoldfastError} NOT_KEPT
+ * @param {string} root @param {Backup} backup
+ * @throws {HoldfastError} NO_BACKUP
  */
-export function writeKept(root, kept) {
+export function writeBackup(root, backup) {
   try {
-    writeWhole(join(root, STATE_FILE), Buffer.from(`${JSON.stringify(kept, null, 2)}\n`), { mode: 0o600 });
+    writeWhole(join(root, STATE_FILE), Buffer.from(`${JSON.stringify(backup, null, 2)}\n`), { mode: 0o600 });
   } catch (error) {
     const code = codeOf(error);
     const hint =
       code === 'EACCES' || code === 'EPERM' ? 'run it as root, or see --dry-run' : messageOf(error);
     throw new HoldfastError(
-      'NOT_KEPT',
+      'NO_BACKUP',
       `can't write ${join(root, STATE_FILE)} (${code}): ${hint}; nothing was changed`,
     );
   }
 }
 
-/** The end of a revert. @param {string} root @param {Kept} kept */
-export function dropKept(root, kept) {
+/** The end of a revert. @param {string} root @param {Backup} backup */
+export function deleteBackup(root, backup) {
   rmSync(join(root, STATE_FILE));
   rmSync(newNameOf(join(root, STATE_FILE)), { force: true });
-  for (const folder of kept.folders.toReversed()) removeEmpty(join(root, folder));
+  for (const folder of backup.folders.toReversed()) removeEmpty(join(root, folder));
 }
 
 /** @param {string} path */
@@ -102,40 +102,40 @@ function removeEmpty(path) {
   }
 }
 
-/** @param {string} root @param {string} folder @returns {string[]} it and those above it that are not there, outermost first */
+/** @param {string} root @param {string} folder @returns {string[]} the folder and its parents, as far as they don't exist; outermost first */
 function missingFolders(root, folder) {
   if (existsSync(join(root, folder))) return [];
   return [...missingFolders(root, dirname(folder)), folder];
 }
 
-/** @param {string} root @param {string} file @returns {KeptFile | null} */
+/** @param {string} root @param {string} file @returns {SavedFile | null} */
 function readFileAt(root, file) {
   const path = join(root, file);
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return null;
   if (stat.isSymbolicLink()) return { target: readlinkSync(path) };
-  if (!stat.isFile()) throw new HoldfastError('NO_FILE', `${path} is no file: move it away`);
+  if (!stat.isFile()) throw new HoldfastError('NO_FILE', `${path} is not a file: move it away`);
   const { mode, uid, gid } = stat;
   return { base64: readFileSync(path).toString('base64'), mode: mode & 0o7777, uid, gid };
 }
 
-/** Puts a file back as it was, or removes it. @param {string} root @param {string} file @param {KeptFile | null} kept */
-export function restoreFile(root, file, kept) {
+/** Restores a file, or removes it if there was none. @param {string} root @param {string} file @param {SavedFile | null} saved */
+export function restoreFile(root, file, saved) {
   const path = join(root, file);
   rmSync(newNameOf(path), { force: true });
-  if (kept === null) return rmSync(path, { force: true });
-  if ('target' in kept) {
-    symlinkSync(kept.target, newNameOf(path));
+  if (saved === null) return rmSync(path, { force: true });
+  if ('target' in saved) {
+    symlinkSync(saved.target, newNameOf(path));
     return renameSync(newNameOf(path), path);
   }
-  writeWhole(path, Buffer.from(kept.base64, 'base64'), kept);
+  writeWhole(path, Buffer.from(saved.base64, 'base64'), saved);
 }
 
-/** No name that sysctl.d or limits.d would read. @param {string} path */
+/** A name that sysctl.d and limits.d ignore. @param {string} path */
 const newNameOf = (path) => `${path}.new`;
 
 /**
- * Writes a file so that it is there as a whole or not at all, also after a loss of power.
+ * Writes a file so that it exists completely or not at all, even after a power failure.
  * @param {string} path @param {Buffer} bytes @param {{ mode: number, uid?: number, gid?: number }} how
  */
 export function writeWhole(path, bytes, { mode, uid, gid }) {

@@ -82,7 +82,3 @@ export async function listening(t, server) {
   });
   return /** @type {import('node:net').AddressInfo} */ (server.address()).port;
 }
-
-/** @param {string} code @returns {(error: unknown) => boolean} whether an error has it, and one line */
-export const withCode = (code) => (error) =>
-  error instanceof Error && 'code' in error && error.code === code && !error.message.includes('\n');

@@ -18,7 +18,7 @@ const POLL_MS = 20;
 /** @typedef {import('./subjects.js').Round} Round */
 /** @typedef {import('./subjects.js').Kind} Kind */
 /** @typedef {import('../client.js').Client} Client */
-/** @typedef {{ kind: Kind, subject: import('./subjects.js').Subject, client: Client, idle: number }} Stand */
+/** @typedef {{ kind: Kind, subject: import('./subjects.js').Subject, client: Client, idle: number }} Server */
 
 /**
  * Openings and deliveries while no ping is due. All kinds run at the same time and take turns, so that whatever drifts
@@ -26,26 +26,26 @@ const POLL_MS = 20;
  * @param {Round} round @param {Kind[]} kinds
  */
 export async function measureOpeningsAndDeliveries(round, kinds) {
-  /** @type {Stand[]} */
-  const stands = [];
+  /** @type {Server[]} */
+  const servers = [];
   for (const kind of kinds) {
     const subject = await startSubject(round, kind, { part: 'openings' });
     const idle = await idleShare(round.lab, subject, sizesOf(round.plan).idleMs);
-    stands.push({ kind, subject, idle, client: clientOf(round, subject) });
+    servers.push({ kind, subject, idle, client: clientOf(round, subject) });
   }
   for (let climb = -CLIMBS; climb < CLIMBS; climb++) {
-    for (const stand of stands) {
-      const openUs = await openingUs(round, stand);
-      if (climb >= 0) round.record(stand.kind, { openUs });
+    for (const server of servers) {
+      const openUs = await openingUs(round, server);
+      if (climb >= 0) round.record(server.kind, { openUs });
     }
   }
   for (let i = 0; i < CLIMBS; i++) {
-    for (const stand of stands) round.record(stand.kind, { deliveryUs: await deliveryUs(round, stand) });
+    for (const server of servers) round.record(server.kind, { deliveryUs: await deliveryUs(round, server) });
   }
-  for (const { subject, client } of stands) await stopBoth(client, subject);
+  for (const { subject, client } of servers) await stopBoth(client, subject);
 }
 
-/** @param {Round} round @param {Stand} stand @returns {Promise<number>} µs of CPU per opening */
+/** @param {Round} round @param {Server} server @returns {Promise<number>} µs of CPU per opening */
 async function openingUs({ lab, plan }, { subject, idle, client }) {
   const { low, high, settleMs } = sizesOf(plan);
   await client.close();
@@ -55,7 +55,7 @@ async function openingUs({ lab, plan }, { subject, idle, client }) {
   return (await busyUs(subject, idle, () => client.open(high))) / (high - low);
 }
 
-/** @param {Round} round @param {Stand} stand @returns {Promise<number>} µs of CPU per delivery */
+/** @param {Round} round @param {Server} server @returns {Promise<number>} µs of CPU per delivery */
 async function deliveryUs(round, { subject, idle, client }) {
   const { high } = sizesOf(round.plan);
   const us = await busyUs(subject, idle, async () => {
