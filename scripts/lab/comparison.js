@@ -45,7 +45,8 @@ export function comparisonText(report) {
   const size = `${formatCount(plan.streams)} streams on one machine, clients included`;
   return `${markdownTable(head, rows)}
 
-In brackets: times Holdfast's. One run of \`node scripts/experiment.js technologies\` with ${size}, ${startedAt.slice(0, 10)}, ${facts.machine}; details in
+In brackets: relative to Holdfast, which is measured as a whole server with its monitoring. All in one run of
+\`node scripts/experiment.js technologies\`: ${size}, ${startedAt.slice(0, 10)}, ${facts.machine}. Details:
 [docs/experiments.md](docs/experiments.md#technologies).`;
 }
 

@@ -121,8 +121,7 @@ fn a_message_reaches_its_subscribers_each_in_its_format_and_nobody_else() {
     let mut listeners = FORMATS.map(|format| held.stream(format, &["news", "all"]).0);
     let (mut other, _) = held.stream(TEXT, &["weather", "all"]);
     held.command(&[publish("news", b"hi"), publish("nobody", b"x"), publish("all", b"end")].concat());
-    let frames =
-        ["hiend", "data: hi\n\ndata: end\n\n", "2\r\nhi\r\n3\r\nend\r\n", "a\r\ndata: hi\n\n\r\nb\r\ndata: end\n\n\r\n"];
+    let frames = ["hiend", "data: hi\n\ndata: end\n\n", "2\r\nhi\r\n3\r\nend\r\n", "a\r\ndata: hi\n\n\r\nb\r\ndata: end\n\n\r\n"];
     for (client, frame) in listeners.iter_mut().zip(frames) {
         expect(client, frame.as_bytes());
     }
@@ -277,7 +276,8 @@ fn adoption(token: u32, format: u8, channels: &[&str]) -> Adoption {
 #[test]
 fn an_adopted_connection_is_a_stream_like_others_in_each_format() {
     let mut held = Held::start(options());
-    let frames = ["hiyou", "data: hi\n\ndata: you\n\n", "2\r\nhi\r\n3\r\nyou\r\n0\r\n\r\n", "a\r\ndata: hi\n\n\r\nb\r\ndata: you\n\n\r\n0\r\n\r\n"];
+    let frames =
+        ["hiyou", "data: hi\n\ndata: you\n\n", "2\r\nhi\r\n3\r\nyou\r\n0\r\n\r\n", "a\r\ndata: hi\n\n\r\nb\r\ndata: you\n\n\r\n0\r\n\r\n"];
     for (token, (format, frames)) in FORMATS.into_iter().zip(frames).enumerate() {
         let (mut client, server) = accepted();
         held.hold.adopt(server.as_fd(), &adoption(token as u32, format, &["news", "other"])).unwrap();
