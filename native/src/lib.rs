@@ -12,7 +12,8 @@ use holdfast_core::framing::{ENCODING_NAMES, FRAMING_NAMES, Format};
 use holdfast_core::mail::Events;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
-use holdfast_core::telemetry::{Histogram, Merged, REASONS, REFUSALS, Reason, Refusal, Telemetry};
+use holdfast_core::response::{REFUSALS, Refusal};
+use holdfast_core::telemetry::{Histogram, Merged, REASONS, Reason, Telemetry};
 use holdfast_core::{Hold, Options, dial};
 use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
@@ -100,7 +101,7 @@ pub struct Happenings {
     pub adopted: Float64Array,
     /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
-    /// Shards that panicked, and have restarted.
+    /// Shards that panicked, and are about to restart.
     pub failed: Vec<u32>,
     /// How many shards have completed their drain.
     pub drained: u32,
@@ -144,7 +145,7 @@ impl Core {
     pub fn new(settings: Settings) -> Result<Self> {
         let pings = settings.pings.iter().map(|ping| ping.to_vec().into_boxed_slice()).collect();
         let options = Options::new(&settings.options, settings.headers, pings);
-        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, "there are too few options or pings"))?;
+        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, "options and pings are not as many as `protocol()` says"))?;
         Ok(Core { hold: Hold::new(options).map_err(error_of)? })
     }
 

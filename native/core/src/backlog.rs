@@ -18,8 +18,8 @@ impl Backlog {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The kernel took so many. Memory of sent bytes is given back once they are the larger part, so that a stream
-    /// that never quite catches up doesn't keep everything it was ever sent.
+    /// The kernel took so many. Sent bytes are removed once they are the larger part, so that a stream that never quite
+    /// catches up doesn't keep everything it was ever sent.
     pub fn take_off(&mut self, count: usize) {
         self.sent += count;
         if self.sent > self.bytes.len() / 2 {

@@ -15,13 +15,14 @@ pub struct DecisionCache {
 }
 
 impl DecisionCache {
-    /// The newest decision about a head replaces the one before.
-    pub fn remember(&mut self, lines: Box<[u8]>, opening: Arc<Opening>) {
+    /// The newest decision about a head replaces the one before. The opening is copied: shards that share one would
+    /// contend for its reference count with each stream.
+    pub fn remember(&mut self, lines: Box<[u8]>, opening: &Opening) {
         self.decisions.retain(|(known, _)| *known != lines);
         if self.decisions.len() == MOST {
             self.decisions.pop_front();
         }
-        self.decisions.push_back((lines, opening));
+        self.decisions.push_back((lines, Arc::new(opening.clone())));
     }
 
     /// How a stream with this head begins, if that is known.
@@ -36,8 +37,8 @@ mod tests {
     use super::*;
     use crate::framing::Format;
 
-    fn opening(head: &str) -> Arc<Opening> {
-        Arc::new(Opening { format: Format::default(), head: head.as_bytes().into(), welcomes: Box::default(), channels: Vec::new() })
+    fn opening(head: &str) -> Opening {
+        Opening { format: Format::default(), head: head.as_bytes().into(), welcomes: Box::default(), channels: Vec::new() }
     }
 
     fn found(cache: &DecisionCache, lines: &str) -> Option<String> {
@@ -47,8 +48,8 @@ mod tests {
     #[test]
     fn the_newest_decision_counts() {
         let mut cache = DecisionCache::default();
-        cache.remember(b"a"[..].into(), opening("old"));
-        cache.remember(b"a"[..].into(), opening("new"));
+        cache.remember(b"a"[..].into(), &opening("old"));
+        cache.remember(b"a"[..].into(), &opening("new"));
         assert_eq!((found(&cache, "a").as_deref(), found(&cache, "b")), (Some("new"), None));
         assert_eq!(cache.decisions.len(), 1);
     }
@@ -57,7 +58,7 @@ mod tests {
     fn the_oldest_makes_room() {
         let mut cache = DecisionCache::default();
         for n in 0..=MOST {
-            cache.remember(n.to_string().into_bytes().into(), opening("x"));
+            cache.remember(n.to_string().into_bytes().into(), &opening("x"));
         }
         assert_eq!((cache.decisions.len(), found(&cache, "0")), (MOST, None));
         assert!(found(&cache, &MOST.to_string()).is_some());

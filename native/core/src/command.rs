@@ -11,7 +11,7 @@ use crate::protocol::op;
 use crate::wire::{Malformed, Reader};
 
 /// How a stream begins.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Opening {
     pub format: Format,
     /// The status line and header lines of the response, without Date and the empty line.
@@ -32,6 +32,8 @@ pub enum Command {
         id: Id,
         opening: Arc<Opening>,
     },
+    /// Make a stream of the next parcel that waits for this shard. Not a record: it goes with the parcel.
+    Adopt,
     /// Answers a head with an error that the core writes.
     Refuse {
         id: Id,
@@ -69,7 +71,7 @@ pub enum Command {
         channel: Box<[u8]>,
         message: Arc<Message>,
     },
-    /// Stop accepting, and close all streams over a period.
+    /// Stop accepting at once, and, after what was said before, close all streams over a period.
     Drain {
         period_ms: u32,
     },
@@ -81,7 +83,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The shard it is for; None for all of them.
+    /// The shard that its id names; None if it has no id.
     pub fn shard(&self) -> Option<u8> {
         match self {
             Command::Hold { id, .. }
@@ -92,7 +94,7 @@ impl Command {
             | Command::End { id }
             | Command::Subscribe { id, .. }
             | Command::Unsubscribe { id, .. } => Some(id.shard()),
-            Command::Publish { .. } | Command::Drain { .. } | Command::Remember { .. } => None,
+            Command::Adopt | Command::Publish { .. } | Command::Drain { .. } | Command::Remember { .. } => None,
         }
     }
 }

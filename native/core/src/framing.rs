@@ -15,7 +15,7 @@ pub const FRAMINGS: usize = 2;
 pub const FORMATS: usize = ENCODINGS * FRAMINGS;
 
 const EVENTS: u8 = 1;
-const CHUNKED: u8 = 1;
+const RAW: u8 = 0;
 const FRAMING_SHIFT: u32 = 4;
 
 /// An encoding, in the lower four bits, and a framing, in the upper four.
@@ -51,7 +51,7 @@ impl Format {
     }
 
     fn is_raw(self) -> bool {
-        self.framing() != usize::from(CHUNKED)
+        self.framing() == usize::from(RAW)
     }
 
     /// The bytes that end a stream.

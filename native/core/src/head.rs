@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::telemetry::Refusal;
+use crate::response::Refusal;
 
 /// The most header fields of a request.
 const MOST_FIELDS: usize = 128;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -16,13 +17,13 @@ use crate::id::MOST_SHARDS;
 use crate::mail::{Events, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::parcel::{self, Adoption, RECORD_BYTES};
-use crate::shard::{Fds, Phase, Shared, favour_js, supervise};
-use crate::sys::KeptFds;
+use crate::shard::{Fds, Phase, Shared, Supervisor};
+use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
 use crate::wire::Malformed;
 
-/// How far threads that only move bytes are below the event loop in priority.
-const NICE: i32 = 10;
+/// A shard that takes longer than this to listen never will.
+const LONGEST_LISTEN: Duration = Duration::from_secs(10);
 
 struct Handle {
     inbox: Arc<Inbox>,
@@ -44,7 +45,7 @@ pub struct Hold {
 impl Hold {
     /// Starts the threads. To be called on the thread of JS.
     pub fn new(options: Options) -> io::Result<Self> {
-        favour_js();
+        sys::favour_js();
         let (bell, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut hold = Hold {
             shards: Vec::new(),
@@ -119,11 +120,13 @@ impl Hold {
         parcel::receive(transfer, &mut [0])?.1
     }
 
-    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. WouldBlock if too many
-    /// are on their way, OutOfMemory if no shard has room.
+    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after
+    /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
     pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
         let connections = |shard: &&Handle| shard.telemetry.connections.load(Relaxed);
-        let shard = self.shards.iter().min_by_key(connections).ok_or_else(gone)?;
+        // One that is about to restart has no connections, and no use for any.
+        let running = self.shards.iter().filter(|shard| !shard.inbox.is_down());
+        let shard = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
         if connections(&shard) >= self.capacity as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -133,8 +136,10 @@ impl Hold {
         }
         parcel::send(&shard.transfer, &record, fd).map_err(|error| match error {
             full if parcel::is_full(full) => io::ErrorKind::WouldBlock.into(),
-            error => error.into(),
-        })
+            error => io::Error::from(error),
+        })?;
+        shard.inbox.post([ShardMessage::Command(Command::Adopt)]);
+        Ok(())
     }
 
     pub fn telemetry(&self) -> impl Iterator<Item = &Telemetry> {
@@ -148,14 +153,14 @@ impl Hold {
         }
     }
 
-    /// Stops the threads, which closes everything they hold. Takes as long as a slice of their work.
+    /// Stops the threads, which closes everything they hold. Takes about as long as a slice of their work.
     pub fn stop(&mut self) {
         for shard in &self.shards {
             shard.inbox.post([ShardMessage::Stop]);
         }
         for shard in &mut self.shards {
             if let Some(thread) = shard.thread.take() {
-                // Panics end in `supervise`.
+                // Panics end in the supervisor.
                 let _ = thread.join();
             }
         }
@@ -172,13 +177,8 @@ impl Handle {
     fn listen(&self, address: SocketAddr) -> io::Result<u16> {
         let (reply, bound) = mpsc::channel();
         self.inbox.post([ShardMessage::Listen(address, reply)]);
-        bound.recv().map_err(|_| gone())?
+        bound.recv_timeout(LONGEST_LISTEN).map_err(|_| gone())?
     }
-}
-
-/// Whether a thread may have a descriptor table of its own here.
-pub fn can_unshare() -> bool {
-    thread::spawn(|| KeptFds::of(&[]).unshare().is_ok()).join().unwrap_or(false)
 }
 
 fn route(messages: &mut [Vec<ShardMessage>], command: Command) {
@@ -199,7 +199,7 @@ fn route(messages: &mut [Vec<ShardMessage>], command: Command) {
 /// Starts one shard. Its descriptors are made here and kept in its thread's table; if the kernel refuses it one, they are
 /// moved to it instead. Returns whether it has a table of its own.
 fn start(number: u8, options: &Arc<Options>, outbox: Arc<Outbox>, to_ring: &OwnedFd) -> io::Result<(Handle, bool)> {
-    debug_assert!(usize::from(number) < MOST_SHARDS);
+    debug_assert!(usize::from(number) < MOST_SHARDS); // the next one belongs to JS
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let (transfer, its_transfer) = parcel::pair()?;
     let its = [bell.try_clone()?, to_ring.try_clone()?, its_transfer];
@@ -212,12 +212,11 @@ fn start(number: u8, options: &Arc<Options>, outbox: Arc<Outbox>, to_ring: &Owne
     let (give, given) = mpsc::channel::<[OwnedFd; 3]>();
     let (report, reported) = mpsc::channel::<io::Result<()>>();
     let thread = thread::Builder::new().name(format!("holdfast-{number}")).spawn(move || {
-        // The whole thread. Lowering one's own priority is always allowed.
-        let _ = rustix::process::setpriority_process(None, NICE);
+        sys::yield_to_js();
         let taken = if options.own_tables { kept.unshare().ok() } else { None };
         let _ = say.send(taken.is_some());
         let Some(fds) = taken.or_else(|| given.recv().ok()) else { return };
-        supervise(number, phase, &options, &shared, &Fds::from_array(fds), &report);
+        Supervisor { number, phase, options, shared, fds: Fds::from_array(fds) }.run(&report);
     })?;
     let has_own_table = said.recv().map_err(|_| gone())?;
     if !has_own_table {

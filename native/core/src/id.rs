@@ -5,7 +5,8 @@ const GENERATION_BITS: u32 = 24;
 const INDEX_BITS: u32 = 21;
 const SHARD_BITS: u32 = 8;
 
-pub const MOST_SHARDS: usize = 1 << SHARD_BITS;
+/// One number is left for streams that are held in JS.
+pub const MOST_SHARDS: usize = (1 << SHARD_BITS) - 1;
 pub const MOST_ROWS: usize = 1 << INDEX_BITS;
 pub const GENERATIONS: u32 = 1 << GENERATION_BITS;
 

@@ -1,10 +1,10 @@
 //! Holds open HTTP streams outside of JS. A `Hold` has several shards; a shard is a thread with an epoll, a table of
 //! connections, a ping wheel and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `hold` (all shards), `shard` (one of them). Below them, from the bottom up:
-//! `clock`, `options`, `socket`, `wire`, `framing`, `command`, `parcel`, `response`, `head`, `id`, `rows`, `channels`,
-//! `wheel`, `backlog`, `cache`, `listener`, `mail`, `reactor`, `telemetry`. The other side, a drone of the fleet that
-//! dials, is `dial`.
+//! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
+//! `sys`, `protocol`, `framing`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
+//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
+//! `dial`.
 
 mod backlog;
 mod cache;
@@ -22,7 +22,7 @@ mod options;
 pub mod parcel;
 pub mod protocol;
 mod reactor;
-mod response;
+pub mod response;
 mod rows;
 mod shard;
 mod socket;
@@ -31,8 +31,8 @@ pub mod telemetry;
 mod wheel;
 pub mod wire;
 
-pub use hold::{Hold, can_unshare};
+pub use hold::Hold;
 pub use options::Options;
 #[doc(hidden)]
 pub use shard::{Fds, Phase, Shard, Shared};
-pub use sys::duplicate;
+pub use sys::{can_unshare, duplicate};

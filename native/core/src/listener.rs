@@ -15,7 +15,7 @@ use crate::sys;
 const ACCEPT_QUEUE: i32 = 65_535;
 /// A connection that has sent nothing is accepted after about this time.
 const DEFER_S: i32 = 1;
-/// A request head of this size arrives in the kernel's default buffer.
+/// The kernel's default receive buffer holds a head of this size.
 const USUAL_HEAD_BYTES: usize = 32_768;
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,13 +34,15 @@ pub enum ShardMessage {
 pub struct Inbox {
     messages: Mutex<Vec<ShardMessage>>,
     is_rung: AtomicBool,
+    /// Its shard has panicked, and has not restarted yet.
+    is_down: AtomicBool,
     bell: OwnedFd,
 }
 
 impl Inbox {
     /// `bell` is an eventfd of which the shard has a copy.
     pub fn new(bell: OwnedFd) -> Self {
-        Inbox { messages: Mutex::default(), is_rung: AtomicBool::new(false), bell }
+        Inbox { messages: Mutex::default(), is_rung: AtomicBool::new(false), is_down: AtomicBool::new(false), bell }
     }
 
     pub fn post(&self, messages: impl IntoIterator<Item = ShardMessage>) {
@@ -50,12 +52,25 @@ impl Inbox {
         }
     }
 
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Release);
+    }
+
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(Acquire)
+    }
+
+    /// Whether JS waits until the shard has read a message.
+    pub fn is_awaited(&self) -> bool {
+        lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop | ShardMessage::Listen(..)))
+    }
+
     /// Whether the shard is to stop.
     pub fn is_stopping(&self) -> bool {
         lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop))
     }
 
-    /// Everything that has come. The shard has silenced its bell before.
+    /// Everything that has come. Silence the bell first.
     pub fn take(&self) -> Vec<ShardMessage> {
         self.is_rung.store(false, Release);
         std::mem::take(&mut lock(&self.messages))
@@ -109,7 +124,7 @@ pub struct Events {
     pub adopted: Vec<(u32, Option<Id>)>,
     /// Shards that passed a connection on: one to fetch for each mention.
     pub passed: Vec<u8>,
-    /// Shards that panicked, and have restarted.
+    /// Shards that panicked, and are about to restart.
     pub failed: Vec<u8>,
     /// Shards whose drain is complete.
     pub drained: Vec<u8>,

@@ -1,6 +1,47 @@
 //! What the core writes by itself: the Date of responses, and refusals.
 
-use crate::telemetry::Refusal;
+macro_rules! refusals {
+    ($($name:ident = $status:literal $reason:literal,)*) => {
+        /// Every error that a request is refused with.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Refusal {
+            $($name,)*
+        }
+
+        impl Refusal {
+            pub const STATUSES: &'static [u16] = &[$($status),*];
+
+            /// None when a request is never refused with this status.
+            pub fn of(status: u16) -> Option<Self> {
+                match status {
+                    $($status => Some(Refusal::$name),)*
+                    _ => None,
+                }
+            }
+
+            pub fn status(self) -> u16 {
+                Self::STATUSES[self as usize]
+            }
+
+            pub fn reason(self) -> &'static str {
+                [$($reason),*][self as usize]
+            }
+        }
+    };
+}
+
+refusals! {
+    BadRequest = 400 "Bad Request",
+    NotFound = 404 "Not Found",
+    MethodNotAllowed = 405 "Method Not Allowed",
+    RequestTimeout = 408 "Request Timeout",
+    HeadTooLarge = 431 "Request Header Fields Too Large",
+    ServiceUnavailable = 503 "Service Unavailable",
+    VersionNotSupported = 505 "HTTP Version Not Supported",
+}
+
+pub const REFUSALS: usize = Refusal::STATUSES.len();
 
 /// The Date header line, made once a second (RFC 9110, section 6.6.1).
 #[derive(Debug)]
@@ -11,17 +52,22 @@ pub struct DateLine {
 
 impl Default for DateLine {
     fn default() -> Self {
-        DateLine { second: u64::MAX, line: String::new() }
+        let mut date = DateLine { second: u64::MAX, line: String::new() };
+        date.set(0);
+        date
     }
 }
 
 impl DateLine {
-    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT` and its line end.
-    pub fn at(&mut self, unix_s: u64) -> &[u8] {
+    pub fn set(&mut self, unix_s: u64) {
         if unix_s != self.second {
             self.second = unix_s;
             self.line = format!("Date: {}\r\n", http_date(unix_s));
         }
+    }
+
+    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT` and its line end.
+    pub fn bytes(&self) -> &[u8] {
         self.line.as_bytes()
     }
 }
@@ -88,10 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn the_date_line_is_made_anew_when_the_second_changes() {
+    fn the_date_line_changes_with_the_second() {
         let mut date = DateLine::default();
-        assert_eq!(date.at(0), b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
-        assert_eq!(date.at(1), b"Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n");
+        for (unix_s, line) in [(0, "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"), (1, "Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n")] {
+            date.set(unix_s);
+            assert_eq!(date.bytes(), line.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_found_by_its_status() {
+        for status in Refusal::STATUSES {
+            assert_eq!(Refusal::of(*status).map(Refusal::status), Some(*status));
+        }
+        assert_eq!((Refusal::of(200), Refusal::of(431).map(Refusal::reason)), (None, Some("Request Header Fields Too Large")));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Row {
     generation: u32,            // 4
     /// When it entered the states Head, Asked, Ending or Lingering, in ms of the shard's clock.
     pub since_ms: u32, // 4
-    /// In Asked what is known of its head, see `set_head`; in Free the next free row.
+    /// Asked: the size and kind of its head (`set_head`). Free: the next free row.
     detail: u32, // 4
     pub state: State,           // 1
     pub format: Format,         // 1
@@ -142,6 +142,12 @@ impl Rows {
         self.rows[index as usize].socket.as_ref()
     }
 
+    /// A generation that no id of this table has had, as long as they don't wrap.
+    pub fn next_generation(&self) -> u32 {
+        let last = self.rows.iter().map(|row| row.generation).max().unwrap_or(self.first_generation);
+        (last + 1) % GENERATIONS
+    }
+
     /// The index of the row that an id names, if it is still the same connection.
     pub fn find(&self, id: Id) -> Option<u32> {
         let row = self.rows.get(id.index() as usize)?;
@@ -225,7 +231,7 @@ mod tests {
     fn ids_from_before_a_restart_find_nothing() {
         let mut before = Rows::new(0, 1, 0);
         let index = before.insert(socket(), 0);
-        let mut after = Rows::new(0, 1, 1 << 16);
+        let mut after = Rows::new(0, 1, before.next_generation());
         assert_eq!(after.insert(socket(), 0), index);
         assert_eq!(after.find(before.id_of(index)), None);
     }

@@ -3,8 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
+/// How much may be read, or discarded, at once.
+pub const SCRATCH_BYTES: usize = 65_536;
 /// An adopted socket may be a blocking one.
 const WRITE: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 const READ: RecvFlags = RecvFlags::DONTWAIT;
@@ -33,7 +35,7 @@ impl Socket {
         Ok(recv(&self.0, buffer, READ | RecvFlags::PEEK)?.0)
     }
 
-    /// Removes `scratch.len()` bytes that `peek` has seen. The kernel doesn't copy them.
+    /// Removes up to `scratch.len()` bytes. The kernel doesn't copy them.
     pub fn skip(&self, scratch: &mut [u8]) -> Result<usize, Stop> {
         Ok(recv(&self.0, scratch, READ | RecvFlags::TRUNC)?.1)
     }
@@ -46,6 +48,13 @@ impl Socket {
     /// Writes as much as the kernel takes.
     pub fn write(&self, bytes: &[u8]) -> Result<usize, Stop> {
         Ok(send(&self.0, bytes, WRITE)?)
+    }
+
+    /// Sets the options that accepted connections inherit from their listener.
+    pub fn tune(&self, nagle: bool, user_timeout_ms: u32) {
+        // They can only fail for something that is not TCP.
+        let _ = sockopt::set_tcp_nodelay(&self.0, !nagle);
+        let _ = sockopt::set_tcp_user_timeout(&self.0, user_timeout_ms);
     }
 
     /// Says that nothing more will be written. What the peer sends can still be read.

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::thread;
 
 use rustix::thread::UnshareFlags;
 
@@ -38,6 +39,25 @@ impl<const N: usize> KeptFds<N> {
         // SAFETY: these numbers have no other owner in the new table.
         Ok(self.0.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
+}
+
+/// Whether a thread may have a descriptor table of its own here.
+pub fn can_unshare() -> bool {
+    thread::spawn(|| KeptFds::of(&[]).unshare().is_ok()).join().unwrap_or(false)
+}
+
+/// Lowers the priority of the calling thread, which only moves bytes, below that of the event loop.
+pub fn yield_to_js() {
+    const NICE: i32 = 10;
+    // The whole thread. Lowering one's own priority is always allowed.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+/// Has the calling thread, which is that of JS, run soon after it wakes up: it does little, often. Optional: affects
+/// latency only.
+pub fn favour_js() {
+    const SLICE_NS: u64 = 100_000;
+    let _ = set_slice(SLICE_NS);
 }
 
 /// Closes the descriptors `first` to `last` of the calling thread's own table.
@@ -103,7 +123,7 @@ struct SchedulingAttributes {
 
 /// Has the calling thread run in slices of so many ns: the shorter, the sooner it runs after it wakes up (Linux 6.12 and
 /// later). Its share of the CPU stays the same. If the kernel refuses, nothing has changed.
-pub fn set_slice(ns: u64) -> io::Result<()> {
+fn set_slice(ns: u64) -> io::Result<()> {
     let mut attributes = SchedulingAttributes::default();
     let size = size_of::<SchedulingAttributes>() as u32;
     // SAFETY: the structure has the size given, and outlives the call, which fills it.

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::response::REFUSALS;
+
 /// Values below 256 have a bucket each, and every doubling above that is cut into 128, as in `lib/histogram.js`.
 const STEPS_LOG2: u32 = 7;
 pub const BUCKETS: usize = 26 << STEPS_LOG2;
@@ -160,49 +162,6 @@ named! {
 
 pub const REASONS: usize = Reason::NAMES.len();
 
-macro_rules! refusals {
-    ($($name:ident = $status:literal $reason:literal,)*) => {
-        /// Every error that a request is refused with.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Refusal {
-            $($name,)*
-        }
-
-        impl Refusal {
-            pub const STATUSES: &'static [u16] = &[$($status),*];
-
-            /// None when a request is never refused with this status.
-            pub fn of(status: u16) -> Option<Self> {
-                match status {
-                    $($status => Some(Refusal::$name),)*
-                    _ => None,
-                }
-            }
-
-            pub fn status(self) -> u16 {
-                Self::STATUSES[self as usize]
-            }
-
-            pub fn reason(self) -> &'static str {
-                [$($reason),*][self as usize]
-            }
-        }
-    };
-}
-
-refusals! {
-    BadRequest = 400 "Bad Request",
-    NotFound = 404 "Not Found",
-    MethodNotAllowed = 405 "Method Not Allowed",
-    RequestTimeout = 408 "Request Timeout",
-    HeadTooLarge = 431 "Request Header Fields Too Large",
-    ServiceUnavailable = 503 "Service Unavailable",
-    VersionNotSupported = 505 "HTTP Version Not Supported",
-}
-
-pub const REFUSALS: usize = Refusal::STATUSES.len();
-
 telemetry! {
     /// Counts are since the shard was first started; histograms since they were last taken.
     pub struct Telemetry {
@@ -289,13 +248,5 @@ mod tests {
         assert_eq!((merged.count, merged.min, merged.max), (5, 7, u32::MAX));
         assert_eq!(merged.sum, 21 + 1000 + u64::from(u32::MAX));
         assert_eq!(merged.sparse(), [7, 3, 506, 1, BUCKETS as u32 - 1, 1]);
-    }
-
-    #[test]
-    fn a_refusal_is_found_by_its_status() {
-        for status in Refusal::STATUSES {
-            assert_eq!(Refusal::of(*status).map(Refusal::status), Some(*status));
-        }
-        assert_eq!((Refusal::of(200), Refusal::of(431).map(Refusal::reason)), (None, Some("Request Header Fields Too Large")));
     }
 }

@@ -18,7 +18,7 @@ use super::tally::{Tally, count};
 use super::targets::Targets;
 use crate::clock::{MS, now_ns};
 use crate::reactor::{self, BELL, Reactor, Task, has_ended, has_input};
-use crate::shard::SCRATCH_BYTES;
+use crate::socket::SCRATCH_BYTES;
 
 /// How often overdue streams are counted.
 const COUNT_EVERY_NS: u64 = 1000 * MS;

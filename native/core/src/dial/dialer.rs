@@ -13,15 +13,12 @@ use rustix::io::Errno;
 use super::client::{Client, DialMessage};
 use super::tally::{Asked, Gauges, MOST_SAMPLES, Sample, Tally};
 use super::{CAUSES, COUNTS, Cause, HISTOGRAMS, Target};
-use crate::hold::can_unshare;
 use crate::id::MOST_ROWS;
 use crate::reactor::ring;
-use crate::sys::KeptFds;
+use crate::sys::{KeptFds, can_unshare, yield_to_js};
 use crate::telemetry::Merged;
 
 const MOST_THREADS: usize = 255;
-/// How far threads that only move bytes are below the event loop in priority.
-const NICE: i32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -314,8 +311,7 @@ fn run(bell: BellTransfer, messages: Receiver<DialMessage>, tally: Arc<Tally>, c
         Ok(client) => {
             // Nobody waits any more if the caller is gone.
             let _ = report.send(Ok(()));
-            // The whole thread. Lowering one's own priority is always allowed.
-            let _ = rustix::process::setpriority_process(None, NICE);
+            yield_to_js();
             client.run();
         }
         Err(error) => drop(report.send(Err(error))),

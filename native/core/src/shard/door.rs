@@ -1,19 +1,16 @@
 //! From accepted to answered: connections that are not streams yet, or never will be.
 
-use std::os::fd::AsFd;
-
 use super::turn::LISTENER;
-use super::{LINGER_MS, SCRATCH_BYTES, Shard};
-use crate::clock::{MS, unix_us};
+use super::Shard;
+use crate::clock::MS;
 use crate::command::Command;
 use crate::head::{self, Head};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
-use crate::parcel;
-use crate::response;
+use crate::response::{self, Refusal};
 use crate::rows::{Input, State};
-use crate::socket::{Socket, Stop};
-use crate::telemetry::{Reason, Refusal, add, subtract};
+use crate::socket::{SCRATCH_BYTES, Socket, Stop};
+use crate::telemetry::{Reason, add, subtract};
 
 /// Connections that one turn accepts.
 const ACCEPTS_A_TURN: usize = 64;
@@ -21,8 +18,6 @@ const ACCEPTS_A_TURN: usize = 64;
 const SHORT_NS: u64 = 100 * MS;
 /// Reads of a client that has been answered, before everything else gets its turn.
 const DISCARDS_A_TURN: usize = 16;
-const MOST_SWEEP_MS: u32 = 250;
-const FEWEST_SWEEP_MS: u32 = 10;
 const HEAD_REQUEST: &[u8] = b"HEAD\n";
 
 impl Shard {
@@ -42,7 +37,7 @@ impl Shard {
         }
     }
 
-    fn set_accepting(&mut self, state: Accepting) {
+    pub(super) fn set_accepting(&mut self, state: Accepting) {
         if let Some(listener) = &mut self.door.listener
             && listener.set_state(state)
         {
@@ -162,14 +157,14 @@ impl Shard {
     pub(super) fn refuse_row(&mut self, index: u32, refusal: Refusal) {
         add(&self.telemetry.refused[refusal as usize], 1);
         let is_head_request = self.rows.row(index).is_head_request();
-        let bytes = response::refusal(refusal, self.door.date.at(unix_us() / 1_000_000), is_head_request);
+        let bytes = response::refusal(refusal, self.door.date.bytes(), is_head_request);
         self.answer(index, &bytes);
     }
 
     /// Sends a whole response.
     pub(super) fn respond(&mut self, id: Id, head: &[u8], body: &[u8]) {
         if let Some(index) = self.asked(id) {
-            let date = self.door.date.at(unix_us() / 1_000_000);
+            let date = self.door.date.bytes();
             let bytes = [head, date, b"\r\n", body].concat();
             self.answer(index, &bytes);
         }
@@ -231,80 +226,5 @@ impl Shard {
         }
         let is_backlogged = self.rows.row(index).is_backlogged;
         self.watch_again(index, is_backlogged);
-    }
-
-    /// Hands a connection, of which nothing was read, to node:http.
-    pub(super) fn pass(&mut self, id: Id) {
-        if !self.try_to_pass(id) {
-            self.door.passing.push_back(id);
-        }
-    }
-
-    /// False if the kernel has no room for it.
-    fn try_to_pass(&mut self, id: Id) -> bool {
-        let Some(index) = self.asked(id) else { return true };
-        let is_watched = self.rows.row(index).input != Input::Unwatched;
-        let Some(socket) = self.rows.socket(index) else { return true };
-        match parcel::send(&self.transfer, &[0], socket.as_fd()) {
-            Ok(()) => {
-                if is_watched {
-                    self.reactor.forget(socket);
-                }
-                self.mail.events.passed.push(self.number);
-            }
-            Err(error) if parcel::is_full(error) => return false,
-            Err(_) => {}
-        }
-        self.free(index);
-        true
-    }
-
-    /// If the kernel has no room for one, it has none for those behind it.
-    pub(super) fn retry_passing(&mut self) {
-        while let Some(id) = self.door.passing.front().copied()
-            && self.try_to_pass(id)
-        {
-            self.door.passing.pop_front();
-        }
-    }
-
-    /// Whether there are connections that are not streams.
-    pub(super) fn has_outsiders(&self) -> bool {
-        self.rows.used() > self.held
-    }
-
-    fn sweep_every_ns(&self) -> u64 {
-        let shortest_ms = self.options.head_timeout_ms.min(self.options.answer_timeout_ms);
-        u64::from((shortest_ms / 4).clamp(FEWEST_SWEEP_MS, MOST_SWEEP_MS)) * MS
-    }
-
-    /// Looks for connections that took too long: one pass over the table instead of a timer for each.
-    pub(super) fn sweep(&mut self) {
-        let is_resumed = self.door.listener.as_ref().and_then(|listener| listener.resume_ns());
-        if is_resumed.is_some_and(|until_ns| until_ns <= self.now_ns) {
-            self.set_accepting(Accepting::Yes);
-        }
-        if !self.has_outsiders() || self.now_ns < self.door.sweep_ns {
-            return;
-        }
-        self.door.sweep_ns = self.now_ns + self.sweep_every_ns();
-        let is_over = self.drain.is_some_and(|drain| drain.lingers_no_more(self.now_ns));
-        for index in 0..self.rows.len() as u32 {
-            self.sweep_row(index, is_over);
-        }
-    }
-
-    /// `is_over`: the drain waits for nobody any more.
-    fn sweep_row(&mut self, index: u32, is_over: bool) {
-        let age_ms = self.now_ms().wrapping_sub(self.rows.row(index).since_ms);
-        let has_lingered = u64::from(age_ms) >= LINGER_MS;
-        match self.rows.state(index) {
-            State::Head if is_over => self.free(index),
-            State::Head if age_ms >= self.options.head_timeout_ms => self.refuse_row(index, Refusal::RequestTimeout),
-            State::Asked if is_over && has_lingered => self.free(index),
-            State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
-            State::Ending | State::Lingering if has_lingered => self.end_row(index),
-            _ => {}
-        }
     }
 }

@@ -32,8 +32,8 @@ impl Shard {
     pub(super) fn begin_drain(&mut self, period_ns: u64) {
         self.unlisten();
         if self.drain.is_none() {
-            // It comes back, in `begin_closing`, after everything that was said before.
-            self.jobs.queue.push_back(Command::Drain { period_ms: 0 });
+            // Its turn to close streams comes after everything that was said before: `begin_closing`.
+            self.say(Command::Drain { period_ms: (period_ns / MS) as u32 });
             self.drain = Some(Drain { since_ns: self.now_ns, period_ns, stage: Stage::Waiting, next_row: 0 });
             self.door.sweep_ns = self.door.sweep_ns.min(self.now_ns + LINGER_NS);
         }
@@ -48,6 +48,11 @@ impl Shard {
         }
     }
 
+    /// Whether streams are being closed, so that no more may open.
+    pub(super) fn is_closing(&self) -> bool {
+        self.drain.is_some_and(|drain| drain.stage != Stage::Waiting)
+    }
+
     /// When the drain goes on.
     pub(super) fn next_drain_step_ns(&self) -> Option<u64> {
         let drain = self.drain.filter(|drain| drain.stage != Stage::Reported)?;
@@ -58,8 +63,8 @@ impl Shard {
     pub(super) fn continue_drain(&mut self) {
         let Some(mut drain) = self.drain else { return };
         if drain.stage == Stage::Waiting {
-            // However much is still to be said, the end is not postponed for longer.
-            if drain.lingers_no_more(self.now_ns) {
+            // Don't wait longer, whatever is still queued.
+            if drain.has_waited_long_enough(self.now_ns) {
                 self.begin_closing();
             }
             return;
@@ -92,7 +97,7 @@ impl Shard {
 
 impl Drain {
     /// A second has passed since this stage began.
-    pub(super) fn lingers_no_more(&self, now_ns: u64) -> bool {
+    pub(super) fn has_waited_long_enough(&self, now_ns: u64) -> bool {
         now_ns >= self.since_ns + LINGER_NS
     }
 

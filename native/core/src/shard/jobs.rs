@@ -8,6 +8,7 @@ use crate::clock::{Slice, cpu_ns};
 use crate::command::{Command, Opening};
 use crate::framing::Message;
 use crate::id::Id;
+use crate::rows::State;
 use crate::telemetry::{Reason, add};
 
 /// A message on its way through the list of a channel.
@@ -27,12 +28,24 @@ struct Step {
 }
 
 impl Shard {
-    /// Takes effect at once if nothing is waiting, so that a stream opens in the turn in which it was decided about;
-    /// otherwise after everything that was said before.
+    /// Takes effect after everything that was said before. A stream opens at once if nothing is queued: a fan-out that has
+    /// begun doesn't reach streams that subscribe later.
     pub(super) fn say(&mut self, command: Command) {
         match command {
-            Command::Hold { id, opening } if !self.has_jobs() => self.hold(id, &opening),
-            command => self.jobs.queue.push_back(command),
+            Command::Hold { id, opening } if self.jobs.queue.is_empty() => self.hold(id, &opening),
+            command => {
+                self.note_answered(&command);
+                self.jobs.queue.push_back(command);
+            }
+        }
+    }
+
+    /// JS has answered in time: how long the answer is queued here is not its fault.
+    fn note_answered(&mut self, command: &Command) {
+        if let Command::Hold { id, .. } = command
+            && let Some(index) = self.asked(*id)
+        {
+            self.enter(index, State::Asked);
         }
     }
 
@@ -99,6 +112,7 @@ impl Shard {
         match command {
             Command::Hold { id, opening } => return self.hold_in_order(id, &opening),
             Command::Send { id, message } => return self.send(id, &message),
+            Command::Adopt => self.receive(),
             Command::Publish { channel, message } => {
                 let walk = self.jobs.channels.begin_walk(&channel);
                 self.jobs.walk = walk.map(|(channel, end)| Walk { channel, message, place: 0, end });

@@ -1,20 +1,21 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `turn` (the loop), `door` (from accepted to answered), `stream` (from held to closed), `jobs`
-//! (everything said to streams, in order), `pings`, `drain`, `failure` (after a panic).
+//! (everything said to streams, in order), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
 
 mod check;
 mod door;
 mod drain;
 mod failure;
 mod jobs;
+mod passing;
 mod pings;
 mod stream;
+mod sweep;
 mod turn;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -31,17 +32,15 @@ use crate::options::Options;
 use crate::reactor::Reactor;
 use crate::response::DateLine;
 use crate::rows::Rows;
-use crate::sys;
+use crate::socket::SCRATCH_BYTES;
 use crate::telemetry::Telemetry;
 use crate::wheel::Wheel;
 
 use drain::Drain;
-pub use failure::supervise;
+pub use failure::Supervisor;
 use jobs::Walk;
 
-/// How much may be read, or discarded, at once.
-pub const SCRATCH_BYTES: usize = 65_536;
-/// How long a client that was answered, or whose stream has ended, has to read and close. Closing at once, with bytes of
+/// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
 const LINGER_MS: u64 = 1000;
 
@@ -67,7 +66,7 @@ pub struct Fds {
     pub bell: OwnedFd,
     /// The write end of the pipe that the event loop of JS reads.
     pub bell_of_js: OwnedFd,
-    /// One end of a pair of sockets through which descriptors come and go.
+    /// One end of a pair of sockets: parcels with connections to adopt come in, connections that are passed on go out.
     pub transfer: OwnedFd,
 }
 
@@ -110,7 +109,7 @@ struct Mail {
     unread: VecDeque<ShardMessage>,
     outbox: Arc<Outbox>,
     bell_of_js: OwnedFd,
-    /// Heads of this turn, and other events, that JS was not told about yet.
+    /// Heads, and other events, not yet reported to JS.
     heads: Heads,
     events: Events,
     told_ns: u64,
@@ -120,16 +119,16 @@ struct Mail {
 #[derive(Default)]
 struct Door {
     listener: Option<Listener>,
-    /// Where it listens, to listen there again after a failure.
-    address: Option<SocketAddr>,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,
     /// When to look for connections that take too long.
     sweep_ns: u64,
     date: DateLine,
-    /// Streams opened: which of several welcomes is next.
-    welcomed: usize,
+    /// Streams opened, for the choice among several welcomes.
+    welcomed: u32,
+    /// What the next stream begins with, made here so that it takes no memory of its own.
+    opening: Vec<u8>,
     /// CPU spent on connections since the last stream was opened.
     cpu_ns: u64,
     opened_in_turn: u32,
@@ -150,10 +149,9 @@ struct Pinger {
 }
 
 impl Shard {
-    /// To be called on the thread that will run it. `life` counts its restarts.
-    pub fn new(number: u8, life: u32, phase: Phase, options: Arc<Options>, shared: Shared, fds: Fds) -> io::Result<Self> {
+    /// To be called on the thread that will run it. Its ids begin with `first_generation`.
+    pub fn new(number: u8, first_generation: u32, phase: Phase, options: Arc<Options>, shared: Shared, fds: Fds) -> io::Result<Self> {
         let reactor = Reactor::new(fds.bell)?;
-        reactor.watch_level(&fds.transfer, turn::TRANSFER)?;
         let now_ns = now_ns();
         Ok(Shard {
             number,
@@ -169,7 +167,7 @@ impl Shard {
                 told_ns: 0,
             },
             transfer: fds.transfer,
-            rows: Rows::new(number, options.connection_limit, life << failure::GENERATIONS_A_LIFE_LOG2),
+            rows: Rows::new(number, options.connection_limit, first_generation),
             held: 0,
             backlogs: Backlogs::new(),
             door: Door::default(),
@@ -186,10 +184,4 @@ impl Shard {
             options,
         })
     }
-}
-
-/// Has the thread of JS run soon after it wakes up: it does little, often. Optional: affects latency only.
-pub fn favour_js() {
-    const SLICE_OF_JS_NS: u64 = 100_000;
-    let _ = sys::set_slice(SLICE_OF_JS_NS);
 }

@@ -16,7 +16,7 @@ pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] 
 }
 
 impl Shard {
-    /// Pings what is due. What a slice is too short for is still due in the next turn.
+    /// Pings what is due. Pings that don't fit into the slice stay due for the next turn.
     pub(super) fn send_pings(&mut self) {
         if self.held == 0 || self.pinger.wheel.due_ns() > self.now_ns {
             return;

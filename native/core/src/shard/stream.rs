@@ -1,26 +1,27 @@
 //! From held to closed: what is written to a stream, what waits when the kernel takes no more, and how streams end.
 
 use rustix::io::Errno;
-use rustix::net::sockopt;
 
-use super::{SCRATCH_BYTES, Shard};
-use crate::clock::unix_us;
+use super::Shard;
 use crate::command::Opening;
 use crate::framing::Format;
 use crate::id::Id;
 use crate::parcel::{self, Adoption};
 use crate::rows::{Input, State};
-use crate::socket::{Socket, Stop};
-use crate::telemetry::{Reason, Refusal, add, subtract};
+use crate::response::Refusal;
+use crate::socket::{SCRATCH_BYTES, Socket, Stop};
+use crate::telemetry::{Reason, add, subtract};
 
 /// Reads of input that a stream may cause before it counts as nonsense.
 const EMPTY_READS: usize = 16;
+/// Bytes of an opening that the buffer for it keeps room for.
+const MOST_KEPT: usize = 65_536;
 
 impl Shard {
     /// Makes a stream of a connection that waits for an answer, and writes its opening. If there is no room it gets 503.
     pub(super) fn hold(&mut self, id: Id, opening: &Opening) {
         let Some(index) = self.asked(id) else { return };
-        if self.held >= self.options.capacity || self.drain.is_some() {
+        if self.held >= self.options.capacity || self.is_closing() {
             return self.refuse_stream(index);
         }
         let row = self.rows.row(index);
@@ -49,34 +50,45 @@ impl Shard {
         self.refuse_row(index, Refusal::ServiceUnavailable);
     }
 
-    /// The head of the response with its Date, and the welcome whose turn it is.
+    /// The head of the response with its Date, and one of its welcomes.
     fn write_opening(&mut self, index: u32, opening: &Opening) -> bool {
-        let Opening { head, welcomes, .. } = opening;
-        let date = self.door.date.at(unix_us() / 1_000_000);
-        self.door.welcomed = self.door.welcomed.wrapping_add(1);
-        let welcome: &[u8] = if welcomes.is_empty() { b"" } else { &welcomes[self.door.welcomed % welcomes.len()] };
-        let bytes = [head, date, b"\r\n", welcome].concat();
-        self.write(index, &bytes)
+        let mut bytes = std::mem::take(&mut self.door.opening);
+        bytes.clear();
+        bytes.extend_from_slice(&opening.head);
+        bytes.extend_from_slice(self.door.date.bytes());
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(self.next_welcome(opening));
+        let is_open = self.write(index, &bytes);
+        // A large welcome, such as a replay, is not kept.
+        bytes.shrink_to(MOST_KEPT);
+        self.door.opening = bytes;
+        is_open
     }
 
-    /// Takes over connections that node:http has answered so far.
+    /// Welcomes are chosen in steps of the golden section: evenly, for each of several kinds of streams that alternate too.
+    fn next_welcome<'a>(&mut self, opening: &'a Opening) -> &'a [u8] {
+        const GOLDEN: u32 = 0x9e37_79b9;
+        self.door.welcomed = self.door.welcomed.wrapping_add(GOLDEN);
+        let turn = u64::from(self.door.welcomed) * opening.welcomes.len() as u64 >> 32;
+        opening.welcomes.get(turn as usize).map_or(b"", |welcome| welcome)
+    }
+
+    /// Takes over a connection that node:http has answered so far.
     pub(super) fn receive(&mut self) {
         let mut record = [0; parcel::RECORD_BYTES];
-        while let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) {
-            if let Ok(adoption) = Adoption::decode(&record[..size]) {
-                let adopted = fd.and_then(|fd| self.adopt(fd.into(), &adoption));
-                self.mail.events.adopted.push((adoption.token, adopted));
-            }
+        let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
+        if let Ok(adoption) = Adoption::decode(&record[..size]) {
+            let adopted = fd.and_then(|fd| self.adopt(fd.into(), &adoption));
+            self.mail.events.adopted.push((adoption.token, adopted));
         }
     }
 
     /// None if there is no room, or the connection broke at once.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
-        if self.held >= self.options.capacity || self.rows.is_full() || self.drain.is_some() {
+        if self.held >= self.options.capacity || self.rows.is_full() || self.is_closing() {
             return None;
         }
-        let _ = sockopt::set_tcp_nodelay(&socket, !self.options.nagle);
-        let _ = sockopt::set_tcp_user_timeout(&socket, self.options.user_timeout_ms);
+        socket.tune(self.options.nagle, self.options.user_timeout_ms);
         let index = self.insert(socket);
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
@@ -172,7 +184,7 @@ impl Shard {
         }
     }
 
-    /// What has ended may take its time as long as the client reads, except in a drain.
+    /// A stream that has ended keeps its connection while the client reads, except in a drain.
     fn note_progress(&mut self, index: u32) {
         if self.rows.state(index) == State::Ending && self.drain.is_none() {
             self.enter(index, State::Ending);
@@ -206,7 +218,7 @@ impl Shard {
         self.enter(index, State::Ending);
     }
 
-    /// It is not a stream any more, and counts as one that has ended.
+    /// Stops being a stream, and is counted as closed.
     fn release(&mut self, index: u32, reason: Reason) {
         self.jobs.channels.unsubscribe_all(index);
         self.held -= 1;

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
-use crate::clock::{MS, cpu_ns};
+use crate::clock::{MS, cpu_ns, unix_us};
 use crate::command::Command;
 use crate::id::Id;
 use crate::listener::Listener;
@@ -15,12 +15,11 @@ use crate::mail::ShardMessage;
 use crate::reactor::{self, BELL, EVENTS_A_TURN, Reactor, Task, has_input};
 use crate::rows::{Input, State};
 
-/// The tokens of what is not a row.
+/// The token of the listener. Rows have smaller ones.
 pub(super) const LISTENER: u64 = BELL - 1;
-pub(super) const TRANSFER: u64 = BELL - 2;
 
-/// How often JS is told at most. Heads that come together are answered together; a single one is told at once. Waking JS
-/// and being woken by it costs as much as dozens of heads.
+/// The shortest time between two reports to JS. Heads that come together are answered together; a single one is reported
+/// at once. Waking JS and being woken by it costs as much as dozens of heads.
 const TELL_EVERY_NS: u64 = 4 * MS;
 const NEVER_NS: u64 = u64::MAX;
 
@@ -35,6 +34,7 @@ impl Task for Shard {
 
     fn turn(&mut self, ready: &[Event], now_ns: u64) {
         self.now_ns = now_ns;
+        self.door.date.set(unix_us() / 1_000_000);
         self.door.accepted_in_turn = 0;
         let cpu_before_ns = cpu_ns();
         // If there is more than one turn can handle, new connections and JS would wait behind all of it.
@@ -84,7 +84,6 @@ impl Shard {
         match data.u64() {
             BELL => self.read_mail(),
             LISTENER => self.accept(),
-            TRANSFER => self.receive(),
             token => {
                 if let Some(index) = self.rows.find(Id::from_bits(token)) {
                     self.handle_row(index, flags);
@@ -121,11 +120,16 @@ impl Shard {
 
     fn read_mail(&mut self) {
         self.reactor.silence_bell();
-        self.mail.unread.extend(self.mail.inbox.take());
+        let messages = self.mail.inbox.take();
+        if self.mail.unread.is_empty() {
+            self.mail.unread = messages.into();
+        } else {
+            self.mail.unread.extend(messages);
+        }
         self.read_unread();
     }
 
-    /// What is left when a message causes a panic is read after the restart.
+    /// If a message causes a panic, the rest is read after the restart.
     pub(super) fn read_unread(&mut self) {
         while let Some(message) = self.mail.unread.pop_front() {
             match message {
@@ -144,7 +148,7 @@ impl Shard {
             Command::Refuse { id, status } => self.refuse(id, status),
             Command::Respond { id, head, body } => self.respond(id, &head, &body),
             Command::Pass { id } => self.pass(id),
-            Command::Remember { lines, opening } => self.door.cache.remember(lines, opening),
+            Command::Remember { lines, opening } => self.door.cache.remember(lines, &opening),
             Command::Drain { period_ms } => self.begin_drain(u64::from(period_ms) * MS),
             said_to_streams => self.say(said_to_streams),
         }
@@ -155,18 +159,15 @@ impl Shard {
         let _ = reply.send(self.listen(address));
     }
 
-    pub(super) fn listen(&mut self, mut address: SocketAddr) -> io::Result<u16> {
+    fn listen(&mut self, address: SocketAddr) -> io::Result<u16> {
         let (listener, port) = Listener::open(address, &self.options)?;
         self.reactor.watch_level(&listener, LISTENER)?;
-        address.set_port(port);
         self.door.listener = Some(listener);
-        self.door.address = Some(address);
         Ok(port)
     }
 
     pub(super) fn unlisten(&mut self) {
         self.door.listener = None;
-        self.door.address = None;
     }
 
     /// Tells JS what was gathered, unless it was told a moment ago.

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use holdfast_core::id::Id;
 use holdfast_core::mail::{Events, Heads};
 use holdfast_core::protocol::op;
-use holdfast_core::telemetry::{Reason, Refusal, Telemetry};
+use holdfast_core::response::Refusal;
+use holdfast_core::telemetry::{Reason, Telemetry};
 use holdfast_core::{Hold, Options};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
