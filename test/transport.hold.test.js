@@ -232,13 +232,14 @@ for (const kind of KINDS) {
       const { hold, ask } = await startListening(t, kind, {
         policy: { decide: () => ({ hold: 'text', channels: ['all'] }) },
       });
-      const clients = Array.from({ length: 300 }, () => ask('/'));
-      await until(() => hold.counters().streams === 300, '300 streams');
-      for (let i = 0; i < 60; i++) hold.publish('all', `bye ${i} `.padEnd(1000, '.'));
+      const clients = Array.from({ length: 100 }, () => ask('/'));
+      await until(() => hold.counters().streams === 100, '100 streams');
+      // Several slices of work, but far less than the second after which a drain no longer waits.
+      for (let i = 0; i < 20; i++) hold.publish('all', `bye ${i} `.padEnd(1000, '.'));
       await hold.close(0);
       await until(() => clients.every(({ closed }) => closed), 'all have ended');
       for (const { received } of clients) {
-        assert.equal(received.match(/bye \d+ /g)?.length, 60);
+        assert.equal(received.match(/bye \d+ /g)?.length, 20);
         assert.match(received, /\r\n0\r\n\r\n$/);
       }
     });
