@@ -60,7 +60,8 @@ export interface HoldDecision {
   channels?: readonly string[];
   /**
    * Headers of the response, added to the defaults (Content-Type by the encoding, Cache-Control: no-store,
-   * X-Accel-Buffering: no) or replacing them. Content-Length, Transfer-Encoding, Date and Connection can't be set.
+   * X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff, without which browsers show nothing at first) or
+   * replacing them. Content-Length, Transfer-Encoding, Date and Connection can't be set.
    */
   headers?: Record<string, string>;
   /**
@@ -227,7 +228,9 @@ export class Hold {
    * Takes over the stream of a response. What was written to it before still leaves, and from then on only this Hold
    * writes to it. If it is held natively, 'close' is emitted on the response now, and the socket of JS is gone; if it is
    * held in JS, when the stream ends. This does not keep the process alive; the response's server does.
-   * @param response of node:http, node:https or HTTP/2, without a length; its head is sent if it was not yet
+   * A client that has gone by then is no error: its stream opens and closes, with an id, as 'client-gone'.
+   * @param response of node:http, node:https or HTTP/2, without a length. If its head was not sent yet, it is sent, with
+   *   the default headers of a stream where they are not set
    * @param options `channels` are at most 1024, and 16,000 bytes together; `encoding` is 'events' by default
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The application can then go on

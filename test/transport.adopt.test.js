@@ -371,7 +371,6 @@ for (const kind of KINDS) {
           response.statusCode = 304;
         },
       ],
-      ['whose connection is gone', /its connection is gone/, (response) => response.socket?.destroy()],
     ];
     for (const [name, why, prepare, request = get()] of REFUSED) {
       test(`${name} is not adopted`, async (t) => {
@@ -386,7 +385,19 @@ for (const kind of KINDS) {
       });
     }
 
-    test('whose connection goes while it is on its way is not adopted', async (t) => {
+    test('whose client has gone is a stream that opened and closed', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        response.socket?.destroy();
+        void adopt(response);
+      });
+      rawClient(app.port, get());
+      await until(() => app.closes.length === 1, 'onClose');
+      assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
+      const { streams, opened, closed } = app.hold.counters();
+      assert.deepEqual([streams, opened, closed['client-gone'], app.errors.length], [0, 1, 1, 0]);
+    });
+
+    test('whose client goes while it is on its way is a stream that opened and closed', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         response.write('x'.repeat(5_000_000));
         void adopt(response);
@@ -395,7 +406,29 @@ for (const kind of KINDS) {
       client.socket.pause();
       await until(async () => (await connectionsOf(app.server)) === 1, 'the connection');
       client.socket.resetAndDestroy();
-      await untilRefused(app, /its connection is gone/);
+      await until(() => app.closes.length === 1, 'onClose');
+      assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
+    });
+
+    test('without a head gets that of a stream, but for what the application set', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (request, response) => {
+        if (request.headers.own) response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
+        void adopt(response, { encoding: request.headers.text ? 'text' : 'events' });
+      });
+      /** @type {[Record<string, string>, RegExp][]} */
+      const cases = [
+        [{}, /\r\nContent-Type: text\/event-stream\r\nCache-Control: no-store\r\n/],
+        [{ Own: '1' }, /\r\nContent-Type: text\/event-stream; charset=utf-8\r\nCache-Control: no-store\r\n/],
+        [
+          { Text: '1' },
+          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Content-Type-Options: nosniff/,
+        ],
+      ];
+      for (const [headers, pattern] of cases) {
+        const client = rawClient(app.port, get(headers));
+        await client.untilRead(pattern);
+        client.close();
+      }
     });
 
     test('that ends while it is on its way is not adopted, and ends well', async (t) => {
@@ -485,10 +518,14 @@ for (const kind of KINDS) {
       assert.equal(app.errors[0].code, 'OVER_CAPACITY');
     });
 
-    test('with channels that are none, or too many, is refused and goes on', async (t) => {
+    test('with arguments that are none is refused and goes on', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });
         await adopt(response, { channels: /** @type {any} */ ('news') });
+        await adopt(response, /** @type {any} */ ({ channel: 'news' }));
+        await adopt(response, { encoding: /** @type {any} */ ('json') });
+        await adopt(/** @type {any} */ (undefined));
+        await adopt(/** @type {any} */ ({ raw: response }));
         await adopt(response, { channels: Array.from({ length: 1000 }, (_, i) => `a-long-name-${i}`) });
         response.end('an answer');
       });
@@ -496,7 +533,7 @@ for (const kind of KINDS) {
       await client.untilRead(/an answer/);
       assert.deepEqual(
         app.errors.map(({ code }) => code),
-        ['BAD_ARGUMENT', 'BAD_ARGUMENT', 'BAD_ARGUMENT'],
+        Array(7).fill('BAD_ARGUMENT'),
       );
       client.close();
     });

@@ -39,9 +39,8 @@ test('a message is encoded once for each encoding', () => {
   assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
 });
 
-test('what is no message is its data as a string, or refused', () => {
+test('a string is the data of a message, and what is no message is refused', () => {
   assert.deepEqual(messageOf('a'), { data: 'a' });
-  assert.deepEqual(messageOf(/** @type {any} */ (42)), { data: '42' });
   for (const bad of [
     {},
     { data: 5 },
@@ -50,6 +49,10 @@ test('what is no message is its data as a string, or refused', () => {
     { data: '', type: '\0' },
     [],
     new Uint8Array(1),
+    42,
+    null,
+    undefined,
+    { data: '', event: 'misspelled' },
   ])
     assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'), JSON.stringify(bad));
 });

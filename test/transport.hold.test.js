@@ -127,8 +127,10 @@ for (const kind of KINDS) {
       assert.throws(() => any.subscribe(1), withCode('BAD_ARGUMENT'));
       await assert.rejects(hold.listen(70_000), withCode('BAD_ARGUMENT'));
       assert.throws(() => hold.close(-1), withCode('BAD_ARGUMENT'));
-      any.publish('news', 42);
-      await client.untilRead(/42/);
+      for (const message of [undefined, null, 42, true, { data: 'a', event: 'b' }])
+        assert.throws(() => any.publish('news', message), withCode('BAD_ARGUMENT'));
+      hold.publish('news', 'a message');
+      await client.untilRead(/a message/);
     });
 
     test('past its capacity refuses with 503, and reports that the stream did not come about', async (t) => {
@@ -181,7 +183,8 @@ for (const kind of KINDS) {
         (error) => error instanceof Error && 'code' in error,
       );
       const port = await hold.listen(0, 'localhost');
-      assert.ok(port > 0);
+      const { hold: other } = startHold(t, kind);
+      await assert.rejects(other.listen(port, 'localhost'), { code: 'EADDRINUSE', syscall: 'listen' });
       await assert.rejects(hold.listen(0), withCode('LISTENING'));
     });
 

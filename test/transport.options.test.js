@@ -51,6 +51,11 @@ for (const [options, line] of BAD) {
   });
 }
 
+test('a Hold is not made with options that are no object', () => {
+  for (const options of [null, 5, 'x'])
+    assert.throws(() => new Hold(/** @type {any} */ (options)), withCode('BAD_OPTION'), String(options));
+});
+
 test('an option that is undefined gets its default', () => {
   const settings = settingsOf({ shards: undefined, capacity: undefined, onClose: undefined });
   assert.deepEqual([settings.shards, settings.phases, settings.onClose], [1, 1, undefined]);

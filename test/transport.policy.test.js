@@ -67,6 +67,7 @@ for (const kind of KINDS) {
           'content-type': type,
           'cache-control': 'no-store',
           'x-accel-buffering': 'no',
+          ...(target === '/text' ? { 'x-content-type-options': 'nosniff' } : {}),
           connection: 'close',
           'transfer-encoding': 'chunked',
         });
@@ -268,6 +269,9 @@ for (const kind of KINDS) {
         '/nothing': () => undefined,
         '/promise of nothing': async () => undefined,
         '/empty': () => ({}),
+        '/both': () => ({ pass: true, hold: 'text' }),
+        '/misspelled': () => ({ hold: 'text', channel: ['a'] }),
+        '/unknown': () => ({ answer: { code: 200 } }),
         '/status': () => ({ refuse: 500 }),
         '/encoding': () => ({ hold: 'json' }),
         '/prototype': () => ({ hold: 'constructor' }),

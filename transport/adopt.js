@@ -3,6 +3,8 @@
  * the native core can take its connection, it leaves JS; else it is held in JS.
  */
 import { HoldfastError } from '../lib/errors.js';
+import { badArgument, shown } from './checks.js';
+import { streamHeaders } from './responses.js';
 
 /**
  * The parts of node's objects that its types don't have, the same in every version from 20 to 26, and what middleware
@@ -25,17 +27,21 @@ const taken = new WeakSet();
 /**
  * Checks what it can before anything is sent, sends the head, and checks that.
  * @param {import('node:http').ServerResponse} given
+ * @param {import('../native/protocol.js').Encoding} encoding
  * @returns {Adoptable}
- * @throws {HoldfastError} NOT_ADOPTABLE, with the reason
+ * @throws {HoldfastError} NOT_ADOPTABLE with the reason, CLIENT_GONE, BAD_ARGUMENT
  */
-export function adoptable(given) {
+export function adoptable(given, encoding) {
   const response = /** @type {HandledResponse} */ (given);
+  if (typeof response?.flushHeaders !== 'function')
+    throw badArgument(`adopt takes a ServerResponse (of Fastify: reply.raw), not ${shown(given)}`);
   if (taken.has(response)) throw notAdoptable('it was adopted already');
   if (response.writableEnded) throw notAdoptable('it has ended');
   const socket = response.stream ? null : socketOf(response);
-  if (socket === null && response.stream?.destroyed !== false) throw notAdoptable('its connection is gone');
+  if (socket === null && response.stream?.destroyed !== false) throw clientGone();
   if (!hasBody(response)) throw notAdoptable('it has no body');
   checkLength((name) => response.hasHeader(name));
+  if (!response.headersSent) setDefaults(response, encoding);
   // Does nothing where the head was sent. One that writeHead made is sent with the body, or now.
   response.flushHeaders();
   const header = headersOf(response);
@@ -45,6 +51,12 @@ export function adoptable(given) {
     throw notAdoptable('it has a Content-Encoding, and no middleware encodes what is written to it');
   const { chunkedEncoding: isChunked } = response;
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
+}
+
+/** @param {HandledResponse} response @param {import('../native/protocol.js').Encoding} encoding */
+function setDefaults(response, encoding) {
+  for (const [name, value] of Object.entries(streamHeaders(encoding)))
+    if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);
 }
 
 /** @param {HandledSocket | null} socket @returns {boolean} */
@@ -90,7 +102,7 @@ function socketOf(response) {
   // A response to a pipelined request has none until those before it have ended.
   if (!socket && response.req.socket?.destroyed === false)
     throw notAdoptable('the response before it on its connection has not ended');
-  if (!socket || socket.destroyed) throw notAdoptable('its connection is gone');
+  if (!socket || socket.destroyed) throw clientGone();
   return socket;
 }
 
@@ -98,7 +110,7 @@ function socketOf(response) {
  * Waits until what was written has left.
  * @param {import('node:http').ServerResponse} given
  * @param {HandledSocket | null} socket
- * @throws {HoldfastError} NOT_ADOPTABLE where the connection goes meanwhile, or turns out to have more to come
+ * @throws {HoldfastError} CLIENT_GONE, and NOT_ADOPTABLE where the connection turns out to have more to come
  */
 export async function comeToRest(given, socket) {
   const response = /** @type {HandledResponse} */ (given);
@@ -127,7 +139,7 @@ async function allWritten(response, socket) {
 /** @param {HandledResponse} response @param {HandledSocket} socket @returns {Promise<void>} */
 function written(response, socket) {
   return new Promise((resolve, reject) => {
-    const gone = () => reject(notAdoptable('its connection is gone'));
+    const gone = () => reject(clientGone());
     response.once('close', gone);
     while (response.writableCorked > 0) response.uncork();
     // The callback comes once all that was written before is with the kernel.
@@ -144,7 +156,7 @@ async function drained(response) {
   while (response.writableLength > 0 && !response.stream?.destroyed)
     await new Promise((resolve) => setImmediate(resolve));
   if (response.writableEnded) throw notAdoptable('it has ended');
-  if (response.stream?.destroyed !== false) throw notAdoptable('its connection is gone');
+  if (response.stream?.destroyed !== false) throw clientGone();
 }
 
 /**
@@ -153,7 +165,7 @@ async function drained(response) {
  * @param {HandledSocket} socket
  */
 function checkAtRest(response, socket) {
-  if (socketOf(response) !== socket) throw notAdoptable('its connection is gone');
+  if (socketOf(response) !== socket) throw clientGone();
   const { req } = response;
   if (!req.complete) throw notAdoptable('its request was not read to the end');
   const { incoming } = socket.parser ?? {};
@@ -169,7 +181,7 @@ export function stopReading(socket) {
   socket.pause();
   socket._handle?.readStop();
   return () => {
-    if (!socket._handle || socket.destroyed) throw notAdoptable('its connection is gone');
+    if (!socket._handle || socket.destroyed) throw clientGone();
     return socket._handle.fd;
   };
 }
@@ -186,6 +198,11 @@ export function watchForMore(socket, onMore) {
   });
   socket.setTimeout?.(0); // a connection of the application's own making may not have it
   socket.resume();
+}
+
+/** The usual case among those that can't be adopted: `adopt` does not fail because of it. */
+function clientGone() {
+  return new HoldfastError('CLIENT_GONE', 'the client has closed its connection');
 }
 
 /** @param {string} why */

@@ -1,6 +1,7 @@
 /*
  * Lets the shards of a native core listen, with errors like those of node:net.
  */
+import { createServer } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
 /** What a system without IPv6 fails with. */
@@ -23,6 +24,21 @@ export function bind(core, address, port) {
     if (!NO_IPV6.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')) throw error;
     return bindOne(core, '0.0.0.0', port);
   }
+}
+
+/**
+ * Several shards listen on one port, so the kernel lets any other process of this user do the same. A plain socket finds
+ * out whether one does.
+ * @param {string} address @param {number} port
+ * @returns {Promise<void>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE
+ */
+export function checkFree(address, port) {
+  const server = createServer();
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: address || undefined }, () => server.close(() => resolve()));
+  });
 }
 
 /** @param {Core} core @param {string} address @param {number} port */

@@ -88,6 +88,16 @@ function checkHeader(name, value) {
   }
 }
 
+/**
+ * Finds misspelled keys, which would otherwise have no effect.
+ * @param {string} what @param {object} given @param {readonly string[]} known
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkKeys(what, given, known) {
+  for (const key of Object.keys(given))
+    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': there is ${known.join(', ')}`);
+}
+
 /** @param {number} port @throws {HoldfastError} BAD_ARGUMENT */
 export function checkPort(port) {
   if (!PORT.accepts(port)) throw badArgument(`a port is ${PORT.expected}, not ${shown(port)}`);

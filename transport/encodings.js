@@ -3,7 +3,7 @@
  * connection. The native core has the same two tables (native/core/src/framing.rs); for streams held in JS, node:http
  * does the framing.
  */
-import { badArgument, shown } from './checks.js';
+import { badArgument, checkKeys, shown } from './checks.js';
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 
@@ -27,6 +27,7 @@ export const ENCODERS = {
   events: { contentType: 'text/event-stream', ping: ': ping\n\n', encode: eventOf },
 };
 
+const FIELDS = ['id', 'type', 'data'];
 /** What can't stand in a line of an event. */
 const LINE_BREAK = /[\r\n\0]/;
 
@@ -58,12 +59,15 @@ function eventOf({ id, type, data }) {
 }
 
 /**
- * @param {string | Message} given what an application published; anything else than an object becomes a string
+ * @param {string | Message} given what an application published
  * @returns {Message}
  * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
  */
 export function messageOf(given) {
-  if (typeof given !== 'object' || given === null) return { data: String(given) };
+  if (typeof given === 'string') return { data: given };
+  if (typeof given !== 'object' || given === null)
+    throw badArgument(`a message is a string or an object { id, type, data }, not ${shown(given)}`);
+  checkKeys('a message', given, FIELDS);
   const { id, type, data } = given;
   if (typeof data !== 'string') throw badArgument(`the data of a message is a string, not ${shown(data)}`);
   checkField('id', id);

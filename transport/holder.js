@@ -5,7 +5,7 @@
  * `Hold` of hold.js is this with the native core that was found; native.js and http.js make transports of it.
  */
 import { lookup } from 'node:dns/promises';
-import { HoldfastError } from '../lib/errors.js';
+import { codeOf, HoldfastError } from '../lib/errors.js';
 import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
   checkAdoptionBytes,
@@ -13,13 +13,14 @@ import {
   checkChannels,
   checkEncoding,
   checkId,
+  checkKeys,
   checkPeriod,
   checkPort,
 } from './checks.js';
 import { Door } from './door.js';
 import { messageOf } from './encodings.js';
 import { limitsInJs, settingsOf } from './options.js';
-import { overCapacity, Shards } from './shards.js';
+import { closed, overCapacity, Shards } from './shards.js';
 import { isInJs, Streams } from './streams.js';
 import { Tally } from './tally.js';
 import { warn, warnOnce } from './warnings.js';
@@ -33,9 +34,10 @@ export class StreamHolder {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null holds everything in JS
+   * @param {{ sharesPort?: boolean }} [how] whether other processes may listen on its port too
    * @throws {HoldfastError} BAD_OPTION
    */
-  constructor(options, native) {
+  constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
     this.closeListener = settings.onClose;
     this.errorListener = settings.onError ?? warn;
@@ -46,7 +48,7 @@ export class StreamHolder {
     };
     const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
     this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
-    this.shards = native ? new Shards(native, settings, listener) : null;
+    this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
     /** What listens. */
     this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
     this.isListening = false;
@@ -90,7 +92,8 @@ export class StreamHolder {
   }
 
   /**
-   * Takes over the stream of a response. What was written to it still leaves.
+   * Takes over the stream of a response. What was written to it still leaves. A client that has gone already is a stream
+   * that opened and closed.
    * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given a 200 without a length;
    *   its head is sent if it was not yet
    * @param {AdoptOptions} [options]
@@ -98,14 +101,32 @@ export class StreamHolder {
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The application can go on with
    *   the response then, whose head may have been sent
    */
-  async adopt(given, { channels = [], encoding = 'events' } = {}) {
+  async adopt(given, options = {}) {
     const response = /** @type {import('node:http').ServerResponse} */ (given);
+    checkKeys('adopt', options, ['channels', 'encoding']);
+    const { channels = [], encoding = 'events' } = options;
     checkChannels(channels);
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
     if (this.isDraining) throw overCapacity('the Hold is closing');
-    const found = adoptable(response);
-    await comeToRest(response, found.socket);
+    try {
+      const found = adoptable(response, encoding);
+      await comeToRest(response, found.socket);
+      return await this.take(response, found, encoding, channels);
+    } catch (error) {
+      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss();
+      throw error;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response that has come to rest
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   * @returns {Promise<number>}
+   */
+  async take(response, found, encoding, channels) {
     try {
       if (this.shards && found.canLeaveJs && found.socket)
         return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
@@ -225,7 +246,3 @@ const SHARED_DESCRIPTORS = {
   message:
     'the shards share one descriptor table (unshare is refused here): together they hold no more streams than the process may have descriptors',
 };
-
-function closed() {
-  return new HoldfastError('CLOSED', 'this Hold was closed and does not listen again: make another');
-}

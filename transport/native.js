@@ -10,5 +10,5 @@ import { holdOptionsIn } from './options.js';
  * @returns {import('./index.js').Transport}
  */
 export function create(options) {
-  return new StreamHolder(holdOptionsIn(options), native);
+  return new StreamHolder(holdOptionsIn(options), native, { sharesPort: true });
 }

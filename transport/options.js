@@ -125,6 +125,8 @@ function inNative(name, check, byDefault) {
  * @throws {HoldfastError} BAD_OPTION
  */
 export function settingsOf(options) {
+  if (typeof options !== 'object' || options === null)
+    throw badOption(`the options of a Hold are an object, not ${shown(options)}`);
   const given = /** @type {Record<string, unknown>} */ (options);
   const unknown = Object.keys(given).find((name) => given[name] !== undefined && !GIVEN.includes(name));
   if (unknown !== undefined)

@@ -2,11 +2,19 @@
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { badArgument, checkChannels, checkEncoding, checkHeaders, shown } from './checks.js';
+import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, shown } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
 const REFUSALS = REFUSAL_STATUSES.join(', ');
+/** What a decision has one of, and the keys that belong to each. @type {Record<string, readonly string[]>} */
+const KINDS = {
+  hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
+  refuse: ['refuse'],
+  answer: ['answer'],
+  pass: ['pass'],
+};
+const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses have no body. */
 const BODILESS = [204, 304];
 
@@ -81,6 +89,9 @@ function isPromise(value) {
 /** @param {Decision} decision @returns {Decision} @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT */
 function checked(decision) {
   if (typeof decision !== 'object' || decision === null) throw noDecision();
+  const kind = Object.keys(KINDS).find((name) => name in decision);
+  if (kind === undefined) throw noDecision();
+  checkKeys(`a decision with '${kind}'`, decision, KINDS[kind]);
   if ('hold' in decision) checkHold(decision);
   else if ('refuse' in decision) checkRefusal(decision.refuse);
   else if ('answer' in decision) checkAnswer(decision.answer);
@@ -109,6 +120,7 @@ function checkRefusal(status) {
 function checkAnswer(answer) {
   if (typeof answer !== 'object' || answer === null)
     throw badArgument(`an answer is an object { status, headers, body }, not ${shown(answer)}`);
+  checkKeys('an answer', answer, ANSWER_KEYS);
   const { status = 200, headers, body } = answer;
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw badArgument(`the status of an answer is a whole number from 200 to 599, not ${shown(status)}`);

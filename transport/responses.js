@@ -11,7 +11,11 @@ const RETRY_AFTER_S = 5;
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {Record<string, string>} Headers */
 
-/** No cache may keep a stream, no proxy may buffer it, and the connection ends with it. @type {Record<Encoding, Headers>} */
+/**
+ * No cache may keep a stream, no proxy may buffer it, and the connection ends with it. A browser would show nothing of a
+ * text until it had enough of it to guess what it is.
+ * @type {Record<Encoding, Headers>}
+ */
 const STREAM_HEADERS = { text: streamDefaults('text'), events: streamDefaults('events') };
 
 /** @param {Encoding} encoding @returns {Headers} */
@@ -20,6 +24,7 @@ function streamDefaults(encoding) {
     'Content-Type': ENCODERS[encoding].contentType,
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
+    ...(encoding === 'text' ? { 'X-Content-Type-Options': 'nosniff' } : {}),
     Connection: 'close',
   };
 }

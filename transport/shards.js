@@ -2,12 +2,13 @@
  * Streams held by the native core, outside of the JS heap. JS is told about heads in batches, answers each batch in one
  * call, and from then on knows a stream only by its id.
  */
+import cluster from 'node:cluster';
 import { Socket } from 'node:net';
 import { HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
-import { bind } from './bind.js';
+import { bind, checkFree } from './bind.js';
 import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
@@ -27,10 +28,12 @@ export class Shards {
   /**
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
+   * @param {boolean} sharesPort whether other processes may listen on its port too
    * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
    */
-  constructor(native, settings, { onClose, onError }) {
+  constructor(native, settings, sharesPort, { onClose, onError }) {
     this.count = settings.shards;
+    this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
     this.onClose = onClose;
     this.onError = onError;
@@ -75,6 +78,8 @@ export class Shards {
 
   /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
   async listen(address, port) {
+    if (!this.sharesPort && port !== 0) await checkFree(address, port);
+    if (this.isDraining) throw closed();
     const bound = bind(this.core, address, port);
     this.anchor ??= setInterval(() => {}, FOREVER_MS);
     return bound;
@@ -223,6 +228,10 @@ export class Shards {
 /** @param {string} why */
 export function overCapacity(why) {
   return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
+}
+
+export function closed() {
+  return new HoldfastError('CLOSED', 'this Hold was closed and does not listen again: make another');
 }
 
 /** @param {number} shard */

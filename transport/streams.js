@@ -110,6 +110,18 @@ export class Streams {
     return stream;
   }
 
+  /**
+   * Counts and reports a stream whose client went before it was held.
+   * @returns {number} its id, which the application gets before `onClose`
+   */
+  miss() {
+    const id = this.nextId();
+    this.tally.counts.opened++;
+    this.tally.closed['client-gone']++;
+    setImmediate(this.onClose, id, 'client-gone');
+    return id;
+  }
+
   /** @param {Stream} stream @param {readonly string[]} channels */
   add(stream, channels) {
     const response = /** @type {MarkedResponse} */ (stream.response);
