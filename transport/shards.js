@@ -111,6 +111,7 @@ export class Shards {
   async handOver(fd, token, format, channels) {
     for (;;) {
       if (this.isDraining) throw overCapacity('the Hold is closing');
+      this.flush(); // what was said before comes before it
       const refused = this.core.adopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
       if (refused === '') return;

@@ -237,8 +237,25 @@ fn welcomes_take_turns() {
         client.read_exact(&mut welcome).unwrap();
         welcomes.push(char::from(welcome[0]));
     }
-    let text: String = welcomes.into_iter().collect();
-    assert!("abcabcabcabc".contains(&text), "{text}");
+    for welcome in ['a', 'b', 'c'] {
+        assert_eq!(welcomes.iter().filter(|found| **found == welcome).count(), 3, "{welcomes:?}");
+    }
+}
+
+#[test]
+fn each_of_two_kinds_of_streams_that_alternate_gets_all_its_welcomes() {
+    let mut held = Held::start(options());
+    let mut seen = String::new();
+    for round in 0..8 {
+        let variants: [&[u8]; 2] = if round % 2 == 0 { [b"a", b"b"] } else { [b"c", b"d"] };
+        let (mut client, id) = asked_about(&mut held, &request("/"));
+        held.command(&[opening(TEXT, HEAD, &variants, &[]), hold_so(id)].concat());
+        assert_eq!(read_head(&mut client), HEAD);
+        let mut welcome = [0];
+        client.read_exact(&mut welcome).unwrap();
+        seen.push(char::from(welcome[0]));
+    }
+    assert!("abcd".chars().all(|welcome| seen.contains(welcome)), "{seen}");
 }
 
 #[test]

@@ -4,11 +4,15 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use common::by_hand::{ByHand, read_now};
 use common::*;
+use holdfast_core::command::Command;
 use holdfast_core::id::Id;
+use holdfast_core::mail::ShardMessage;
+use holdfast_core::parcel::{self, Adoption};
 
 /// Enough that a fan-out takes several slices of 2 ms.
 const MANY: usize = 90;
@@ -186,4 +190,52 @@ fn a_thread_holds_remembered_heads_in_order_with_what_is_published() {
     }
     held.command(&publish("news", b"new"));
     clients.iter_mut().for_each(|client| expect(client, b"new"));
+}
+
+#[test]
+fn an_adopted_stream_does_not_get_what_was_published_before_it_was_adopted() {
+    let (mut by_hand, _listeners) = busy();
+    by_hand.say(&[publish("news", b"1"), publish("news", b"2")].concat());
+    let (mut client, its) = UnixStream::pair().unwrap();
+    its.set_nonblocking(true).unwrap();
+    let adoption = Adoption { token: 1, format: Default::default(), channels: vec![b"news"[..].into()] };
+    parcel::send(&by_hand.transfer, &adoption.encode(), its.as_fd()).unwrap();
+    by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);
+    by_hand.say(&publish("news", b"3"));
+    by_hand.finish();
+    assert_eq!(read_now(&mut client), "3");
+}
+
+#[test]
+fn a_stream_opens_at_once_during_a_fan_out_that_has_begun_if_nothing_else_is_queued() {
+    let (mut by_hand, _listeners) = busy();
+    let (mut client, id) = by_hand.connect_and_ask();
+    by_hand.say(&publish("news", b"old"));
+    by_hand.say(&hold(id, TEXT, &["news"]));
+    assert!(by_hand.shard.is_busy());
+    assert_eq!(read_head(&mut client), HEAD);
+    by_hand.finish();
+    assert_eq!(read_now(&mut client), "", "the fan-out began before it");
+}
+
+#[test]
+fn a_stream_that_was_held_before_a_drain_opens_and_ends_properly() {
+    let (mut by_hand, _listeners) = busy();
+    let (mut client, id) = by_hand.connect_and_ask();
+    by_hand.say(&[publish("news", b"old"), hold(id, TEXT, &["news"]), publish("news", b"bye"), drain(0)].concat());
+    by_hand.finish();
+    assert_eq!(read_head(&mut client), HEAD);
+    assert_eq!(read_now(&mut client), "bye");
+}
+
+#[test]
+fn a_stream_that_was_held_in_time_is_not_refused_because_its_turn_comes_later() {
+    let mut by_hand = ByHand::new(options_with(|options| options.answer_timeout_ms = 1000)).step_by_step();
+    let _listeners: Vec<_> = (0..3).map(|_| by_hand.stream(TEXT, &["news"]).0).collect();
+    let (mut client, id) = by_hand.connect_and_ask();
+    by_hand.turn(900);
+    by_hand.say(&[publish("news", b"1"), publish("news", b"2"), hold(id, TEXT, &["news"])].concat());
+    by_hand.turn(900);
+    by_hand.finish();
+    assert_eq!(read_head(&mut client), HEAD);
 }

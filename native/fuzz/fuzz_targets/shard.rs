@@ -48,7 +48,8 @@ struct Client {
     /// A target that several clients have, whose decision may be remembered.
     shared_target: Option<u8>,
     written: usize,
-    adopted: Option<(Format, u8)>,
+    /// Its format, its channel, and the number of the command.
+    adopted: Option<(Format, u8, usize)>,
     id: Option<Id>,
     /// When the shard may have seen its head, or taken it over: after so many commands at least, and at most.
     since: usize,
@@ -264,8 +265,9 @@ impl World {
             record[4] = what; // the format
         }
         parcel::send(&self.transfer, &record, its.as_fd()).unwrap();
-        // It is taken over at once: everything that still waits was requested before, and reaches it.
-        self.clients.push(Client { end: Some(end), adopted: is_known.then_some((format, channel)), ..Client::default() });
+        let adopted = is_known.then_some((format, channel, self.said.len()));
+        self.command(Command::Adopt, Said::Other);
+        self.clients.push(Client { end: Some(end), adopted, ..Client::default() });
     }
 
     fn hold(&mut self, who: u8, what: u8) {
@@ -399,9 +401,9 @@ impl World {
     }
 
     fn check_client(&self, client: &Client) {
-        if let Some((format, channel)) = client.adopted {
+        if let Some((format, channel, number)) = client.adopted {
             let stream = Stream { format, channels: [channel].into() };
-            return self.check_stream(client, &client.read, &stream, 0..=self.said.len(), &[client.id]);
+            return self.check_stream(client, &client.read, &stream, number..=number, &[client.id]);
         }
         let Some((status, number, rest)) = parse_head(&client.read) else {
             return assert!(!client.is_alive(), "a head is complete: {:?}", String::from_utf8_lossy(&client.read));

@@ -1,7 +1,7 @@
 //! From accepted to answered: connections that are not streams yet, or never will be.
 
-use super::turn::LISTENER;
 use super::Shard;
+use super::turn::LISTENER;
 use crate::clock::MS;
 use crate::command::Command;
 use crate::head::{self, Head};

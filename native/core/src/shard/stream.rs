@@ -7,8 +7,8 @@ use crate::command::Opening;
 use crate::framing::Format;
 use crate::id::Id;
 use crate::parcel::{self, Adoption};
-use crate::rows::{Input, State};
 use crate::response::Refusal;
+use crate::rows::{Input, State};
 use crate::socket::{SCRATCH_BYTES, Socket, Stop};
 use crate::telemetry::{Reason, add, subtract};
 
