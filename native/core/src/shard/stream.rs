@@ -69,7 +69,7 @@ impl Shard {
     fn next_welcome<'a>(&mut self, opening: &'a Opening) -> &'a [u8] {
         const GOLDEN: u32 = 0x9e37_79b9;
         self.door.welcomed = self.door.welcomed.wrapping_add(GOLDEN);
-        let turn = u64::from(self.door.welcomed) * opening.welcomes.len() as u64 >> 32;
+        let turn = (u64::from(self.door.welcomed) * opening.welcomes.len() as u64) >> 32;
         opening.welcomes.get(turn as usize).map_or(b"", |welcome| welcome)
     }
 
