@@ -11,7 +11,7 @@ use rustix::event::epoll::{Event, EventFlags};
 
 use super::Target;
 use super::answer::Partial;
-use super::opening::{Attempt, Batch};
+use super::attempt::{Attempt, Batch};
 use super::schedule;
 use super::streams::{Id, State, Streams};
 use super::tally::{Tally, count};

@@ -3,9 +3,10 @@
 //!
 //! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
 //! `reading` (what arrives on a stream, and how it ends). Below them: `answer`, `pieces` and `schedule` (pure),
-//! `streams`, `targets`, `tally`.
+//! `attempt`, `streams`, `targets`, `tally`.
 
 pub mod answer;
+mod attempt;
 mod client;
 mod dialer;
 mod opening;

@@ -7,6 +7,7 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::answer::Answer;
+use super::attempt::Attempt;
 use super::client::Client;
 use super::streams::State;
 use super::tally::count;
@@ -15,49 +16,10 @@ use crate::clock::{MS, Slice, now_ns};
 use crate::socket::Socket;
 use crate::sys;
 
-/// The time over which a batch is spread: a little less than the time between two batches (`STEP_MS` in
-/// `fleet/drone.js`), so that it ends before the next one begins.
-const SPREAD_NS: u64 = 90 * MS;
 /// Streams that are due within this time are opened together: every wake-up costs.
 const TOGETHER_NS: u64 = 2 * MS;
 /// How often attempts are checked for timeouts.
 const SWEEP_EVERY_NS: u64 = 100 * MS;
-
-/// What is known about a stream until it is open.
-#[derive(Debug)]
-pub struct Attempt {
-    pub begun_ns: u64,
-    deadline_ns: u64,
-    pub has_first_byte: bool,
-}
-
-/// Streams to open.
-#[derive(Debug)]
-pub struct Batch {
-    target: u32,
-    /// The number of the next stream: see `Target::pair`.
-    number: u64,
-    pub left: u64,
-    /// When to open the next stream.
-    due_ns: u64,
-    /// The time from one stream to the next.
-    every_ns: u64,
-}
-
-impl Batch {
-    pub fn new(target: u32, number: u64, count: u64, now_ns: u64) -> Self {
-        Batch { target, number, left: count, due_ns: now_ns, every_ns: SPREAD_NS / count.max(1) }
-    }
-
-    /// The number of the next stream, which counts as opened.
-    fn next(&mut self) -> u64 {
-        let number = self.number;
-        self.number += 1;
-        self.left -= 1;
-        self.due_ns += self.every_ns;
-        number
-    }
-}
 
 impl Client {
     /// Starts opening the streams that are due, for a slice.
