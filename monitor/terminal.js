@@ -71,7 +71,7 @@ export class Terminal {
       hidden: true,
       top: 'center',
       left: 'center',
-      width: 70,
+      width: 77,
       height: 16,
     });
     this.tooSmall = box({
