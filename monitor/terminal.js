@@ -21,9 +21,10 @@ const HELP = `
   kernel   slab and socket buffers of the machine
   native   memory of the workers minus their JS heap
   heap     JS heap of the workers
-  ticks    time between two runs of a 10 ms interval (--sample-interval)
-  cost     memory growth since the first stream, per stream; µs are CPU
-           to open, to ping, and to deliver a message (hold transport)
+  ticks    time between two runs of a 10 ms interval
+  cost     memory growth since the first stream, per
+           stream; µs of CPU to open, ping and deliver
+           (hold transport only)
   CPU      100% is one core
 `;
 
@@ -71,8 +72,8 @@ export class Terminal {
       hidden: true,
       top: 'center',
       left: 'center',
-      width: 77,
-      height: 16,
+      width: 58,
+      height: 17,
     });
     this.tooSmall = box({
       hidden: true,
