@@ -328,7 +328,7 @@ for (const kind of KINDS) {
       await client.untilClosed();
       assert.equal(client.received.split('answered').length, 3);
       await until(() => app.errors.length === 2, 'two refusals');
-      assert.match(app.errors[0].message, /the response before it on its connection has not ended$/);
+      assert.match(app.errors[0].message, /an earlier response on the same connection has not ended$/);
       assert.match(app.errors[1].message, /its client sent another request after it$/);
     });
 
@@ -359,7 +359,7 @@ for (const kind of KINDS) {
       ],
       [
         'with a Content-Encoding that nothing makes',
-        /no middleware encodes what is written to it$/,
+        /no middleware compresses what is written to it$/,
         (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
       ],
       ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
