@@ -81,7 +81,7 @@ describe('decisions', NEEDS_NATIVE, () => {
     assert.equal(asked.length - before, 300);
   });
 
-  test('that refuse or answer are not cached, even if others for the same head are', async (t) => {
+  test('that refuse or answer are never cached', async (t) => {
     const { asked, open } = await startCounting(t, (_head, count) =>
       count % 2 ? { refuse: 404 } : { answer: { body: String(count) } },
     );
