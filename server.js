@@ -29,7 +29,7 @@ import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
-/** How long the end waits for a file system that hangs. */
+/** How long to wait at the end for a file system that hangs. */
 const DISCARD_MS = 1000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
@@ -43,7 +43,7 @@ async function main() {
   if (!cluster.isPrimary) {
     throw new HoldfastError(
       'NOT_PRIMARY',
-      'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a process of its own',
+      'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
   await new Server(config, await chooseTransport(config.transport)).run();
@@ -87,7 +87,7 @@ class Server {
     this.monitor = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // its reader is gone
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
   async run() {
@@ -110,14 +110,14 @@ class Server {
     tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
   }
 
-  /** @returns {Promise<number>} its port, 0 where it is off */
+  /** @returns {Promise<number>} its port; 0 if it is off */
   async openAdmin() {
     const { adminPort } = this.config;
     if (adminPort === 0) return 0;
     return this.admin.listen(adminPort === 'auto' ? 0 : adminPort);
   }
 
-  /** @returns {Promise<number>} the port, when all workers listen */
+  /** @returns {Promise<number>} the port, once all workers listen */
   async start() {
     const { port, host } = this.config;
     const { workers } = this.plan;
@@ -132,7 +132,7 @@ class Server {
     }
   }
 
-  /** What the user can do in the dashboard. */
+  /** What the keys of the dashboard do. */
   commands() {
     return {
       quit: () => this.end(SIGNAL_STATUS.SIGINT),
@@ -144,7 +144,7 @@ class Server {
   }
 
   /**
-   * Notes what was started. The last two lines are visible even in the smallest dashboard.
+   * Says what was started. The last two lines are visible even in the smallest dashboard.
    * @param {number} port @param {number} adminPort @param {string} csvPath
    */
   describe(port, adminPort, csvPath) {
@@ -163,8 +163,8 @@ class Server {
   }
 
   /**
-   * Drains and exits with 0; the second call exits now.
-   * @param {number} status of the exit of a second call
+   * Drains and exits with 0. A second call exits now.
+   * @param {number} status exit status of a second call
    */
   async end(status) {
     if (this.state === 'draining') {
@@ -193,12 +193,12 @@ class Server {
     return `ran for ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams opened, ${formatCount(lost)} lost`;
   }
 
-  /** Removes the CSV of a run that did not begin. */
+  /** Removes the CSV if the server did not start. */
   async discardLog() {
     await (await this.log)?.discard();
   }
 
-  /** @param {string} line something happened */
+  /** @param {string} line for the log */
   note(line) {
     if (this.monitor) this.monitor.note(line);
     else process.stderr.write(`holdfast: ${line}\n`);

@@ -1,5 +1,5 @@
 /*
- * One worker: a transport and a sampler, which do what the primary's messages say. Started by server.js.
+ * One worker: a transport and a sampler, controlled by messages from the primary. Started by server.js.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -22,7 +22,7 @@ let transport = null;
 /** @type {Sampler | null} */
 let sampler = null;
 
-// The primary says when to end. Ctrl-C reaches the whole process group, so a worker ignores it.
+// The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 process.on('message', (message) => {
@@ -69,7 +69,7 @@ async function drain(periodMs) {
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
-/** @returns {import('./primary/messages.js').Snapshot | null} null before it listens */
+/** @returns {import('./primary/messages.js').Snapshot | null} null until it listens */
 function takeSnapshot() {
   return transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }) };
 }

@@ -35,7 +35,7 @@ const START_MS = 600_000;
 
 /**
  * @typedef {object} Wanted
- * @property {number} streams of all drones together; 0 leaves them idle
+ * @property {number} streams of all drones together; 0 to leave them idle
  * @property {number | ''} ramp of all drones together
  * @property {number} drones 0 for as many as needed
  * @property {Record<string, string>} params for each
@@ -119,7 +119,7 @@ export class Crew {
   }
 
   /**
-   * Starts more if they can hold fewer streams than planned, such as without descriptor tables of their own.
+   * Starts more if each can hold fewer streams than planned, for example without its own descriptor tables.
    * @param {Member[]} members
    */
   async addMissing(members) {

@@ -108,7 +108,7 @@ function urlOf(address, port) {
 function helpText() {
   return `Usage: node fleet/drone.js [options]
 
-Opens streams to a server, keeps as many open as it is told, and measures what clients see. It is controlled over HTTP:
+Opens streams to a server, keeps the requested number open, and measures what clients see. It is controlled over HTTP:
 GET / returns everything it measured, GET /counts only the counts, GET /set?n=1000&ramp=500 changes parameters,
 POST /restart reopens all streams and counts from 0, POST /stop ends it.
 

@@ -19,7 +19,7 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
 ]);
 
-/** Distributions of durations, each since it was last read. Those of CPU are empty where the transport can't tell. */
+/** Distributions of durations, each since it was last read. Those of CPU are empty if the transport can't measure it. */
 // biome-ignore format: a table reads best with one row per line
 export const HISTOGRAMS = /** @type {const} */ ([
   { name: 'lateness', unit: 'µs', help: 'lateness of pings' },

@@ -1,5 +1,5 @@
 /*
- * Counters added up over workers: those that are alive, and those that died.
+ * Counters added up over all workers, dead ones included.
  */
 import { COUNTS } from './counters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from './reasons.js';
@@ -45,12 +45,12 @@ export function addCounts(counts, snapshot) {
   counts.gcMs += totalOf(snapshot.gcMs);
 }
 
-/** @param {Counts} counts @returns {number} streams that a failure took: of a whole worker, or of one shard */
+/** @param {Counts} counts @returns {number} streams lost when a worker or a shard failed */
 export function lostOf({ lostWithWorkers, closed }) {
   return lostWithWorkers + closed.failed;
 }
 
-/** @param {Counts} counts @returns {number} streams that were closed, lost ones not counted */
+/** @param {Counts} counts @returns {number} streams closed, not counting lost ones */
 export function closedOf({ closed }) {
   return totalOf(closed) - closed.failed;
 }

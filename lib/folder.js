@@ -1,5 +1,5 @@
 /*
- * Makes a folder and those above it. (Node's own `mkdir` with `recursive` loops forever on file systems that can't have
+ * Creates a folder and its parents. (Node's own `mkdir` with `recursive` loops forever on file systems that can't have
  * folders and answer ENOENT, such as /proc.)
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { codeOf } from './errors.js';
 
 /**
  * @param {string} path it may already exist
- * @param {number} [mode] of the folders that are made
+ * @param {number} [mode] of the folders it creates
  * @throws {NodeJS.ErrnoException} EEXIST if it is a file
  */
 export function makeFolder(path, mode) {
@@ -18,7 +18,7 @@ export function makeFolder(path, mode) {
     try {
       mkdirSync(one, { mode });
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error; // another process has made it meanwhile
+      if (codeOf(error) !== 'EEXIST') throw error; // another process has created it in the meantime
     }
   }
   if (!statSync(path).isDirectory()) mkdirSync(path);

@@ -1,6 +1,6 @@
 /*
  * A histogram of durations that can be sent between processes and merged: percentiles of the whole come from
- * merged counts, never from averaged percentiles. It records integers of one unit, which it carries along.
+ * merged counts, never from averaged percentiles. It records integers of one unit, which is part of it.
  *
  * The buckets are log-linear, as in HdrHistogram: values below 256 have a bucket each, and every doubling above that
  * is cut into 128 equal steps, so that a value is known to within 0.8 %. The 32 bits of a value (71 minutes of µs,
@@ -98,7 +98,7 @@ export class Histogram {
    * Adds what another process recorded.
    * @param {EncodedHistogram} other
    * @returns {this}
-   * @throws {TypeError} where it is of another unit
+   * @throws {TypeError} if it has another unit
    */
   merge(other) {
     this.mustBe(other.unit);
@@ -114,7 +114,7 @@ export class Histogram {
 
   /**
    * @param {Histogram} earlier the same histogram, some time ago
-   * @returns {Histogram} what was recorded since; its minimum and maximum are exact only where they are those of all
+   * @returns {Histogram} what was recorded since; its minimum and maximum are exact only if they are also those of the whole histogram
    */
   less(earlier) {
     this.mustBe(earlier.unit);
@@ -137,7 +137,7 @@ export class Histogram {
     if (unit !== this.unit) throw new TypeError(`a histogram of ${this.unit} can't take one of ${unit}`);
   }
 
-  /** @returns {EncodedHistogram} what was recorded since the last time; empties the histogram */
+  /** @returns {EncodedHistogram} what was recorded since the last call; empties the histogram */
   take() {
     const encoded = this.encode();
     this.reset();

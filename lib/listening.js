@@ -1,6 +1,6 @@
 /*
  * How a server tells the process that started it that it is ready: one message on the IPC channel, if there is one
- * (spawned with 'ipc' in its stdio). Nobody has to read log lines for it.
+ * (spawned with 'ipc' in its stdio), so that nobody has to parse log lines.
  */
 import { HoldfastError } from './errors.js';
 
@@ -12,14 +12,14 @@ const DEADLINE_MS = 60_000;
  * @property {'listening'} type
  * @property {string} host as given, '' for every address of the machine
  * @property {number} port
- * @property {number} adminPort 0 where there is none
- * @property {string} csvPath '' where there is none
+ * @property {number} adminPort 0 if there is none
+ * @property {string} csvPath '' if there is none
  * @property {number[]} workers their pids
  */
 
 /** @param {{ type: 'listening' } & Record<string, unknown>} message sent to the parent, if it listens */
 export function tellParent(message) {
-  if (process.connected) process.send?.(message, undefined, {}, () => {}); // a parent that is gone needs no answer
+  if (process.connected) process.send?.(message, undefined, {}, () => {}); // errors don't matter: the parent is gone
 }
 
 /**
@@ -28,7 +28,7 @@ export function tellParent(message) {
  * @param {import('node:child_process').ChildProcess} child spawned with an IPC channel
  * @param {number} [deadlineMs]
  * @returns {Promise<Message>}
- * @throws {HoldfastError} NOT_LISTENING where it ends before, or takes too long
+ * @throws {HoldfastError} NOT_LISTENING if it ends first or takes too long
  */
 export function untilListening(child, deadlineMs = DEADLINE_MS) {
   return new Promise((resolve, reject) => {

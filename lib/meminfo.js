@@ -1,9 +1,9 @@
 /*
- * /proc/meminfo, parsed. Used by the monitor for what is in use, and by the limits for what is available.
+ * Parses /proc/meminfo: for the monitor (memory in use) and the limits (available memory).
  */
 
 /**
- * A row that is missing reads 0.
+ * Missing rows count as 0.
  * @typedef {object} Meminfo
  * @property {number} totalBytes
  * @property {number} usedBytes neither free nor buffers and cache. Slab is part of it: the kernel's memory of a held socket

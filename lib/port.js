@@ -16,18 +16,18 @@ export function openPort(server, { port, host, flag }) {
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(codeOf(error) ? listenError(error, flag, port, host) : error));
     server.listen({ port, host: host || undefined }, () => {
-      server.on('error', () => {}); // an accept that failed: the client tries again
+      server.on('error', () => {}); // accepting failed: the client tries again
       resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port);
     });
   });
 }
 
 /**
- * Finds out whether a port is free. The shards open it each with a socket of their own (SO_REUSEPORT), which succeeds
- * even if another server that does the same listens there, so it has to be tried without that option first.
- * @param {number} port 0 for one that the system chooses
+ * Finds out whether a port is free. Each shard opens it with its own socket (SO_REUSEPORT), which succeeds even if another
+ * server does the same on that port. So it has to be tried without that option first.
+ * @param {number} port 0 to let the system choose
  * @param {string} host '' for all addresses
- * @returns {Promise<number>} the port, on which nobody listens
+ * @returns {Promise<number>} the port; nobody listens on it
  * @throws {import('./errors.js').HoldfastError} why it can't be opened
  */
 export async function freePort(port, host) {

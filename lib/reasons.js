@@ -1,6 +1,6 @@
 /*
- * Every reason a stream can end for, and every status a request can be refused with. Counters, fields and metrics are
- * made from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
+ * Every reason for which a stream can end, and every status with which a request can be refused. Counters, fields and
+ * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
 /** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed'} CloseReason */
@@ -11,8 +11,8 @@ export const CLOSE_REASONS = [
   'slow', // its backlog exceeded --max-backlog
   'drain', // the server is shutting down
   'dead-peer', // a write failed because the other side no longer answers
-  'over-capacity', // closed to make room
-  'bad-request', // the client sent more on a connection that carries a stream
+  'over-capacity', // there was no room for it
+  'bad-request', // the client sent something on a connection that carries a stream
   'error', // any other error on the connection
   'failed', // its shard failed
 ];

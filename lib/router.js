@@ -1,11 +1,11 @@
 /*
- * A small HTTP API as a table of routes. The admin server and the control port of a drone are made with it.
+ * A small HTTP API as a table of routes, for the admin server and the control port of a drone.
  *
  *     const TABLE = [{ methods: ['GET'], path: '/healthz', handle: () => ({ status: 200, body: 'ok\n' }) }];
  *     createServer(listenerOf(TABLE, { problem: asText }));
  *
- * Every request gets exactly one answer: that of its handler, or a problem (404, 405, what a handler threw) in the form
- * the caller chose.
+ * Every request gets exactly one answer: that of its handler, or a problem (404, 405, an error thrown by a handler) in the
+ * form that the caller chose.
  */
 import { STATUS_CODES } from 'node:http';
 import { messageOf } from './errors.js';
@@ -30,7 +30,7 @@ import { messageOf } from './errors.js';
  * @property {(request: IncomingMessage) => void} [check] runs before the lookup; throws what refuses the request
  */
 
-/** What a handler throws when the request is at fault. */
+/** Thrown by a handler if the request is wrong. */
 export class RequestError extends Error {
   /** @param {number} status @param {string} message one line @param {Record<string, string>} [headers] */
   constructor(status, message, headers = {}) {
@@ -77,7 +77,7 @@ export async function route(table, request, { problem = asText, statusOf = () =>
   }
 }
 
-/** @param {IncomingMessage} request @returns {URL} of which only the path and the query matter */
+/** @param {IncomingMessage} request @returns {URL} only its path and query matter */
 function urlOf({ url = '/' }) {
   try {
     return new URL(url, 'http://localhost');
@@ -117,7 +117,7 @@ export async function readBody(request, mostBytes) {
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    if (bytes <= mostBytes) chunks.push(chunk); // the rest is read too, so that the client gets to see the answer
+    if (bytes <= mostBytes) chunks.push(chunk); // the rest is read too, so that the client gets the answer
   }
   if (bytes > mostBytes) throw new RequestError(413, `got ${bytes} bytes, expected ${mostBytes} at most`);
   return Buffer.concat(chunks).toString();

@@ -20,7 +20,7 @@ const KIND_OF = {
 };
 
 /**
- * Counts are since the process began; ticks are those since the last sample.
+ * Counts are since the process started, ticks since the last sample.
  * @typedef {object} ProcessSample
  * @property {import('./histogram.js').EncodedHistogram} ticks
  * @property {number} heapUsedBytes

@@ -1,11 +1,11 @@
 /*
- * Signals: the exit statuses they stand for, and ignoring the copies that npm sends.
+ * Signals: their exit statuses, and ignoring the copies that npm sends.
  */
 import { performance } from 'node:perf_hooks';
 
 /** The exit status a shell would show: 128 plus the number of the signal. */
 export const SIGNAL_STATUS = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
-/** npm forwards Ctrl-C to its child, which the terminal has already sent it. No person presses it twice that fast. */
+/** npm forwards Ctrl-C to its child, which already got it from the terminal. Nobody presses it twice that fast. */
 const ECHO_MS = 200;
 
 /** @typedef {keyof typeof SIGNAL_STATUS} Signal */

@@ -3,7 +3,7 @@
  *
  *     forked --hello--> starting --ready--> ready --drain--> draining --exit--> gone
  *       ^                                     |
- *       \-------------back-off------------- dead     (one that dies before it was ever ready ends the server)
+ *       \-------------back-off------------- dead     (if it dies before all are ready, the server ends)
  */
 
 /** @typedef {'forked' | 'starting' | 'ready' | 'draining' | 'dead' | 'gone'} WorkerState */

@@ -7,19 +7,19 @@ export const LIMITS_FILE = '/etc/security/limits.d/90-holdfast.conf';
 
 /** @typedef {import('./kernel.js').Machine} Machine */
 /** @typedef {import('./needs.js').Needs} Needs */
-/** @typedef {(machine: Machine, needs: Needs) => Finding | null} Row null where this machine has no such limit */
+/** @typedef {(machine: Machine, needs: Needs) => Finding | null} Row null if this machine has no such limit */
 
 /**
  * @typedef {object} Finding
  * @property {string} name
  * @property {'count' | 'bytes' | 'percent'} unit percent is of one core
  * @property {number | string} now
- * @property {number | string} needed 'any' where it doesn't matter
+ * @property {number | string} needed 'any' if it doesn't matter
  * @property {string} why one short sentence
  * @property {boolean} isMet
  * @property {boolean} isForbidding whether the run is impossible until it is met: streams would be refused, cut, or never
  *   opened. If it only gets worse (late ticks, repeated handshakes), the finding is advice
- * @property {{ file: string, line: string }} fix what to write where; `file` is '' where no file helps. `line` may have two
+ * @property {{ file: string, line: string }} fix what to write into which file; `file` is '' if no file helps. `line` may have two
  */
 
 /** @param {Machine} machine @param {string} name of a sysctl @returns {number[] | null} */
@@ -33,7 +33,7 @@ export function finding({ unit = 'count', forbids = false, ...parts }) {
 }
 
 /**
- * A sysctl that needs a minimum. The line to write raises what is too low and keeps the rest.
+ * A sysctl that needs a minimum. The suggested line raises values that are too low and keeps the others.
  * @param {Machine} machine
  * @param {string} name
  * @param {number} needed

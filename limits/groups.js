@@ -1,16 +1,16 @@
 /*
  * What the control groups of this process allow. Every group on the way up to the root limits it, so the tightest
- * value counts. `read` gives the text of a file below the root, so that tests can use a folder of their own.
+ * value counts. `read` gives the text of a file below the root, so that tests can use their own folder.
  */
 import { join } from 'node:path';
 
 /** cgroup v1 reports about 2^63 for "no limit". */
 const NO_LIMIT = 2 ** 60;
 
-/** @typedef {(path: string) => string | null} Read null where there is no such file */
+/** @typedef {(path: string) => string | null} Read null if there is no such file */
 
 /**
- * The tightest limits of the control group and all groups above it; null where nothing is limited.
+ * The tightest limits of the control group and all groups above it; null if nothing is limited.
  * @typedef {object} Group
  * @property {number | null} memoryBytes memory.max
  * @property {number | null} memoryFreeBytes the part of it that is free, or holds files that can be dropped
@@ -41,7 +41,7 @@ const left = ({ pids, pidsNow }) => (pids ?? 0) - pidsNow;
 
 /**
  * The folders with the limits of this process, from /proc/self/cgroup: v2 (also where systemd mounts it next to v1) and
- * v1. A path that is not below the mount, as in a container, leaves the mount itself.
+ * v1. If the path is not below the mount, as in a container, only the mount itself counts.
  * @param {string} text @returns {string[]} below the root, each with all folders above it
  */
 export function groupFolders(text) {

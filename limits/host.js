@@ -145,7 +145,7 @@ function memory({ memory: { availableBytes }, group }, { bytes, streamBytes, pro
   });
 }
 
-/** Opening streams comes to an end, so only pings that need all cores by themselves forbid the run. @type {Row} */
+/** Opening streams ends at some point, so the run is forbidden only if pings alone need all cores. @type {Row} */
 function cpu({ cores, group }, { wish, cpu: { low, high, pings }, pings: rate }) {
   const now = Math.floor(Math.min(cores, group.cores ?? cores) * 100);
   const intervalMs = Math.ceil((wish.pingIntervalMs * high) / now / 1000) * 1000;

@@ -49,8 +49,8 @@ export function mostStreams(machine, wish, counts = () => true) {
 }
 
 /**
- * How many streams a server without --streams can hold here: the room of its plan, or less where memory, or something
- * else that can't be configured, forbids that many.
+ * How many streams a server without --streams can hold here: the room of its plan, or less if memory or another limit that
+ * can't be configured forbids that many.
  * @param {Machine} machine
  * @param {Wish} wish its `streams` is ignored
  * @returns {number}
@@ -67,7 +67,7 @@ export function streamsHere(machine, wish) {
 /**
  * The findings in one line, with what to do about them.
  * @param {Finding[]} findings
- * @param {number} streams that they are for
+ * @param {number} streams that they were computed for
  * @param {{ hasTune?: boolean }} [how] whether scripts/tune.js is there; the installed package does not have it
  * @returns {string}
  */
@@ -95,12 +95,12 @@ function unmet(findings) {
   return found.sort((a, b) => Number(b.isForbidding) - Number(a.isForbidding));
 }
 
-/** A number as its file has it. @param {Finding} finding @param {number | string} value @returns {string} */
+/** A number as it is written in its file. @param {Finding} finding @param {number | string} value @returns {string} */
 function plainValue({ unit }, value) {
   return unit === 'count' ? String(value) : formatValue({ unit }, value);
 }
 
-/** A number as people read it. @param {Pick<Finding, 'unit'>} finding @param {number | string} value @returns {string} */
+/** A number for people. @param {Pick<Finding, 'unit'>} finding @param {number | string} value @returns {string} */
 export function formatValue({ unit }, value) {
   if (typeof value === 'string') return value;
   if (unit === 'bytes') return formatBytes(value);

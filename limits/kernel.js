@@ -63,7 +63,7 @@ export function parseNofile(text) {
 
 /**
  * /proc/self/status. The system call filters (seccomp) of containers refuse unshare(2), unless CAP_SYS_ADMIN was
- * granted. Only trying it tells for sure: a caller that has tried passes `mostShards`.
+ * granted. To be sure one has to try it: a caller that has tried passes `mostShards`.
  * @param {string} text @returns {{ canUnshare: boolean, isPrivileged: boolean }}
  */
 export function parseStatus(text) {
@@ -81,7 +81,7 @@ export function parseMemory(text) {
 
 /**
  * @param {string} [root] a folder to read instead of /
- * @returns {Machine} with the usual value for what can't be read
+ * @returns {Machine} with usual values for anything that can't be read
  */
 export function readMachine(root = '/') {
   const read = readerOf(root);

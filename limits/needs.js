@@ -51,7 +51,7 @@ const MOST_DESCRIPTORS = 2 ** 30;
  * @property {number} pingIntervalMs
  * @property {number} openRate streams opened per second
  * @property {boolean} isFleetHere whether the clients run on this machine too
- * @property {number} [sources] addresses that those clients connect from; 0, the default, is as many as they like
+ * @property {number} [sources] addresses that those clients connect from; 0, the default, means as many as they need
  * @property {number[]} [ports] that the server listens on
  * @property {number | 'auto'} [workers]
  * @property {number} [mostShards] of a worker, if the caller has tried it (transport/index.js)
@@ -61,7 +61,7 @@ const MOST_DESCRIPTORS = 2 ** 30;
  * @typedef {object} Needs
  * @property {Wish} wish
  * @property {number} ends of each connection that are on this machine: 1, or 2 with the clients
- * @property {import('./plan.js').Plan | null} plan null where there is none at this descriptor limit
+ * @property {import('./plan.js').Plan | null} plan null if there is none at this descriptor limit
  * @property {number} nofile file descriptors per process with which one worker per core is enough
  * @property {number} processes of server and clients
  * @property {number} shards of a worker
@@ -126,7 +126,7 @@ function cpuOf({ streams, transport, pingIntervalMs, openRate }, ends) {
   return { low: percent(0), high: percent(1), pings };
 }
 
-/** @param {Machine} machine @param {Wish} wish @returns {Needs['plan']} null where nothing fits */
+/** @param {Machine} machine @param {Wish} wish @returns {Needs['plan']} null if nothing fits */
 export function planHere(machine, wish) {
   return planAt(machine.nofile.hard, machine, wish);
 }

@@ -30,7 +30,7 @@ const SPREAD = 6;
  * @param {number} wish.streams 0 for as many as the workers can hold
  * @param {number} wish.cores
  * @param {number} wish.descriptorLimit file descriptors per process or shard (nofile)
- * @param {number} [wish.mostShards] per worker; 1 where a worker has only one file descriptor table
+ * @param {number} [wish.mostShards] per worker; 1 if a worker has only one file descriptor table
  * @returns {Plan}
  * @throws {HoldfastError} NO_PLAN: which limit, its value, what is needed, and what to change
  */

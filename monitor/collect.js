@@ -1,6 +1,6 @@
 /*
- * Gathers everything that is known at one second: the workers' snapshots, CPU and RSS of every process, and
- * the host. Nothing here waits beyond the deadline.
+ * Collects the sample of one second: the workers' snapshots, CPU and RSS of every process, and the host. Nothing here waits
+ * longer than the deadline.
  */
 import { performance } from 'node:perf_hooks';
 import pidusage from 'pidusage';
@@ -20,7 +20,7 @@ import { readHost } from './host.js';
  * @property {number} id
  * @property {number} pid
  * @property {import('../lib/states.js').WorkerState} state
- * @property {number} askedId 0 where it owes no snapshot
+ * @property {number} askedId id of the request that it has not answered yet; 0 if there is none
  * @property {Snapshot | null} snapshot the last one
  * @property {Snapshot[]} unread taken from here
  */
@@ -35,8 +35,8 @@ import { readHost } from './host.js';
  * @property {import('../lib/states.js').WorkerState} state
  * @property {boolean} late it did not answer by the deadline
  * @property {Snapshot | null} snapshot the last one
- * @property {Snapshot[]} unread those no frame has used yet, oldest first
- * @property {ProcessUsage | null} usage null where the process is gone
+ * @property {Snapshot[]} unread those not used in a frame yet, oldest first
+ * @property {ProcessUsage | null} usage null if the process is gone
  *
  * @typedef {object} Sample
  * @property {number} timeMs since the epoch
@@ -49,7 +49,7 @@ import { readHost } from './host.js';
  * @property {import('./csv.js').LogStatus | null} log
  */
 
-// Otherwise it prints to the terminal what it could not read.
+// Otherwise it prints errors to the terminal.
 process.env.PIDUSAGE_SILENT = '1';
 
 const NO_USAGE = { cpuPercent: 0, cpuSeconds: 0, rssBytes: 0 };
@@ -90,7 +90,7 @@ function sampleOf(slot, usage) {
   return { id, pid, state, late: slot.askedId !== 0, snapshot, unread: slot.unread.splice(0), usage };
 }
 
-/** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without those that are gone */
+/** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without processes that are gone */
 async function readUsage(pids) {
   /** @type {Record<string, { cpu: number, ctime: number, memory: number } | null>} */
   const found = await pidusage(pids).catch(() => ({}));

@@ -7,7 +7,7 @@ import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { GC_KINDS } from '../lib/sampler.js';
 import { count, counter, mean, merged, percentile, rate, row, sum, sumOver, whole, worst } from './kinds.js';
 
-/** @typedef {number | string | null} Value null where it is unknown */
+/** @typedef {number | string | null} Value null if unknown */
 /** @typedef {import('./frame.js').Reading} Reading */
 /** @typedef {import('./frame.js').WorkerReading} WorkerReading */
 
@@ -17,7 +17,7 @@ import { count, counter, mean, merged, percentile, rate, row, sum, sumOver, whol
  * @property {'ISO 8601' | 'µs' | 'ms' | 's' | 'bytes' | 'bytes/s' | '1/s' | '%' | 'count'} unit
  * @property {'gauge' | 'counter'} kind
  * @property {string} help
- * @property {((worker: WorkerReading) => number | null) | null} worker its value for one worker; null where
+ * @property {((worker: WorkerReading) => number | null) | null} worker its value for one worker; null if
  *   there is none
  * @property {(reading: Reading) => Value} total its value for the whole
  * @property {{ name: string, labels: Record<string, string> } | null} metric its name for Prometheus; units

@@ -6,7 +6,7 @@ import { addCounts, closedOf, lostOf } from '../lib/counts.js';
 import { mergeHistograms } from '../lib/histogram.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
-/** With fewer streams, the server's own memory hides what they cost. */
+/** With fewer streams, the server's own memory hides their cost. */
 export const COST_FROM_STREAMS = 1000;
 /** Memory does not shrink when streams leave, so the cost is known only close to the peak. */
 const COST_FROM_PEAK_SHARE = 0.9;
@@ -55,7 +55,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  */
 
 /**
- * Everything known at one second, as every view gets it.
+ * The data of one second, as all views get it.
  * @typedef {object} Frame
  * @property {Record<string, import('./fields.js').Value>} totals by field
  * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
@@ -166,7 +166,7 @@ function ratesOf(previous, now) {
 
 /**
  * @param {Reading | null} previous @param {Sample} sample
- * @returns {Map<number, number>} including the last known value of those that are gone
+ * @returns {Map<number, number>} including the last known values of processes that are gone
  */
 function cpuSecondsAfter(previous, { primary, workers }) {
   const seconds = new Map(previous?.cpuSecondsOf);

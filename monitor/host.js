@@ -55,7 +55,7 @@ export function parsePageSize(bytes) {
   return 4096;
 }
 
-/** @param {string} text @param {string} start @returns {string} '' where there is none */
+/** @param {string} text @param {string} start @returns {string} '' if there is none */
 function lineOf(text, start) {
   return text.split('\n').find((line) => line.startsWith(start)) ?? '';
 }
@@ -69,7 +69,7 @@ function numberAfter(line, word) {
 
 let pageBytes = 0;
 
-/** @returns {Promise<Host | null>} null where there is no /proc */
+/** @returns {Promise<Host | null>} null if there is no /proc */
 export async function readHost() {
   try {
     pageBytes ||= parsePageSize(readFileSync('/proc/self/auxv'));

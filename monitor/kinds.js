@@ -82,7 +82,7 @@ export function rate(name, unit, help, of) {
 }
 
 /**
- * A figure of a distribution; the total comes from the merged histograms. Null where nothing was recorded.
+ * A figure of a distribution; the total comes from the merged histograms. Null if nothing was recorded.
  * @param {string} name @param {'ms' | 'µs'} unit @param {string} help @param {import('./frame.js').HistogramName} of
  * @param {(histogram: Histogram, unit: 'ms' | 'µs') => number} figure @param {string} metric
  * @returns {Field}
@@ -104,7 +104,7 @@ export const percentile = (percent) => (histogram, unit) => histogram.percentile
 
 /**
  * @param {Reading} reading @param {(worker: WorkerReading) => number | null} value
- * @returns {number | null} null where no worker has one
+ * @returns {number | null} null if no worker has one
  */
 export function sumOver({ workers }, value) {
   const values = workers.map(value).filter((one) => one !== null);

@@ -53,7 +53,7 @@ export class Lines {
 
   /** @param {import('./frame.js').Frame} frame */
   show(frame) {
-    if (this.out.writableNeedDrain) return; // nobody reads: what is not written needs no memory
+    if (this.out.writableNeedDrain) return; // nobody reads, so keep nothing in memory
     this.out.write(`${lineOf(frame)}\n`);
   }
 

@@ -1,9 +1,9 @@
 /*
- * Builds the addon with cargo, as `npm install` does. Where that is not possible it says why in one line, and npm install
- * goes on: Hold and the server then hold streams in JS.
+ * Builds the addon with cargo; `npm install` runs it. If that is not possible, it prints the reason in one line, and npm
+ * install continues: Hold and the server then hold streams in JS.
  *
- * Installed as a package it builds in a temporary folder: cargo's intermediate files take 170 MB, and nobody would ever
- * use them again. In a clone, and where CARGO_TARGET_DIR is set, they are kept for the next build.
+ * Installed as a package, it builds in a temporary folder: cargo's intermediate files take 170 MB and would never be used
+ * again. In a clone, and if CARGO_TARGET_DIR is set, they are kept for the next build.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { ADDON } from './index.js';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 
-/** @returns {string} why it was not built, '' where it was */
+/** @returns {string} why it was not built, '' on success */
 function build() {
   if (process.env.HOLDFAST_NATIVE === 'off') return 'HOLDFAST_NATIVE is off';
   if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
@@ -31,13 +31,13 @@ function build() {
   }
 }
 
-/** @returns {string | undefined} cargo's folder, undefined where it should be temporary */
+/** @returns {string | undefined} cargo's folder, undefined for a temporary one */
 function keptTarget() {
   if (process.env.CARGO_TARGET_DIR) return process.env.CARGO_TARGET_DIR;
   return FOLDER.split(sep).includes('node_modules') ? undefined : join(FOLDER, 'target');
 }
 
-/** @param {string} target @returns {string} why it was not built, '' where it was */
+/** @param {string} target @returns {string} why it was not built, '' on success */
 function buildIn(target) {
   const { status } = spawnSync('cargo', ['build', '--release', '--locked'], {
     cwd: FOLDER,

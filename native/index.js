@@ -1,5 +1,5 @@
 /*
- * Loads the addon that `node native/build.js` built. HOLDFAST_NATIVE=off does without it.
+ * Loads the addon that `node native/build.js` built, unless HOLDFAST_NATIVE=off.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,7 @@ export const ADDON = fileURLToPath(new URL('holdfast.node', import.meta.url));
 
 /** @typedef {import('./types.js').Native} Native */
 
-/** `problem` says in one line why there is no addon. */
+/** `problem` is the reason, in one line, why there is no addon. */
 /** @type {{ native: Native, problem: '' } | { native: null, problem: string }} */
 export const { native, problem } = load();
 
@@ -27,7 +27,7 @@ function load() {
 
 /** @param {Native} addon which may have been built from another version of this code */
 function checked(addon) {
-  // Protocol 1 did not say its number.
+  // Protocol 1 did not export its number.
   const number = addon.protocol?.().number ?? 1;
   if (number === PROTOCOL) return { native: addon, problem: /** @type {const} */ ('') };
   return missing(`it speaks protocol ${number} and this version needs ${PROTOCOL}: run npm run build`);

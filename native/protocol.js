@@ -1,6 +1,6 @@
 /*
- * The numbers that JS and the native core share. They change together with native/core/src/command.rs and framing.rs:
- * then PROTOCOL goes up by one, and an addon built from older code is not loaded.
+ * The numbers that JS and the native core share. Whoever changes them also changes native/core/src/command.rs and
+ * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
 export const PROTOCOL = 2;
@@ -33,7 +33,7 @@ export const FRAMINGS = { raw: 0, chunked: 1 };
 /**
  * @param {Encoding} encoding
  * @param {boolean} isChunked
- * @returns {number} one byte that stands for both
+ * @returns {number} one byte that contains both
  */
 export function formatOf(encoding, isChunked) {
   return ENCODINGS[encoding] | ((isChunked ? FRAMINGS.chunked : FRAMINGS.raw) << 4);

@@ -32,21 +32,21 @@
 /**
  * @typedef {object} CoreSettings
  * @property {Float64Array} options in the order of `Protocol.options`; booleans are 0 or 1
- * @property {string[]} headers lower-case names of the headers to write down of each head
+ * @property {string[]} headers lower-case names of the headers to include in the record of each head
  * @property {Buffer[]} pings the payload of a ping, by encoding
  */
 
 /**
- * What happened since the last time.
+ * What has happened since the last call.
  * @typedef {object} CoreEvents
  * @property {Float64Array} heads ids of the connections whose heads are in `lines`
  * @property {Buffer} lines
  * @property {Float64Array} closed id, index of the reason, id, index…
- * @property {Float64Array} adopted token, id (negative where it was refused), token, id…
+ * @property {Float64Array} adopted token, id (negative if refused), token, id…
  * @property {number[]} passed descriptors
  * @property {number[]} failed shards that panicked and were restarted
  * @property {number} drained shards that have no connection left
- * @property {boolean} hasMore ask again soon
+ * @property {boolean} hasMore whether to call again soon
  */
 
 /**
@@ -60,7 +60,7 @@
 /**
  * @typedef {object} Core
  * @property {boolean} hasOwnTables whether each shard has a descriptor table of its own
- * @property {() => number} takeBell a descriptor that becomes readable when there is something to take
+ * @property {() => number} takeBell returns a descriptor that becomes readable when there are events to take
  * @property {(address: string, port: number) => number} listen returns the port
  * @property {(records: Uint8Array) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
@@ -113,7 +113,7 @@
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
  * @property {new (settings: DialSettings) => Dialer} Dialer
- * @property {() => boolean} canUnshare whether threads may have a descriptor table of their own here
+ * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */
 
 export {};

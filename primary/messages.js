@@ -2,8 +2,8 @@
  * Every message between the primary and a worker. The channel keeps their order.
  *
  *     primary                         worker
- *       | <--- hello ------------------- |    it receives messages from now on
- *       | ---- start ------------------> |    what to do
+ *       | <--- hello ------------------- |    it can receive messages from now on
+ *       | ---- start ------------------> |    what to hold, and how
  *       | <--- ready | failed ---------- |    it listens, or why it can't
  *       | ---- sample {id} ------------> |    each second, one at a time
  *       | <--- snapshot {id, …} -------- |    by the deadline; after that the worker is late

@@ -1,5 +1,5 @@
 /*
- * One place among the workers. The process in it changes when a worker dies and is forked again.
+ * The slot of one worker. When a worker dies, its slot gets a new process.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -15,12 +15,12 @@ const STEADY_MS = 60_000;
  * @property {number} id from 1
  * @property {import('../lib/states.js').WorkerState} state
  * @property {import('node:cluster').Worker} process
- * @property {number} pid 0 where the fork failed
+ * @property {number} pid 0 if the fork failed
  * @property {number} startedMs on performance's clock
- * @property {number} failures in a row
- * @property {number} askedId id of the sample request that has no answer yet; 0 where there is none
+ * @property {number} failures consecutive
+ * @property {number} askedId id of the sample request that has no answer yet; 0 if there is none
  * @property {Snapshot | null} snapshot the last one of this process
- * @property {Snapshot[]} unread those that no frame has used yet
+ * @property {Snapshot[]} unread those not used in a frame yet
  * @property {boolean} drained it has sent its last message
  * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
  */
@@ -42,7 +42,7 @@ export function makeSlot(id, failures, process) {
   };
 }
 
-/** @param {Slot} slot @param {Snapshot} snapshot that it has sent */
+/** @param {Slot} slot @param {Snapshot} snapshot from its worker */
 export function keepSnapshot(slot, snapshot) {
   slot.snapshot = snapshot;
   slot.unread.push(snapshot);

@@ -1,12 +1,12 @@
 /*
- * What the primary says about its plan and the limits of the machine when it starts.
+ * The lines about the plan and the limits of the machine that the server prints at its start.
  */
 import { existsSync } from 'node:fs';
 import { formatCount } from '../lib/format.js';
 import { findLimits, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
 import { readMachine } from '../limits/kernel.js';
 
-/** Streams opened per second that the limits are judged for. */
+/** The limits are judged for this many streams opened per second. */
 const USUAL_OPEN_RATE = 1000;
 
 /** The installed package has no scripts. */
@@ -22,7 +22,7 @@ export function planLine(plan, transport) {
 }
 
 /**
- * Whether the limits of the machine allow the streams that were asked for; scripts/tune.js has the full table.
+ * Whether the limits of the machine allow the requested number of streams. scripts/tune.js has the full table.
  * @param {import('../lib/config.js').Config} config
  * @param {Plan} plan @param {Choice} transport
  * @param {number} port that the server listens on

@@ -1,6 +1,6 @@
 /*
- * The primary's side of its workers: forks them, forks those that die again, asks each for its snapshot, and
- * ends them. The states of a worker are drawn in lib/states.js.
+ * The primary's side of its workers: forks them, restarts those that die, asks them for snapshots, and ends them. The states
+ * of a worker are drawn in lib/states.js.
  */
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
@@ -10,10 +10,10 @@ import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
-/** How long a worker may take to listen: in a large start they come one after another. */
+/** How long a worker may take to listen. With many workers, they start one after another. */
 const START_MS = 30_000;
 const START_MS_PER_WORKER = 200;
-/** Beyond the drain, how long a worker has to exit by itself. */
+/** How long after the drain a worker may take to exit. */
 const EXIT_GRACE_MS = 3000;
 
 /** @typedef {import('./slot.js').Slot} Slot */
@@ -38,7 +38,7 @@ export class Workers extends EventEmitter {
     this.port = 0;
     this.ending = false;
     this.lastId = 0;
-    /** What dead workers had counted, so that totals never fall. */
+    /** Counters of dead workers, so that totals never fall. */
     this.retired = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
@@ -50,8 +50,8 @@ export class Workers extends EventEmitter {
 
   /**
    * @param {number} port to listen on
-   * @returns {Promise<number>} the port, when all workers listen
-   * @throws {HoldfastError} why one can't
+   * @returns {Promise<number>} the port, once all workers listen
+   * @throws {HoldfastError} the reason if a worker can't
    */
   start(port) {
     this.config = { ...this.config, port };
@@ -61,14 +61,14 @@ export class Workers extends EventEmitter {
     });
   }
 
-  /** @param {number} id @param {number} failures in a row @returns {Slot} */
+  /** @param {number} id @param {number} failures consecutive @returns {Slot} */
   fork(id, failures) {
     const process = cluster.fork();
     const slot = makeSlot(id, failures, process);
     process.on('message', (message) => dispatch(this.handlersOf(slot), message));
     process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
     process.on('error', (error) => {
-      if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so no exit follows
+      if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so there will be no 'exit'
     });
     const startMs = START_MS + START_MS_PER_WORKER * this.plan.workers;
     slot.timer = setTimeout(() => process.process.kill('SIGKILL'), startMs);
@@ -99,7 +99,7 @@ export class Workers extends EventEmitter {
     };
   }
 
-  /** @param {Slot} slot that receives messages from now on; earlier ones would have been lost */
+  /** @param {Slot} slot whose worker can receive messages from now on; earlier ones would have been lost */
   greeted(slot) {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
     const { config, transport, plan } = this;
@@ -147,7 +147,7 @@ export class Workers extends EventEmitter {
     this.emit('change');
   }
 
-  /** A worker exited as it should. @param {Slot} slot @param {string} how @param {number} lost */
+  /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
   exitedWhileEnding(slot, how, lost) {
     if (lost > 0) this.note(`${nameOf(slot)} died (${how}) while draining: ${lost} streams lost`);
     slot.state = 'gone';
@@ -160,7 +160,7 @@ export class Workers extends EventEmitter {
     this.failed(slot, new HoldfastError('WORKER_DIED', line));
   }
 
-  /** A worker died: another one takes its place after a while. @param {Slot} slot @param {string} how @param {number} lost */
+  /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
   restart(slot, how, lost) {
     slot.state = 'dead';
     const { failures, delayMs } = backOff(slot);
@@ -171,7 +171,7 @@ export class Workers extends EventEmitter {
   }
 
   /**
-   * Adds what a worker had counted to what is left of the dead.
+   * Adds the counters of a dead worker to those of all dead workers.
    * @param {Slot} slot
    * @returns {number} the streams it had in its last snapshot
    */
@@ -186,9 +186,9 @@ export class Workers extends EventEmitter {
   }
 
   /**
-   * Asks every worker for its snapshot; one that has not answered the last request is not asked again.
+   * Asks every worker for its snapshot, except those that have not answered the last request yet.
    * @param {number} deadlineMs
-   * @returns {Promise<void>} when all have answered, or at the deadline
+   * @returns {Promise<void>} resolves when all have answered, or at the deadline
    */
   sample(deadlineMs) {
     for (const slot of this.slots) {
@@ -212,7 +212,7 @@ export class Workers extends EventEmitter {
   /**
    * Closes all streams and ends the workers.
    * @param {number} periodMs
-   * @returns {Promise<void>} when the last is gone; one that does not exit by itself is killed
+   * @returns {Promise<void>} resolves when the last is gone; a worker that does not exit is killed
    */
   async drain(periodMs) {
     this.ending = true;

@@ -54,7 +54,7 @@ async function list(given) {
   }
 }
 
-/** Writes docs/ again, and the comparison in the README where it has room for one. @param {any} given */
+/** Writes docs/ again, and the comparison in the README if it has a place for one. @param {any} given */
 async function docs({ out, to }) {
   const file = pathIn(to || DOCS);
   const reports = await writeDocs(outOf(out), file);

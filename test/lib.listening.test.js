@@ -21,7 +21,7 @@ test('the parent gets the message, and other messages are not taken for it', asy
   assert.deepEqual(await untilListening(childOf(t, code)), { type: 'listening', port: 5 });
 });
 
-test('a child that exits before, or says nothing in time, is an error', async (t) => {
+test('a child that exits first, or sends no message in time, is an error', async (t) => {
   await assert.rejects(untilListening(childOf(t, 'process.exit(3)')), {
     code: 'NOT_LISTENING',
     message: 'it exited (3) before it was listening',
@@ -32,7 +32,7 @@ test('a child that exits before, or says nothing in time, is an error', async (t
   await assert.rejects(untilListening(childOf(t, 'setInterval(() => {}, 1e6)'), 300), /within 300 ms/);
 });
 
-test('a program without a parent that listens says nothing, and ends by itself', async (t) => {
+test('a program whose parent does not listen sends nothing, and can end', async (t) => {
   const code = "process.disconnect(); tellParent({ type: 'listening' });";
   const child = childOf(t, code);
   assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 0);

@@ -16,7 +16,7 @@ test('an event loop that was blocked shows as one long tick', () => {
   sampler.stop();
 });
 
-test('ticks come by themselves, unless the interval is 0', async () => {
+test('ticks are sampled automatically, unless the interval is 0', async () => {
   const [ticking, silent] = [new Sampler(10), new Sampler(0)];
   await until(() => ticking.ticks.count > 3, 'ticks');
   assert.equal(silent.take().ticks.count, 0);

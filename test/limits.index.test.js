@@ -115,7 +115,7 @@ test('without shards more workers are used, and that is advice; if even they are
   assert.equal(mostStreams(bound, wishOf({ mostShards: 1 })), 1260, '21 workers of 60');
 });
 
-test('a caller that has tried whether threads get their own tables is believed', () => {
+test('if the caller has tried whether threads get their own tables, that result is used', () => {
   const machine = { ...saved('this'), canUnshare: false };
   assert.equal(named(find(machine, { mostShards: 255 }), 'nofile (hard)').isMet, true);
   assert.equal(named(find('this', { mostShards: 1 }), 'nofile (hard)').isMet, false);
@@ -126,7 +126,7 @@ test('the soft limit of file descriptors does not matter, because Node raises it
   assert.deepEqual([soft.now, soft.needed, soft.isMet], [1024, 'any', true]);
 });
 
-test('conntrack counts only where it is loaded, and forbids only where it tracks connections', () => {
+test('conntrack counts only if it is loaded, and forbids a run only if it tracks connections', () => {
   const machine = saved('laptop');
   const name = 'net.netfilter.nf_conntrack_max';
   assert.equal(named(find(machine), name).isForbidding, true);
@@ -163,7 +163,7 @@ test('a port of the server that clients could take is added to the reserved ones
   assert.equal(finding.fix.line, 'net.ipv4.ip_local_reserved_ports = 33000,40000-40010,50000');
 });
 
-test('many pings forbid the run only if they need all cores by themselves', () => {
+test('many pings forbid the run only if they alone need all cores', () => {
   const many = named(find('this', { pingIntervalMs: 10 }), 'CPU');
   assert.equal(many.isForbidding, true);
   const openings = named(find('this', { openRate: 1_000_000 }), 'CPU');
@@ -205,13 +205,13 @@ test('the most that fits is not forbidden, and a hundredth more is', () => {
   }
 });
 
-test('without a number it is what the plan can hold, or less where memory is smaller', () => {
+test('without --streams, the number is what the plan can hold, or less if memory is too small', () => {
   assert.equal(streamsHere(saved('this'), wishOf()), 37_878);
   const most = streamsHere(saved('container'), wishOf());
   assert.equal(most, mostStreams(saved('container'), wishOf()));
 });
 
-test('the line at the start names what forbids the run before advice, and where to find more', () => {
+test('the line at the start names what forbids the run before any advice, and where to find more', () => {
   const somaxconn = withSysctls(saved('tuned'), { 'net.core.somaxconn': '128' });
   assert.equal(
     verdictLine(find(somaxconn, { streams: 60_000 }), 60_000),

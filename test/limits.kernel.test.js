@@ -21,7 +21,7 @@ test('file descriptors and the system call filter are read as the kernel writes 
   assert.deepEqual(status(2, '000001fffeffffff'), { canUnshare: true, isPrivileged: true });
 });
 
-test('available memory is that of the kernel, and all of it where the kernel does not tell', () => {
+test('available memory is what the kernel says, or all memory if it does not say', () => {
   assert.deepEqual(parseMemory('MemTotal: 1000 kB\nMemAvailable:  600 kB\n'), {
     totalBytes: 1_024_000,
     availableBytes: 614_400,
@@ -30,7 +30,7 @@ test('available memory is that of the kernel, and all of it where the kernel doe
   assert.ok(parseMemory('').totalBytes > 1e6);
 });
 
-test('control groups are looked for in all places, with those above them', () => {
+test('control groups are searched in all places, including their parents', () => {
   assert.deepEqual(groupFolders('0::/a/b\n'), [
     'sys/fs/cgroup/a/b',
     'sys/fs/cgroup/a',
@@ -55,7 +55,7 @@ function groupIn(t, files) {
   return readMachine(root).group;
 }
 
-test('the tightest limit on the way up counts, and cached files count as free (cgroup v2)', (t) => {
+test('the tightest limit of all parents counts, and cached files count as free (cgroup v2)', (t) => {
   const group = groupIn(t, {
     'proc/self/cgroup': '0::/app/inner',
     'sys/fs/cgroup/app/inner/memory.max': 'max',
@@ -78,7 +78,7 @@ test('the tightest limit on the way up counts, and cached files count as free (c
   });
 });
 
-test('the same with cgroup v1, where a path that is not below the mount leaves the mount itself', (t) => {
+test('the same with cgroup v1; if a path is not below the mount, the mount itself counts', (t) => {
   const group = groupIn(t, {
     'proc/self/cgroup': '4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n2:pids:/docker/abc',
     'sys/fs/cgroup/memory/memory.limit_in_bytes': '1000000000',

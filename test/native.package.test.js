@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { install, pack } from './helpers/package.js';
 import { ROOT } from './helpers/server.js';
 
-test('installed where cargo is, the package has the native core', (t) => {
+test('with cargo installed, the package builds the native core', (t) => {
   if (spawnSync('cargo', ['--version']).error) return t.skip('cargo is not installed');
   const target = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'native/target'); // what is built there already is used
   const folder = install(t, pack(t).tarball, { CARGO_TARGET_DIR: target, HOLDFAST_NATIVE: '' });

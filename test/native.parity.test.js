@@ -33,9 +33,9 @@ describe('JS and the native core have the same', { skip: !native && 'the native 
     assert.deepEqual(Object.fromEntries(protocol.ops.map(({ name, code }) => [name, code])), OPS));
   test('encodings', () => assert.deepEqual(protocol.encodings, namesByNumber(ENCODINGS)));
   test('framings', () => assert.deepEqual(protocol.framings, namesByNumber(FRAMINGS)));
-  test('reasons to close', () => assert.deepEqual(protocol.reasons, CLOSE_REASONS));
+  test('reasons why streams end', () => assert.deepEqual(protocol.reasons, CLOSE_REASONS));
   test('statuses of refusals', () => assert.deepEqual(protocol.refusals, REFUSAL_STATUSES));
-  test('reasons to fail a dialled stream', () => assert.deepEqual(protocol.causes, CAUSES));
+  test('causes why dialled streams fail', () => assert.deepEqual(protocol.causes, CAUSES));
   test('counters', () => assert.deepEqual(protocol.counts, namesOf(COUNTS)));
   test('counters of the dialer', () => assert.deepEqual(protocol.dialCounts, namesOf(DIAL_COUNTS)));
   test('histograms, with their units', () => assert.deepEqual(protocol.histograms, labelsOf(HISTOGRAMS)));

@@ -35,7 +35,7 @@ test('--help lists every option, --version prints the version', () => {
   assert.match(serverOf(['--version']).stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
-test('started as a worker of another cluster it says that it must be a process of its own', () => {
+test('started as a worker of another cluster, it says that it must be a separate process', () => {
   assertOneLine(serverOf([], { env: { ...process.env, NODE_UNIQUE_ID: '1' } }), /NODE_UNIQUE_ID is set/);
 });
 

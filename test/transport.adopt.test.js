@@ -79,7 +79,7 @@ function connectionsOf(server) {
 /** @typedef {(response: import('node:http').ServerResponse, how?: { channels?: string[], encoding?: import('holdfast').Encoding }) => Promise<boolean>} Adopt */
 
 /**
- * A server with a Hold, and what became of the adoptions.
+ * A server with a Hold, and the results of its adoptions.
  * @param {import('node:test').TestContext} t
  * @param {import('./helpers/hold.js').Kind} kind
  * @param {(adopt: Adopt, hold: import('../transport/holder.js').StreamHolder) => Answer} answer
@@ -166,7 +166,7 @@ for (const kind of KINDS) {
       }
     }
 
-    test('sends its head where it was not sent yet, made by writeHead or not', async (t) => {
+    test('sends its head if that was not sent yet, with or without writeHead', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (request, response) => {
         if (request.headers.how === 'writeHead') response.writeHead(200, EVENTS);
         else if (request.headers.how === 'setHeader') response.setHeader('Content-Type', 'text/event-stream');
@@ -183,7 +183,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('says all that was written before it first, however slowly it is read', async (t) => {
+    test('first sends everything that was written to it, even to a slow reader', async (t) => {
       const megabytes = 'x'.repeat(5_000_000);
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         response.writeHead(200);
@@ -209,7 +209,7 @@ for (const kind of KINDS) {
       client.close();
     });
 
-    test('whose client goes is reported as client-gone', async (t) => {
+    test('is reported as client-gone when its client disconnects', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => void adopt(response));
       const clients = [rawClient(app.port, get()), rawClient(app.port, get())];
       await until(() => app.ids.length === 2, 'the adoptions');
@@ -223,7 +223,7 @@ for (const kind of KINDS) {
       );
     });
 
-    test('is one of many that are adopted at once, by few shards', async (t) => {
+    test('is adopted at the same time as many others, by a few shards', async (t) => {
       const COUNT = 400;
       /** @type {import('node:http').ServerResponse[]} */
       const responses = [];
@@ -249,7 +249,7 @@ for (const kind of KINDS) {
       await until(() => app.closes.length === COUNT, 'all ends are told');
     });
 
-    test('on a socket of the file system is adopted too', async (t) => {
+    test('on a Unix socket is adopted too', async (t) => {
       const path = join(temporaryFolder(t), 'socket');
       const { hold } = startHold(t, kind, { pingIntervalMs: 20 });
       const server = createServer((_request, response) => {
@@ -269,7 +269,7 @@ for (const kind of KINDS) {
       assert.match(body, /^first(ping)+$/);
     });
 
-    test('to the second request of a connection is adopted', async (t) => {
+    test('to the second request on a connection is adopted', async (t) => {
       let requests = 0;
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         if (++requests === 1) return response.end('first');
@@ -288,7 +288,7 @@ for (const kind of KINDS) {
       client.close();
     });
 
-    test('to a POST is adopted once its body was read', async (t) => {
+    test('to a POST is adopted once its body has been read', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (request, response) => {
         let body = '';
         for await (const data of request) body += data;
@@ -307,7 +307,7 @@ for (const kind of KINDS) {
       client.close();
     });
 
-    test('is not adopted while its request has more to come, and goes on', async (t) => {
+    test('is not adopted until its request has been read to the end, and still works', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (request, response) => {
         await adopt(response);
         request.resume().on('end', () => response.end('all is read'));
@@ -319,7 +319,7 @@ for (const kind of KINDS) {
       client.close();
     });
 
-    test('is not adopted where its client sent another request behind it, and both are answered', async (t) => {
+    test('is not adopted if its client has sent another request, and both are answered', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response);
         response.end('answered');
@@ -328,11 +328,11 @@ for (const kind of KINDS) {
       await client.untilClosed();
       assert.equal(client.received.split('answered').length, 3);
       await until(() => app.errors.length === 2, 'two refusals');
-      assert.match(app.errors[0].message, /the response before it on its connection has not ended$/);
+      assert.match(app.errors[0].message, /an earlier response on the same connection has not ended$/);
       assert.match(app.errors[1].message, /its client sent another request after it$/);
     });
 
-    test('ends as a bad request where its client sends more, begun before it was adopted or not', async (t) => {
+    test('ends as a bad request if its client sends more, even if that began before the adoption', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => void adopt(response));
       for (const [before, after] of [
         ['GET / HT', 'TP/1.1\r\nHost: a\r\n\r\n'],
@@ -358,8 +358,8 @@ for (const kind of KINDS) {
         (response) => response.writeHead(200, { 'content-length': 2 }),
       ],
       [
-        'with a Content-Encoding that nothing makes',
-        /no middleware encodes what is written to it$/,
+        'with a Content-Encoding but no compression',
+        /no middleware compresses what is written to it$/,
         (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
       ],
       ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
@@ -385,7 +385,7 @@ for (const kind of KINDS) {
       });
     }
 
-    test('whose client has gone is a stream that opened and closed', async (t) => {
+    test('counts as a stream that opened and closed if its client has disconnected', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         response.socket?.destroy();
         void adopt(response);
@@ -397,7 +397,7 @@ for (const kind of KINDS) {
       assert.deepEqual([streams, opened, closed['client-gone'], app.errors.length], [0, 1, 1, 0]);
     });
 
-    test('whose client goes while it is on its way is a stream that opened and closed', async (t) => {
+    test('counts as a stream that opened and closed if its client disconnects during the adoption', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         response.write('x'.repeat(5_000_000));
         void adopt(response);
@@ -410,7 +410,7 @@ for (const kind of KINDS) {
       assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
     });
 
-    test('without a head gets that of a stream, but for what the application set', async (t) => {
+    test('without a head gets the default headers of a stream, unless the application has set them', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (request, response) => {
         if (request.headers.own) response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
         void adopt(response, { encoding: request.headers.text ? 'text' : 'events' });
@@ -431,7 +431,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('that ends while it is on its way is not adopted, and ends well', async (t) => {
+    test('that ends during the adoption is not adopted, and ends properly', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
         response.write('all ');
         void adopt(response);
@@ -443,7 +443,7 @@ for (const kind of KINDS) {
       await untilRefused(app, /it has ended$/);
     });
 
-    test('is adopted but once', async (t) => {
+    test('can be adopted only once', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await Promise.all([adopt(response), adopt(response)]);
         await adopt(response);
@@ -459,7 +459,7 @@ for (const kind of KINDS) {
       client.close();
     });
 
-    test('past the capacity stays with the application, and so does its connection', async (t) => {
+    test('over the capacity stays with the application, and so does its connection', async (t) => {
       const app = await startAdopting(
         t,
         kind,
@@ -504,7 +504,7 @@ for (const kind of KINDS) {
       later.close();
     });
 
-    test('that is on its way when the Hold is closed goes on with the application', async (t) => {
+    test('whose adoption is in progress when the Hold is closed stays with the application', async (t) => {
       const app = await startAdopting(t, kind, (adopt, hold) => async (_request, response) => {
         response.write('begun ');
         const adopted = adopt(response);
@@ -518,7 +518,7 @@ for (const kind of KINDS) {
       assert.equal(app.errors[0].code, 'OVER_CAPACITY');
     });
 
-    test('with arguments that are none is refused and goes on', async (t) => {
+    test('with invalid arguments is refused, and still works', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });
         await adopt(response, { channels: /** @type {any} */ ('news') });

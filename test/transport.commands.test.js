@@ -90,7 +90,7 @@ test('each operation is written with its operands', () => {
     assert.equal(written(write).toString('hex'), expected.toString('hex'), String(write));
 });
 
-test('streams that begin alike share an opening, and others have their own', () => {
+test('streams that begin alike share an opening, others do not', () => {
   const other = { ...OPENING, channels: ['other'] };
   const records = written((commands) => {
     commands.hold(1, OPENING);
@@ -106,7 +106,7 @@ test('streams that begin alike share an opening, and others have their own', () 
   assert.ok(records.includes(sized('other')));
 });
 
-test('a welcome that an application overwrites between two streams reaches each as it was', () => {
+test('if an application overwrites a welcome between two streams, each gets its own version', () => {
   const welcome = Buffer.from('one');
   const records = written((commands) => {
     commands.hold(1, { ...OPENING, welcomes: [welcome] });
@@ -116,7 +116,7 @@ test('a welcome that an application overwrites between two streams reaches each 
   assert.ok(records.includes('one') && records.includes('two'));
 });
 
-test('an opening is said again in the next buffer', () => {
+test('an opening is repeated in the next buffer', () => {
   const commands = new Commands();
   commands.hold(1, OPENING);
   const first = Buffer.from(commands.take());
@@ -125,7 +125,7 @@ test('an opening is said again in the next buffer', () => {
   assert.equal(commands.take().length, 0);
 });
 
-test('the buffer grows as it must, keeps what is in it, and is replaced after it grew large', () => {
+test('the buffer grows without losing its contents, and is replaced after growing large', () => {
   const commands = new Commands();
   const long = 'ü'.repeat(1_000_000);
   commands.end(7);

@@ -23,13 +23,13 @@ const MESSAGES = [
   { data: 'a lone \ud800 surrogate' },
 ];
 
-test('events have id, event and a line of data for each line, in that order', () => {
+test('an event has its id, its type and each line of its data, in that order', () => {
   const { encode } = ENCODERS.events;
   assert.equal(encode({ data: 'a\nb\r\nc\rd' }), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
   assert.equal(encode({ id: '7', type: 'news', data: '' }), 'id: 7\nevent: news\ndata: \n\n');
 });
 
-test('text is the data as it is', () => {
+test('text is the unchanged data', () => {
   assert.equal(ENCODERS.text.encode({ id: '7', type: 'news', data: 'a\nb' }), 'a\nb');
 });
 
@@ -39,7 +39,7 @@ test('a message is encoded once for each encoding', () => {
   assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
 });
 
-test('a string is the data of a message, and what is no message is refused', () => {
+test('a string is the data of a message, and invalid messages are refused', () => {
   assert.deepEqual(messageOf('a'), { data: 'a' });
   for (const bad of [
     {},
@@ -57,7 +57,7 @@ test('a string is the data of a message, and what is no message is refused', () 
     assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'), JSON.stringify(bad));
 });
 
-test('a chunk on the wire has its size and two line ends; an empty payload is nothing', () => {
+test('a chunk has its size and two line ends; an empty payload is not written', () => {
   assert.equal(framedBytes(4, true), '4\r\nping\r\n'.length);
   assert.equal(framedBytes(31, true), 31 + '1f\r\n\r\n'.length);
   assert.equal(framedBytes(4, false), 4);

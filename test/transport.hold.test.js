@@ -12,12 +12,12 @@ import { until } from './helpers/until.js';
 
 for (const kind of KINDS) {
   describe(`a Hold (${kind})`, () => {
-    test('says which kind it is', (t) => {
+    test('says whether it is native', (t) => {
       const { hold } = startHold(t, kind);
       assert.equal(hold.isNative, kind === 'native');
     });
 
-    test('publishes to those who listen to a channel, and to no others', async (t) => {
+    test('publishes only to the streams that listen to the channel', async (t) => {
       const { hold, open } = await startListening(t, kind, { shards: 2 });
       const [a, b, both] = [await open('/a'), await open('/b'), await open('/a,b')];
       const old = await open('/b,', '1.0');
@@ -36,7 +36,7 @@ for (const kind of KINDS) {
       assert.equal(bodyOf(both.received), `Welcome!to ato b${long}`);
     });
 
-    test('sends to one stream, subscribes and unsubscribes it, and ends it, by its id', async (t) => {
+    test('sends to, subscribes, unsubscribes and ends one stream by its id', async (t) => {
       const { hold, closes, idOf, open } = await startListening(t, kind);
       const [one, other] = [await open('/one'), await open('/other')];
       const id = idOf('/one');
@@ -74,7 +74,7 @@ for (const kind of KINDS) {
       assert.ok(pings >= 6 && lateness.count >= 6);
     });
 
-    test('counts since it began, and keeps its histograms until they are reset', async (t) => {
+    test('counts from the start, and keeps its histograms until they are reset', async (t) => {
       const { hold, closes, open } = await startListening(t, kind, { pingIntervalMs: 20 });
       const [a, b] = [await open('/news'), await open('/news')];
       hold.publish('news', 'hello');
@@ -93,7 +93,7 @@ for (const kind of KINDS) {
       b.close();
     });
 
-    test('ignores ids of streams that are gone, and ids that it never gave', async (t) => {
+    test('ignores ids of streams that have ended, and unknown ids', async (t) => {
       const { hold, closes, idOf, open } = await startListening(t, kind);
       const gone = await open('/gone');
       gone.close();
@@ -110,7 +110,7 @@ for (const kind of KINDS) {
       assert.equal(bodyOf(here.received), 'Welcome!hello');
     });
 
-    test('refuses what is no id, channel, message, port or period, and goes on', async (t) => {
+    test('refuses invalid ids, channels, messages, ports and periods, and still works', async (t) => {
       const { hold, open } = await startListening(t, kind);
       const client = await open('/news');
       const any = /** @type {any} */ (hold);
@@ -133,7 +133,7 @@ for (const kind of KINDS) {
       await client.untilRead(/a message/);
     });
 
-    test('past its capacity refuses with 503, and reports that the stream did not come about', async (t) => {
+    test('over its capacity refuses with 503, and reports over-capacity', async (t) => {
       const { hold, closes, idOf, open, ask } = await startListening(t, kind, { capacity: 1 });
       await open('/first');
       const second = ask('/second');
@@ -145,7 +145,7 @@ for (const kind of KINDS) {
       assert.deepEqual([refused[503], closed['over-capacity']], [1, 0]);
     });
 
-    test('closes a stream as slow once more than its backlog waits, and only what was not taken counts', async (t) => {
+    test('closes a stream as slow when its backlog exceeds the limit; bytes that the kernel took do not count', async (t) => {
       const { hold, closes, idOf, open } = await startListening(t, kind, { maxBacklogBytes: 1000 });
       const [reader, idle] = [await open('/reader'), await open('/idle')];
       idle.socket.pause();
@@ -161,7 +161,7 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().streams, 1);
     });
 
-    test('reports what waits for a client that does not read', async (t) => {
+    test('reports the backlog of a client that does not read', async (t) => {
       const { hold, idOf, open } = await startListening(t, kind, { maxBacklogBytes: 100_000_000 });
       const client = await open('/idle');
       client.socket.pause();
@@ -174,7 +174,7 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().streams, 1);
     });
 
-    test('listens on one port, and says which is taken', async (t) => {
+    test('listens on one port, and names it in the error if it is taken', async (t) => {
       const { hold } = startHold(t, kind);
       const taken = await listening(t, createServer());
       await assert.rejects(hold.listen(taken, '127.0.0.1'), { code: 'EADDRINUSE', syscall: 'listen' });
@@ -188,7 +188,7 @@ for (const kind of KINDS) {
       await assert.rejects(hold.listen(0), withCode('LISTENING'));
     });
 
-    test('is closed once, tells whoever asks, and does nothing from then on', async (t) => {
+    test('is closed once, also if close is called again, and does nothing afterwards', async (t) => {
       const { hold, closes, idOf, open, port } = await startListening(t, kind);
       const client = await open('/news');
       await Promise.all([hold.close(50), hold.close(), hold.close()]);
@@ -206,7 +206,7 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().streams, 0);
     });
 
-    test('that is closed before it listens does not listen', async (t) => {
+    test('that was closed before listening does not listen', async (t) => {
       const { hold } = startHold(t, kind);
       const listens = assert.rejects(hold.listen(0, 'localhost'), withCode('CLOSED'));
       await hold.close();
@@ -244,7 +244,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('reports an onClose that throws, and goes on', async (t) => {
+    test('reports an onClose that throws, and still works', async (t) => {
       /** @type {unknown[]} */
       const errors = [];
       const { hold, open } = await startListening(t, kind, {
@@ -259,7 +259,7 @@ for (const kind of KINDS) {
   });
 }
 
-test('what decide and onClose throw is a process warning where there is no onError', async (t) => {
+test('without onError, what decide and onClose throw becomes a process warning', async (t) => {
   /** @type {(Error & { code?: string })[]} */
   const warnings = [];
   const onWarning = (/** @type {Error} */ warning) => warnings.push(warning);

@@ -119,7 +119,7 @@ function http2Client(url) {
   };
 }
 
-/** @param {import('node:test').TestContext} t @returns {Tls | null} null where there is no openssl to make one */
+/** @param {import('node:test').TestContext} t @returns {Tls | null} null if there is no openssl to create one */
 function makeTls(t) {
   const folder = temporaryFolder(t);
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
@@ -198,7 +198,7 @@ for (const kind of KINDS) {
         assert.deepEqual([inJs, streams, connections, closed.drain], [0, 0, 0, 1]);
       });
 
-      test(`of ${name} whose client goes is reported as client-gone`, async (t) => {
+      test(`of ${name} is reported as client-gone when its client disconnects`, async (t) => {
         const app = await startAdopting(t, kind, way);
         if (!app) return t.skip('openssl is not installed');
         const client = app.open();
@@ -208,7 +208,7 @@ for (const kind of KINDS) {
         assert.deepEqual(app.closes, [{ id, reason: 'client-gone' }]);
       });
 
-      test(`of ${name} gets much at once, and is closed as slow only where its client does not read`, async (t) => {
+      test(`of ${name} can get much at once, and is closed as slow only if its client does not read`, async (t) => {
         const app = await startAdopting(t, kind, way, { maxBacklogBytes: 1000 });
         if (!app) return t.skip('openssl is not installed');
         const [reader, idle] = [app.open(), app.open()];
@@ -249,7 +249,7 @@ for (const kind of KINDS) {
       });
     }
 
-    test('has a capacity of its own', async (t) => {
+    test('counts against a separate capacity', async (t) => {
       const app = await startAdopting(t, kind, WAYS['HTTP/2'], { capacity: 1 });
       if (!app) return t.skip('openssl is not installed');
       app.open();
@@ -260,7 +260,7 @@ for (const kind of KINDS) {
       assert.ok(second.body().endsWith('not adopted'));
     });
 
-    test('ends as the application ends its response', async (t) => {
+    test('ends when the application ends its response', async (t) => {
       const { hold, closes } = startHold(t, kind);
       const server = createHttp2Server(async (_request, response) => {
         const id = await hold.adopt(response);

@@ -43,7 +43,7 @@ const BAD = [
 ];
 for (const [options, line] of BAD) {
   const [[name, value]] = Object.entries(options);
-  test(`a Hold is not made with ${name} ${JSON.stringify(value) ?? typeof value} (${String(value)})`, () => {
+  test(`a Hold refuses ${name} ${JSON.stringify(value) ?? typeof value} (${String(value)})`, () => {
     assert.throws(
       () => new Hold(/** @type {any} */ (options)),
       (error) => withCode('BAD_OPTION')(error) && line.test(/** @type {Error} */ (error).message),
@@ -51,7 +51,7 @@ for (const [options, line] of BAD) {
   });
 }
 
-test('a Hold is not made with options that are no object', () => {
+test('a Hold refuses options that are not an object', () => {
   for (const options of [null, 5, 'x'])
     assert.throws(() => new Hold(/** @type {any} */ (options)), withCode('BAD_OPTION'), String(options));
 });
@@ -62,7 +62,7 @@ test('an option that is undefined gets its default', () => {
   assert.ok(settings.capacity >= 1 && settings.connectionLimit >= settings.capacity);
 });
 
-test('what follows from options is not given, but made from them', () => {
+test('derived options can not be given: they are computed from the others', () => {
   const { phases, userTimeoutMs, reportsCloses } = settingsOf({
     shards: 3,
     pingIntervalMs: 10_000,
@@ -81,7 +81,7 @@ test('the native core gets numbers in the order of the table', () => {
   assert.ok(numbers.every(Number.isFinite));
 });
 
-test('a transport picks its options among those of the server', () => {
+test('a transport picks its options from those of the server', () => {
   assert.deepEqual(holdOptionsIn({ shards: 2, port: 8888, dashboard: 'auto', nagle: true }), {
     shards: 2,
     nagle: true,

@@ -1,5 +1,5 @@
 /*
- * What is said to streams takes effect in the order it was said. Every test runs with the native core and without.
+ * Operations on streams take effect in the order of the calls. Every test runs with the native core and without.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -33,7 +33,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('a stream gets what is published after it was held, however soon', async (t) => {
+    test('a stream gets what is published right after it was held', async (t) => {
       const { hold, ask } = await startListening(t, kind, {
         policy: {
           decide: ({ target }) => {
@@ -49,7 +49,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('a promised decision takes effect when it comes, between what was published before and after', async (t) => {
+    test('a promised decision takes effect when it resolves, between what was published before and after', async (t) => {
       /** @type {(() => void)[]} */
       const resolves = [];
       const { hold, ask } = await startListening(t, kind, {
@@ -89,7 +89,7 @@ for (const kind of KINDS) {
       assert.equal(bodyOf(client.received), expected.join(''));
     });
 
-    test('what is said to a stream in the turn that holds it comes after its welcome', async (t) => {
+    test('what is sent to a stream in the same turn that holds it comes after its welcome', async (t) => {
       const { hold, ask } = await startListening(t, kind, {
         policy: {
           decide: (_head, id) => {

@@ -1,5 +1,5 @@
 /*
- * What a policy is told, and what each of its decisions does. Every test runs with the native core and without.
+ * What a policy gets, and what each of its decisions does. Every test runs with the native core and without.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -28,7 +28,7 @@ for (const kind of KINDS) {
     startListening(t, kind, { policy: { decide }, ...options });
 
   describe(`a policy (${kind})`, () => {
-    test('is shown the headers that it names and no others, joined where they came more than once', async (t) => {
+    test('gets only the headers that it names, with repeated ones joined', async (t) => {
       /** @type {import('holdfast').Head[]} */
       const heads = [];
       const { port } = await startListening(t, kind, {
@@ -78,7 +78,7 @@ for (const kind of KINDS) {
       assert.equal(headersOf(old.received)['transfer-encoding'], undefined);
     });
 
-    test('gives a stream headers and a welcome of its own', async (t) => {
+    test('can give a stream its own headers and welcome', async (t) => {
       const { ask } = await startDeciding(t, ({ target }) => ({
         hold: 'events',
         headers: { 'X-Stream': target, 'content-type': 'text/event-stream; charset=utf-8' },
@@ -100,7 +100,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('gives streams that begin alike variants of a welcome in turn', async (t) => {
+    test('uses the variants of a welcome in turn for streams that begin alike', async (t) => {
       const { ask } = await startDeciding(t, () => ({ hold: 'text', welcome: ['one', 'two', 'three'] }));
       const clients = Array.from({ length: 6 }, () => ask('/'));
       for (const client of clients) await until(() => chunksOf(client.received).length === 1, 'a welcome');
@@ -108,7 +108,7 @@ for (const kind of KINDS) {
       assert.deepEqual(welcomes, ['one', 'one', 'three', 'three', 'two', 'two']);
     });
 
-    test('may open a stream without a welcome', async (t) => {
+    test('can open a stream without a welcome', async (t) => {
       const { hold, ask } = await startDeciding(t, ({ target }) => ({
         hold: 'text',
         channels: ['all'],
@@ -124,7 +124,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test('gets a HEAD of what it holds answered with the head alone', async (t) => {
+    test('that holds a HEAD request sends only the head', async (t) => {
       const { hold, port } = await startDeciding(t, () => ({ hold: 'events', headers: { 'X-Own': '1' } }));
       const client = rawClient(port, get().replace('GET', 'HEAD'));
       await client.untilClosed();
@@ -134,7 +134,7 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().opened, 0);
     });
 
-    test('refuses with a status, its reason and what belongs to it', async (t) => {
+    test('refuses with a status, its reason and the headers that belong to it', async (t) => {
       const { hold, port, ask } = await startDeciding(t, ({ target }) => ({
         refuse: /** @type {import('holdfast').RefusalStatus} */ (Number(target.slice(1))),
       }));
@@ -157,7 +157,7 @@ for (const kind of KINDS) {
       assert.deepEqual(Object.values(hold.counters().refused), [1, 2, 1, 1, 1, 1, 1]);
     });
 
-    test('answers with a whole response', async (t) => {
+    test('answers with a complete response', async (t) => {
       const body = 'grüße';
       /** @type {Record<string, Decision>} */
       const decisions = {
@@ -183,7 +183,7 @@ for (const kind of KINDS) {
       assert.match(head.received, /^HTTP\/1\.1 401 [\s\S]*\r\nContent-Length: 7\r\n[\s\S]*\r\n\r\n$/i);
     });
 
-    test('passes on a body of megabytes, other requests after it, and one that is adopted', async (t) => {
+    test('passes on a body of megabytes, later requests on the connection, and one that is then adopted', async (t) => {
       const server = createServer(async (request, response) => {
         if (request.method === 'POST') return request.pipe(response);
         response.write('first ');
@@ -212,7 +212,7 @@ for (const kind of KINDS) {
       await until(() => closes.length === 1, 'the stream that was adopted has ended');
     });
 
-    test('passes on upgrades, CONNECT and requests with Expect as the server takes them', async (t) => {
+    test('passes on upgrades, CONNECT and requests with Expect to the listeners of the server', async (t) => {
       const server = createServer((request, response) => {
         response.end(`${request.method} ${request.headers.expect}`);
       });
@@ -252,14 +252,14 @@ for (const kind of KINDS) {
       await client.untilRead(/answered after the Hold was closed/);
     });
 
-    test('passes to nobody with 404', async (t) => {
+    test('answers 404 if there is no server to pass to', async (t) => {
       const { hold } = startHold(t, kind);
       const client = rawClient(await hold.listen(0, '127.0.0.1'), get());
       await client.untilClosed();
       assert.match(client.received, /^HTTP\/1\.1 404 /);
     });
 
-    test('that throws, or decides what can not be done, costs that request a 503 and is reported', async (t) => {
+    test('that throws or returns an invalid decision is reported, and only that request gets 503', async (t) => {
       /** @type {unknown[]} */
       const errors = [];
       /** @type {Record<string, () => unknown>} */
@@ -327,7 +327,7 @@ for (const kind of KINDS) {
   });
 
   describe(`a promised decision (${kind})`, () => {
-    test('holds, refuses, answers and passes on as one made at once', async (t) => {
+    test('holds, refuses, answers and passes on like an immediate one', async (t) => {
       /** @type {Record<string, Decision>} */
       const decisions = {
         '/hold': { hold: 'text', channels: ['all'], welcome: 'Welcome!' },
@@ -356,7 +356,7 @@ for (const kind of KINDS) {
       server.closeAllConnections();
     });
 
-    test('gets 503 after its deadline, and is ignored after that', async (t) => {
+    test('is replaced by 503 after its deadline, and then ignored', async (t) => {
       /** @type {((decision: Decision) => void)[]} */
       const resolves = [];
       const { hold, closes, ask, open } = await startListening(t, kind, {
@@ -381,7 +381,7 @@ for (const kind of KINDS) {
       assert.deepEqual([opened, refused[503], closes.length], [1, 2, 0]);
     });
 
-    test('that comes when its client is gone opens nothing', async (t) => {
+    test('that comes after its client has disconnected opens nothing', async (t) => {
       /** @type {((decision: Decision) => void)[]} */
       const resolves = [];
       const { hold, closes, ask } = await startDeciding(
@@ -401,7 +401,7 @@ for (const kind of KINDS) {
       assert.equal(closes.length, 0);
     });
 
-    test('whose client sends more meanwhile opens a stream that ends as a bad request', async (t) => {
+    test('opens a stream that ends as a bad request if its client has sent more in the meantime', async (t) => {
       /** @type {((decision: Decision) => void)[]} */
       const resolves = [];
       const { closes, ask } = await startDeciding(t, () => new Promise((resolve) => resolves.push(resolve)));

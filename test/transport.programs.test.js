@@ -1,5 +1,5 @@
 /*
- * Whole programs with a `Hold`: how they end, and what they are warned of. They run with the native core and without.
+ * Whole programs with a `Hold`: how they end, and which warnings they get. They run with the native core and without.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -33,7 +33,7 @@ function assertWarnings(kind, stderr) {
 for (const kind of KINDS) {
   describe(`a program with a Hold (${kind})`, () => {
     for (const mode of ['close', 'exit', 'worker', 'cluster']) {
-      test(`holds and adopts, and ends well by '${mode}'`, async (t) => {
+      test(`holds and adopts, and ends properly in the mode '${mode}'`, async (t) => {
         const program = runProgram(t, kind, ['test/fixtures/embedded.js', mode]);
         const { output, child } = program;
         const port = await until(
@@ -57,13 +57,13 @@ for (const kind of KINDS) {
       });
     }
 
-    test('that never listens is not kept alive by it', async (t) => {
+    test('that never listens is not kept alive by the Hold', async (t) => {
       const program = runProgram(t, kind, ['test/fixtures/embedded.js', 'idle']);
       assert.deepEqual(await program.exit, { code: 0, signal: null });
       assertWarnings(kind, program.output.stderr);
     });
 
-    test('serves as in the README', async (t) => {
+    test('works as in the README', async (t) => {
       const program = runProgram(t, kind, ['test/fixtures/own.js'], { PORT: '0' });
       const port = await until(
         () => Number(/port: (\d+)/.exec(program.output.stdout)?.[1]),
@@ -109,7 +109,7 @@ test('one warning says why there is no native core, however many Holds there are
 describe('without separate descriptor tables', NEEDS_NATIVE, () => {
   const args = ['--input-type=module', '--eval', TWO_HOLDS];
 
-  test('one warning says so to a process whose shards share one', async (t) => {
+  test('a process whose shards share one gets one warning', async (t) => {
     const program = runProgram(t, 'native', args, { HOLDFAST_UNSHARE: 'off' });
     assert.deepEqual(await program.exit, { code: 0, signal: null });
     assert.equal(program.output.stdout, 'true false\n'.repeat(3));
@@ -118,7 +118,7 @@ describe('without separate descriptor tables', NEEDS_NATIVE, () => {
     assert.equal(stderr.match(/HoldfastWarning/g)?.length, 1);
   });
 
-  test('shards that can not all listen leave the port alone, and listen later', async (t) => {
+  test('if a shard can not listen, none does; a later attempt succeeds', async (t) => {
     if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not installed (util-linux)');
     const server = createServer();
     const port = await listening(t, server);

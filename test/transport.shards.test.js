@@ -37,7 +37,7 @@ describe('decisions', NEEDS_NATIVE, () => {
   /** @type {import('holdfast').HoldDecision} */
   const ALWAYS = { hold: 'events', channels: ['a'], welcome: ['one', 'two', 'three'], always: true };
 
-  test('that are always so are not asked for one by one, and open streams like all others', async (t) => {
+  test('with `always` are not requested one by one, and open streams like all others', async (t) => {
     const { hold, asked, open } = await startCounting(t, () => ALWAYS, { shards: 2 });
     /** @type {Awaited<ReturnType<typeof open>>} */
     const clients = [];
@@ -58,13 +58,13 @@ describe('decisions', NEEDS_NATIVE, () => {
     }
   });
 
-  test('that are not always so are asked for each time', async (t) => {
+  test('without `always` are requested each time', async (t) => {
     const { asked, open } = await startCounting(t, () => ({ ...ALWAYS, always: false }));
     for (let i = 0; i < 3; i++) await open(50);
     assert.equal(asked.length, 150);
   });
 
-  test('that change are followed at once: a token that expired is refused', async (t) => {
+  test('that change take effect at once: an expired token is refused', async (t) => {
     let isExpired = false;
     const { asked, open } = await startCounting(t, ({ headers }) => {
       if (!headers.authorization) return ALWAYS;
@@ -81,7 +81,7 @@ describe('decisions', NEEDS_NATIVE, () => {
     assert.equal(asked.length - before, 300);
   });
 
-  test('refusals and answers are not kept, whatever else is', async (t) => {
+  test('that refuse or answer are never cached', async (t) => {
     const { asked, open } = await startCounting(t, (_head, count) =>
       count % 2 ? { refuse: 404 } : { answer: { body: String(count) } },
     );
@@ -89,7 +89,7 @@ describe('decisions', NEEDS_NATIVE, () => {
     assert.equal(asked.length, 100);
   });
 
-  test('that are kept are refused where there is no room, and held again where there is', async (t) => {
+  test('that are cached become refusals if there is no room, and hold again once there is', async (t) => {
     const { hold, closes, open } = await startCounting(t, () => ALWAYS, {
       capacity: 100,
       connectionLimit: 400,
@@ -106,7 +106,7 @@ describe('decisions', NEEDS_NATIVE, () => {
     assert.ok((await open(30)).every(isHeld));
   });
 
-  test('are kept for short heads: long ones would take more memory than they save time', async (t) => {
+  test('are cached only for short heads: long ones would take too much memory', async (t) => {
     const { hold, open } = await startCounting(t, () => ({ refuse: 404 }));
     await open(1, '/short');
     await open(1, '/short');
@@ -116,7 +116,7 @@ describe('decisions', NEEDS_NATIVE, () => {
 });
 
 describe('a shard that fails', NEEDS_NATIVE, () => {
-  test('reports its streams and itself, and takes new ones; the other shards go on', async (t) => {
+  test('reports itself and its streams, and takes new ones; the other shards are not affected', async (t) => {
     /** @type {any[]} */
     const errors = [];
     const { hold, closes, open, ask } = await startListening(t, 'native', {
@@ -149,7 +149,7 @@ describe('a shard that fails', NEEDS_NATIVE, () => {
     for (const client of late) await client.untilRead(/to all/);
   });
 
-  test('without an onError is a process warning', async (t) => {
+  test('becomes a process warning without onError', async (t) => {
     /** @type {(Error & { code?: string })[]} */
     const warnings = [];
     const onWarning = (/** @type {Error} */ warning) => warnings.push(warning);
@@ -161,7 +161,7 @@ describe('a shard that fails', NEEDS_NATIVE, () => {
     assert.equal(warnings[0].code, 'SHARD_FAILED');
   });
 
-  test('while it closes does not keep it from closing', async (t) => {
+  test('during a close does not prevent it', async (t) => {
     const { hold, closes, open } = await startListening(t, 'native', { onError: () => {} });
     const client = await open('/news');
     const closed = hold.close(60_000);
@@ -173,7 +173,7 @@ describe('a shard that fails', NEEDS_NATIVE, () => {
 });
 
 describe('several shards', NEEDS_NATIVE, () => {
-  test('listen on one port, or none of them does', async (t) => {
+  test('all listen on one port, or none does', async (t) => {
     const { hold } = startHold(t, 'native', { shards: 3 });
     const taken = await listening(t, createServer());
     await assert.rejects(hold.listen(taken, '127.0.0.1'), { code: 'EADDRINUSE' });
@@ -183,7 +183,7 @@ describe('several shards', NEEDS_NATIVE, () => {
     assert.notEqual(port, taken);
   });
 
-  test('have descriptor tables of their own where the kernel allows it', (t) => {
+  test('have their own descriptor tables if the kernel allows it', (t) => {
     const { hold } = startHold(t, 'native', { shards: 2 });
     assert.equal(hold.hasOwnTables, hold.shards?.core.hasOwnTables);
   });

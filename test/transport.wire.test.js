@@ -24,7 +24,7 @@ const encodingOf = (head) => {
   return decision.hold;
 };
 
-test('GET / opens a stream, as text or as events by what it accepts', () => {
+test('GET / opens a stream of text, or of events if the client accepts them', () => {
   assert.equal(encodingOf({}), 'text');
   for (const accept of [
     'text/event-stream',
@@ -37,7 +37,7 @@ test('GET / opens a stream, as text or as events by what it accepts', () => {
     assert.equal(encodingOf({ headers: { accept } }), 'text', accept);
 });
 
-test('the same head is always held the same, and native may know', () => {
+test('identical heads get identical decisions, so native may cache them', () => {
   for (const headers of [{}, { accept: 'text/event-stream' }])
     assert.deepEqual({ always: true, ...decisionOn({ headers }) }, decisionOn({ headers }));
 });
@@ -82,13 +82,13 @@ test('HTTP/1.1 needs a Host; HTTP/1.0 does not', () => {
   assert.ok('hold' in policy.decide({ ...head, version: '1.0' }));
 });
 
-test('a request with a body opens no stream', () => {
+test('a request with a body does not open a stream', () => {
   assert.deepEqual(decisionOn({ headers: { 'content-length': '3' } }), { refuse: 400 });
   assert.deepEqual(decisionOn({ headers: { 'transfer-encoding': 'chunked' } }), { refuse: 400 });
   assert.equal(encodingOf({ headers: { 'content-length': '0' } }), 'text');
 });
 
-test('events begin with a retry, whose variants are spread over 2 to 5 seconds', () => {
+test('events begin with a retry between 2 and 5 seconds, in several variants', () => {
   const decision = decisionOn({ headers: { accept: 'text/event-stream' } });
   assert.ok('hold' in decision && Array.isArray(decision.welcome));
   const retries = decision.welcome.map((welcome) =>
@@ -100,7 +100,7 @@ test('events begin with a retry, whose variants are spread over 2 to 5 seconds',
   });
 });
 
-test('a stream listens to the channels that its target names, few and short ones', () => {
+test('a stream listens to the channels in its target, if they are few and short', () => {
   const decision = decisionOn({ target: '/?channel=news&x=1&channel=a%20b' });
   assert.deepEqual('hold' in decision && decision.channels, ['news', 'a b']);
   const many = (/** @type {number} */ count) => `/?${'channel=a&'.repeat(count)}`;

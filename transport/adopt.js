@@ -1,14 +1,15 @@
 /*
- * How a response of node:http, node:https or HTTP/2 becomes a stream: what it must be, and how it comes to rest. Where
- * the native core can take its connection, it leaves JS; else it is held in JS.
+ * Turns a response of node:http, node:https or HTTP/2 into a stream: checks that it can be one, and waits until all that
+ * was written to it has been sent. If the native core can take its connection, nothing of it stays in JS; otherwise it
+ * is held in JS.
  */
 import { HoldfastError } from '../lib/errors.js';
 import { badArgument, shown } from './checks.js';
 import { streamHeaders } from './responses.js';
 
 /**
- * The parts of node's objects that its types don't have, the same in every version from 20 to 26, and what middleware
- * that compresses adds.
+ * Parts of Node's objects that its types lack (they are the same in every version from 20 to 26), and what compression
+ * middleware adds.
  * @typedef {import('node:net').Socket & { encrypted?: boolean, parser?: { incoming?: object | null } | null, _handle?: { fd: number, readStop: () => void } | null }} HandledSocket
  * @typedef {import('node:http').ServerResponse & { chunkedEncoding: boolean, stream?: import('node:http2').ServerHttp2Stream, flush?: () => void, _hasBody?: boolean, _header?: string | null }} HandledResponse
  */
@@ -17,15 +18,15 @@ import { streamHeaders } from './responses.js';
  * @typedef {object} Adoptable
  * @property {HandledSocket | null} socket null on HTTP/2, whose streams share one
  * @property {boolean} isChunked
- * @property {boolean} isCompressed middleware encodes what is written to it
+ * @property {boolean} isCompressed middleware compresses what is written to it
  * @property {boolean} canLeaveJs its connection is a descriptor that carries plain bytes
  */
 
-/** Responses that are being adopted, or were. @type {WeakSet<object>} */
+/** Responses that are being adopted or have been. @type {WeakSet<object>} */
 const taken = new WeakSet();
 
 /**
- * Checks what it can before anything is sent, sends the head, and checks that.
+ * Checks everything it can before anything is sent, then sends the head and checks that too.
  * @param {import('node:http').ServerResponse} given
  * @param {import('../native/protocol.js').Encoding} encoding
  * @returns {Adoptable}
@@ -42,13 +43,13 @@ export function adoptable(given, encoding) {
   if (!hasBody(response)) throw notAdoptable('it has no body');
   checkLength((name) => response.hasHeader(name));
   if (!response.headersSent) setDefaults(response, encoding);
-  // Does nothing where the head was sent. One that writeHead made is sent with the body, or now.
+  // Does nothing if the head was sent. After writeHead it may still be waiting for the body.
   response.flushHeaders();
   const header = headersOf(response);
   checkLength((name) => header(name) !== undefined);
   const isCompressed = isEncoded(header('content-encoding'));
   if (isCompressed && !Object.hasOwn(response, 'write'))
-    throw notAdoptable('it has a Content-Encoding, and no middleware encodes what is written to it');
+    throw notAdoptable('it has a Content-Encoding, but no middleware compresses what is written to it');
   const { chunkedEncoding: isChunked } = response;
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
@@ -72,16 +73,16 @@ function hasBody({ req, statusCode, stream, _hasBody }) {
 
 /** @param {(name: string) => boolean} has */
 function checkLength(has) {
-  if (has('content-length')) throw notAdoptable('it has a Content-Length, so it is no stream');
+  if (has('content-length')) throw notAdoptable('it has a Content-Length, so it is not a stream');
 }
 
-/** @param {string | undefined} encoding of the content */
+/** @param {string | undefined} encoding the Content-Encoding */
 function isEncoded(encoding) {
   return encoding !== undefined && encoding.toLowerCase() !== 'identity';
 }
 
 /**
- * Reads the head as it was sent: on HTTP/1 what was given to `writeHead` alone is kept nowhere else.
+ * Reads the head as it was sent: on HTTP/1, headers passed to `writeHead` are kept nowhere else.
  * @param {HandledResponse} response
  * @returns {(name: string) => string | undefined} the value of a header, by its name in lower case
  */
@@ -99,18 +100,18 @@ function headersOf(response) {
 function socketOf(response) {
   if (response.writableEnded) throw notAdoptable('it has ended');
   const { socket } = response;
-  // A response to a pipelined request has none until those before it have ended.
+  // The response to a pipelined request gets its socket only after the responses before it have ended.
   if (!socket && response.req.socket?.destroyed === false)
-    throw notAdoptable('the response before it on its connection has not ended');
+    throw notAdoptable('an earlier response on the same connection has not ended');
   if (!socket || socket.destroyed) throw clientGone();
   return socket;
 }
 
 /**
- * Waits until what was written has left.
+ * Waits until everything that was written has been sent.
  * @param {import('node:http').ServerResponse} given
  * @param {HandledSocket | null} socket
- * @throws {HoldfastError} CLIENT_GONE, and NOT_ADOPTABLE where the connection turns out to have more to come
+ * @throws {HoldfastError} CLIENT_GONE, and NOT_ADOPTABLE if the client has sent more on the connection
  */
 export async function comeToRest(given, socket) {
   const response = /** @type {HandledResponse} */ (given);
@@ -124,7 +125,7 @@ export async function comeToRest(given, socket) {
   }
 }
 
-/** @param {import('node:http').ServerResponse} response that was not adopted after all */
+/** Undoes `comeToRest`. @param {import('node:http').ServerResponse} response that was not adopted after all */
 export function giveBack(response) {
   taken.delete(response);
 }
@@ -142,7 +143,7 @@ function written(response, socket) {
     const gone = () => reject(clientGone());
     response.once('close', gone);
     while (response.writableCorked > 0) response.uncork();
-    // The callback comes once all that was written before is with the kernel.
+    // Called once the kernel has everything that was written before.
     socket.write('', () => {
       response.off('close', gone);
       resolve();
@@ -160,7 +161,7 @@ async function drained(response) {
 }
 
 /**
- * What node has read of the connection is lost to us, so it must be the request and no more.
+ * What Node has read from the connection can't be given to a stream, so it must be this request and nothing more.
  * @param {HandledResponse} response
  * @param {HandledSocket} socket
  */
@@ -187,20 +188,20 @@ export function stopReading(socket) {
 }
 
 /**
- * Takes a connection from node's parser of requests: nothing but empty lines may come on it from now on.
+ * Takes a connection away from Node's HTTP parser. From now on the client may send nothing but empty lines.
  * @param {HandledSocket} socket
- * @param {() => void} onMore called when something does
+ * @param {() => void} onMore called when it sends anything else
  */
 export function watchForMore(socket, onMore) {
   socket.removeAllListeners('data');
   socket.on('data', (data) => {
     if (/[^\r\n]/.test(data.toString('latin1'))) onMore();
   });
-  socket.setTimeout?.(0); // a connection of the application's own making may not have it
+  socket.setTimeout?.(0); // a connection that the application made itself may lack it
   socket.resume();
 }
 
-/** The usual case among those that can't be adopted: `adopt` does not fail because of it. */
+/** This happens all the time, so `adopt` does not fail because of it. */
 function clientGone() {
   return new HoldfastError('CLIENT_GONE', 'the client has closed its connection');
 }

@@ -1,12 +1,12 @@
 /*
- * What waits in JS for clients that do not read fast enough.
+ * Bytes that wait in JS for clients that don't read fast enough.
  */
 
 /**
  * @typedef {object} Writable
- * @property {number} backlogBytes what its connection has not taken
- * @property {boolean} isWritten set here: it was written to since backlogs were measured
- * @property {boolean} isBehind set here: more than the limit was still waiting some time after a write
+ * @property {number} backlogBytes bytes that its connection has not taken
+ * @property {boolean} isWritten set here: written to since backlogs were last measured
+ * @property {boolean} isBehind set here: more than the limit was still waiting a while after a write
  */
 
 /** @template {Writable} T */
@@ -16,7 +16,7 @@ export class Backlogs {
     this.limitBytes = limitBytes;
     /** @type {T[]} written to since they were last measured */
     this.written = [];
-    /** @type {Set<T>} those that had bytes waiting when they were measured */
+    /** @type {Set<T>} had bytes waiting when last measured */
     this.waiting = new Set();
     this.measureSoon = this.measureSoon.bind(this);
     this.measure = this.measure.bind(this);
@@ -35,7 +35,7 @@ export class Backlogs {
     if (this.written.push(stream) === 1) setImmediate(this.measureSoon);
   }
 
-  /** What was written leaves at the end of a turn, and the event loop learns that in the next. Only the rest is a backlog. */
+  /** Writes are sent at the end of a turn of the event loop, and confirmed in the next. Only the rest is a backlog. */
   measureSoon() {
     setImmediate(this.measure);
   }
@@ -55,7 +55,7 @@ export class Backlogs {
     this.waiting.delete(stream);
   }
 
-  /** @returns {number} bytes that wait in all streams */
+  /** @returns {number} bytes waiting in all streams */
   totalBytes() {
     let total = 0;
     for (const stream of this.waiting) {

@@ -4,7 +4,7 @@
 import { createServer } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
-/** What a system without IPv6 fails with. */
+/** Errors of a system without IPv6. */
 const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
 
 /** @typedef {import('../native/types.js').Core} Core */
@@ -27,8 +27,8 @@ export function bind(core, address, port) {
 }
 
 /**
- * Several shards listen on one port, so the kernel lets any other process of this user do the same. A plain socket finds
- * out whether one does.
+ * Checks that no other process listens on the port. Shards share it (SO_REUSEPORT), so the kernel would let another process
+ * of this user share it too. A plain socket can't share, and fails.
  * @param {string} address @param {number} port
  * @returns {Promise<void>}
  * @throws {NodeJS.ErrnoException} EADDRINUSE

@@ -1,19 +1,19 @@
 /*
- * Who listens to what, for streams held in JS.
+ * Which streams listen to which channels, for streams held in JS.
  */
 
 /**
  * @typedef {object} Listener
- * @property {Set<string>} channels what it listens to; kept by `Channels`
+ * @property {Set<string>} channels those it listens to; maintained by `Channels`
  */
 
-/** One for all that listen to nothing. @type {Set<string>} */
+/** Shared by all that listen to nothing. @type {Set<string>} */
 export const NONE = Object.freeze(new Set());
 
 /** @template {Listener} T */
 export class Channels {
   constructor() {
-    /** @type {Map<string, Set<T>>} no channel is here without a listener */
+    /** @type {Map<string, Set<T>>} without channels that nobody listens to */
     this.listeners = new Map();
   }
 

@@ -1,6 +1,5 @@
 /*
- * Checks of what an application passes to the methods of a `Hold`. The native core takes numbers as they come, so
- * nothing wrong may reach it.
+ * Checks the arguments that an application passes to a `Hold`. The native core does not check them again.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { HoldfastError, messageOf } from '../lib/errors.js';
@@ -9,13 +8,13 @@ import { ENCODINGS } from '../native/protocol.js';
 export const DAY_MS = 86_400_000;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
 const MOST_CHANNELS = 1024;
-/** What the record of an adoption may take in native, less what is not channels. */
+/** The largest record of an adoption in native, minus its fixed part. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
-/** Written by Holdfast itself, because they say where the response ends. */
+/** Holdfast writes these itself: they determine where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
 
 /**
- * What a value must be.
+ * Checks a value.
  * @typedef {object} Check
  * @property {string} expected
  * @property {(value: unknown) => boolean} accepts
@@ -30,20 +29,21 @@ export const whole = (min, max) => ({
 const PORT = whole(0, 65_535);
 const PERIOD = whole(0, DAY_MS);
 
-/** @param {number} id @throws {HoldfastError} BAD_ARGUMENT where it can't be one */
+/** @param {number} id @throws {HoldfastError} BAD_ARGUMENT */
 export function checkId(id) {
   if (!Number.isSafeInteger(id) || id < 0)
-    throw badArgument(`an id is a number that decide, adopt or onClose gave, not ${shown(id)}`);
+    throw badArgument(`an id is a number from decide, adopt or onClose, not ${shown(id)}`);
 }
 
 /** @param {string} channel @throws {HoldfastError} BAD_ARGUMENT */
 export function checkChannel(channel) {
-  if (typeof channel !== 'string') throw badArgument(`a channel is a string, not ${shown(channel)}`);
+  if (typeof channel !== 'string') throw badArgument(`a channel must be a string, not ${shown(channel)}`);
 }
 
 /** @param {readonly string[]} channels @throws {HoldfastError} BAD_ARGUMENT */
 export function checkChannels(channels) {
-  if (!Array.isArray(channels)) throw badArgument(`channels are an array of strings, not ${shown(channels)}`);
+  if (!Array.isArray(channels))
+    throw badArgument(`channels must be an array of strings, not ${shown(channels)}`);
   if (channels.length > MOST_CHANNELS)
     throw badArgument(
       `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${channels.length}: subscribe it to the rest`,
@@ -64,13 +64,15 @@ export function checkAdoptionBytes(channels) {
 /** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */
 export function checkEncoding(encoding) {
   if (!Object.hasOwn(ENCODINGS, encoding))
-    throw badArgument(`an encoding is one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`);
+    throw badArgument(
+      `an encoding must be one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`,
+    );
 }
 
 /** @param {Record<string, string>} headers of a response @throws {HoldfastError} BAD_ARGUMENT */
 export function checkHeaders(headers) {
   if (typeof headers !== 'object' || headers === null)
-    throw badArgument(`headers are an object of strings, not ${shown(headers)}`);
+    throw badArgument(`headers must be an object of strings, not ${shown(headers)}`);
   for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
 }
 
@@ -79,7 +81,7 @@ function checkHeader(name, value) {
   if (OWN_HEADERS.includes(name.toLowerCase()))
     throw badArgument(`the header ${name} can't be set: Holdfast writes it`);
   if (typeof value !== 'string')
-    throw badArgument(`the value of the header ${name} is a string, not ${shown(value)}`);
+    throw badArgument(`the value of the header ${name} must be a string, not ${shown(value)}`);
   try {
     validateHeaderName(name);
     validateHeaderValue(name, value);
@@ -95,17 +97,17 @@ function checkHeader(name, value) {
  */
 export function checkKeys(what, given, known) {
   for (const key of Object.keys(given))
-    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': there is ${known.join(', ')}`);
+    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': it can have ${known.join(', ')}`);
 }
 
 /** @param {number} port @throws {HoldfastError} BAD_ARGUMENT */
 export function checkPort(port) {
-  if (!PORT.accepts(port)) throw badArgument(`a port is ${PORT.expected}, not ${shown(port)}`);
+  if (!PORT.accepts(port)) throw badArgument(`a port must be ${PORT.expected}, not ${shown(port)}`);
 }
 
 /** @param {number} ms @throws {HoldfastError} BAD_ARGUMENT */
 export function checkPeriod(ms) {
-  if (!PERIOD.accepts(ms)) throw badArgument(`a period is ${PERIOD.expected} ms, not ${shown(ms)}`);
+  if (!PERIOD.accepts(ms)) throw badArgument(`a period must be ${PERIOD.expected} (ms), not ${shown(ms)}`);
 }
 
 /** @param {string} line */

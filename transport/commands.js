@@ -1,15 +1,15 @@
 /*
  * Writes commands for the native core into one buffer, so that a batch is one call. native/core/src/command.rs reads the
- * records: an operation (1 byte) and its operands. Numbers are little endian; a text is its length (32 bits) and its
- * bytes, a list its count (16 bits) and its items, an id a double.
+ * records: an operation (1 byte) and its operands. Numbers are little endian. A text is its length (32 bits) and its
+ * bytes, a list is its count (16 bits) and its items, an id is a double.
  */
 import { OPS } from '../native/protocol.js';
 
-/** Bits of a message. */
+/** Flags of a message. */
 const HAS_ID = 1;
 const HAS_TYPE = 2;
 const FIRST_SIZE = 4096;
-/** A buffer that grew beyond this is not kept. */
+/** A buffer larger than this is not kept. */
 const MOST_KEPT = 1_048_576;
 
 /**
@@ -17,19 +17,19 @@ const MOST_KEPT = 1_048_576;
  * @typedef {object} Opening
  * @property {number} format encoding and framing
  * @property {string} head Latin-1: status line and header lines
- * @property {readonly import('./policy.js').Bytes[]} welcomes which take turns
- * @property {readonly string[]} channels what it listens to
+ * @property {readonly import('./policy.js').Bytes[]} welcomes variants, used in turn
+ * @property {readonly string[]} channels that it listens to
  */
 
 export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
-    /** Where the last opening is in the buffer; 0 and 0 where there is none. */
+    /** Position of the last opening in the buffer; both 0 if there is none. */
     this.opening = { start: 0, end: 0 };
   }
 
-  /** @returns {Uint8Array} what was written since the last time, valid until the next write */
+  /** @returns {Uint8Array} the records since the last call, valid until the next write */
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
@@ -38,14 +38,14 @@ export class Commands {
     return records;
   }
 
-  /** @param {number} id of a connection whose head was asked about @param {Opening} opening */
+  /** @param {number} id of a connection that waits for a decision @param {Opening} opening */
   hold(id, opening) {
     this.open(opening);
     this.op(OPS.hold, id);
   }
 
   /**
-   * Heads like this one are held so without asking.
+   * From now on native holds heads like this one without asking.
    * @param {string} lines Latin-1, as native wrote them @param {Opening} opening
    */
   remember(lines, opening) {
@@ -108,7 +108,7 @@ export class Commands {
     this.u32(periodMs);
   }
 
-  /** Streams that begin alike and follow one another share one record. @param {Opening} opening */
+  /** Consecutive streams that begin alike share one record. @param {Opening} opening */
   open({ format, head, welcomes, channels }) {
     const start = this.size;
     this.u8(OPS.opening);
@@ -185,7 +185,7 @@ export class Commands {
     this.size += this.buffer.write(text, this.size, 'utf8');
   }
 
-  /** Makes room. @param {number} bytes that are about to be written */
+  /** @param {number} bytes that are about to be written */
   room(bytes) {
     if (this.size + bytes <= this.buffer.length) return;
     const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.size + bytes));

@@ -1,5 +1,5 @@
 /*
- * The server's consent to load from other machines (--accept-load). Without it drones connect only to their own machine.
+ * The server's consent to load from other machines (--accept-load). Without it, drones connect only to their own machine.
  */
 import { pathOf } from './wire.js';
 
@@ -10,7 +10,7 @@ const PATH = '/.well-known/holdfast-load';
 /**
  * @param {ServerPolicy} policy
  * @param {number} pingIntervalMs which drones measure lateness against
- * @returns {ServerPolicy} one that consents, and decides everything else as before
+ * @returns {ServerPolicy} the same policy, plus an answer that consents
  */
 export function withConsent({ headers, decide }, pingIntervalMs) {
   const answer = {

@@ -1,31 +1,32 @@
 /*
- * The door for streams held in JS: it counts connections, asks the policy about their requests, and lets in those that
- * are held. A connection moves so:
+ * Accepts connections for streams held in JS: counts them, asks the policy about their requests, and carries out its
+ * decisions. listener.js is the node:http server in front. The states of a connection:
  *
  *     new --a request--> asked --hold--> held
- *      |                   |----pass--> passed: the business of the application's server
+ *      |                   |----pass--> passed: the application's server takes over
  *      |                   \----refuse, answer, or no decision in time--> answered
  *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
  *      \--over the limit--> cut                                               a second passes--> gone
  *
- * The native core passes on a connection of which nothing was read. Here node has parsed the request, so the
- * application's server gets it as an event, and all that follow on the same connection.
+ * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
+ * application's server gets it as an event, as it does all later requests on the same connection.
  */
 import { Server } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { watchForMore } from './adopt.js';
+import { reasonOfError, statusOfError } from './failures.js';
 import { listenOn, openServer, release } from './listener.js';
 import { bareResponse, passOn } from './passing.js';
-import { decisionOn, headOf } from './policy.js';
+import { decisionOn, headersNamed, headOf } from './policy.js';
 import { answerOf, refusal, streamLines, withDate } from './responses.js';
-import { reasonOfError } from './streams.js';
 import { Waiting } from './waiting.js';
 
 /**
- * How long an answered client may take to read and close before it is cut. A connection closed at once, with bytes of
- * the client unread, would be reset, and the answer lost.
+ * How long a client may take to read an answer and close before it is cut. Closing at once, with bytes from the client
+ * still unread, would reset the connection and lose the answer.
  */
 const LINGER_MS = 1000;
+/** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
 const NO_BODY = Buffer.alloc(0);
 
@@ -46,8 +47,8 @@ const kHasMore = Symbol('hasMore');
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
- * A connection with our marks: its state, the request that waits for a decision, its stream, and whether the client
- * sent more while it waited.
+ * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and whether the client
+ * sent more in the meantime.
  * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kHasMore]?: boolean }} DoorSocket
  */
 
@@ -64,8 +65,8 @@ export class Door {
   /**
    * @param {import('./options.js').Settings} settings
    * @param {number} connectionLimit
-   * @param {import('./streams.js').Streams} streams which takes what is held
-   * @param {import('./tally.js').Tally} tally counted up here
+   * @param {import('./streams.js').Streams} streams
+   * @param {import('./tally.js').Tally} tally updated here
    * @param {{ onClose: (id: number, reason: import('../lib/reasons.js').CloseReason) => void, onError: (error: unknown) => void }} listener
    */
   constructor(settings, connectionLimit, streams, tally, { onClose, onError }) {
@@ -79,7 +80,7 @@ export class Door {
     this.onError = onError;
     /** @type {Set<DoorSocket>} connections that carry no stream and were not passed on */
     this.outside = new Set();
-    /** @type {Waiting<Visit>} for a promised decision */
+    /** @type {Waiting<Visit>} requests whose decision is a promise */
     this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.act(visit, { refuse: 503 }));
     this.connections = 0;
     this.onEmpty = () => {};
@@ -92,7 +93,7 @@ export class Door {
     return listenOn(this.server, address, port, (error) => this.reportAcceptError(error));
   }
 
-  /** The system is short of something: said once a second. The streams stay. @param {Error} error */
+  /** The system lacks a resource, such as descriptors. The streams stay open. @param {Error} error */
   reportAcceptError(error) {
     const nowMs = performance.now();
     if (nowMs < this.reportedMs + REPORT_EVERY_MS) return;
@@ -101,11 +102,11 @@ export class Door {
   }
 
   /**
-   * Accepts no more, and cuts after a moment what carries no stream.
-   * @returns {Promise<void>} when the last connection that was not passed on is gone
+   * Stops accepting, and soon cuts connections that carry no stream.
+   * @returns {Promise<void>} resolves when the last connection is gone, not counting those that were passed on
    */
   async close() {
-    // Not as node:http does it, which would cut connections whose request has not come, and those that were passed on.
+    // Unlike the close of node:http, this leaves connections open that wait for a request or were passed on.
     Server.prototype.close.call(this.server);
     const empty = new Promise((resolve) => {
       this.onEmpty = () => resolve(undefined);
@@ -128,7 +129,7 @@ export class Door {
     socket.destroy();
   }
 
-  /** @param {DoorSocket} socket that is closed, or was passed on */
+  /** @param {DoorSocket} socket that has closed or was passed on */
   leave(socket) {
     if (socket[kVisit]) this.waiting.delete(socket[kVisit]);
     this.outside.delete(socket);
@@ -138,7 +139,7 @@ export class Door {
   }
 
   /**
-   * A request came on a connection.
+   * A request arrived.
    * @param {IncomingMessage} request @param {Call} call
    */
   enter(request, call) {
@@ -155,36 +156,19 @@ export class Door {
     socket[kState] = ASKED;
     const { method = '', url = '', httpVersion, rawHeaders } = request;
     const visit = { id: this.streams.nextId(), request, socket, call };
-    const head = headOf(method, url, httpVersion, this.headersOf(rawHeaders));
+    const head = headOf(method, url, httpVersion, headersNamed(this.names, rawHeaders));
     const decision = decisionOn(this.policy, head, visit.id, this.onError);
     if (decision instanceof Promise) void this.wait(visit, decision);
     else this.act(visit, decision);
   }
 
-  /** @param {Visit} visit @param {Promise<Decision>} promise of a decision that may come too late */
+  /** @param {Visit} visit @param {Promise<Decision>} promise may resolve too late */
   async wait(visit, promise) {
     visit.socket[kVisit] = visit;
     this.waiting.add(visit);
     const decision = await promise;
     visit.socket[kVisit] = undefined;
     if (this.waiting.delete(visit)) this.act(visit, decision);
-  }
-
-  /**
-   * The headers that the policy reads, the values of one joined as the native core does.
-   * @param {string[]} rawHeaders name, value, name…
-   */
-  headersOf(rawHeaders) {
-    /** @type {Record<string, string>} */
-    const headers = {};
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i].toLowerCase();
-      if (!this.names.has(name)) continue;
-      headers[name] = Object.hasOwn(headers, name)
-        ? `${headers[name]}, ${rawHeaders[i + 1]}`
-        : rawHeaders[i + 1];
-    }
-    return headers;
   }
 
   /** @param {Visit} visit @param {Decision} decision */
@@ -217,7 +201,7 @@ export class Door {
     if (socket[kHasMore]) this.destroyAsBad(socket);
   }
 
-  /** @param {DoorSocket} socket whose client sent more on a stream */
+  /** @param {DoorSocket} socket whose client sent more although it carries a stream */
   destroyAsBad(socket) {
     if (socket[kStream]) this.streams.destroy(socket[kStream], 'bad-request');
   }
@@ -242,7 +226,7 @@ export class Door {
     this.write(socket, withDate(head, body));
   }
 
-  /** @param {DoorSocket} socket @param {Buffer} response a whole one, after which the connection ends */
+  /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */
   write(socket, response) {
     socket[kState] = ANSWERED;
     socket.end(response);
@@ -253,7 +237,7 @@ export class Door {
   /** @param {DoorSocket} socket @param {Error & { code?: string }} error of the parser or of the connection */
   fail(socket, error) {
     const code = error.code ?? '';
-    const status = statusOf(code);
+    const status = statusOfError(code);
     if (socket[kState] === PASSED && this.application?.listenerCount('clientError'))
       this.application.emit('clientError', error, socket);
     else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
@@ -261,14 +245,6 @@ export class Door {
     else if (socket[kState] === ASKED) socket[kHasMore] = true;
     else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
   }
-}
-
-/** @param {string} code @returns {RefusalStatus | 0} 0 where nobody is there to answer */
-function statusOf(code) {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  if (code === 'HPE_INVALID_VERSION') return 505;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
-  return code.startsWith('HPE_') ? 400 : 0;
 }
 
 /** @param {import('node:net').Socket} socket */

@@ -1,5 +1,5 @@
 /*
- * How messages are written on a stream. An encoding turns a message into a payload; a framing wraps the payload for the
+ * How messages are written to a stream. An encoding turns a message into a payload; a framing wraps the payload for the
  * connection. The native core has the same two tables (native/core/src/framing.rs); for streams held in JS, node:http
  * does the framing.
  */
@@ -17,7 +17,7 @@ import { badArgument, checkKeys, shown } from './checks.js';
 /**
  * @typedef {object} EncodingRow
  * @property {string} contentType
- * @property {string} ping the payload of a ping unless the application gives another
+ * @property {string} ping default payload of a ping
  * @property {(message: Message) => string} encode
  */
 
@@ -28,7 +28,7 @@ export const ENCODERS = {
 };
 
 const FIELDS = ['id', 'type', 'data'];
-/** What can't stand in a line of an event. */
+/** Characters that a line of an event can't contain. */
 const LINE_BREAK = /[\r\n\0]/;
 
 /** A message for streams held in JS: encoded once for each encoding in use. */
@@ -66,10 +66,11 @@ function eventOf({ id, type, data }) {
 export function messageOf(given) {
   if (typeof given === 'string') return { data: given };
   if (typeof given !== 'object' || given === null)
-    throw badArgument(`a message is a string or an object { id, type, data }, not ${shown(given)}`);
+    throw badArgument(`a message must be a string or an object { id, type, data }, not ${shown(given)}`);
   checkKeys('a message', given, FIELDS);
   const { id, type, data } = given;
-  if (typeof data !== 'string') throw badArgument(`the data of a message is a string, not ${shown(data)}`);
+  if (typeof data !== 'string')
+    throw badArgument(`the data of a message must be a string, not ${shown(data)}`);
   checkField('id', id);
   checkField('type', type);
   return { id, type, data };
@@ -79,14 +80,14 @@ export function messageOf(given) {
 function checkField(name, value) {
   if (value === undefined) return;
   if (typeof value !== 'string')
-    throw badArgument(`the ${name} of a message is a string, not ${shown(value)}`);
+    throw badArgument(`the ${name} of a message must be a string, not ${shown(value)}`);
   if (LINE_BREAK.test(value))
-    throw badArgument(`the ${name} of a message is one line without NUL, not ${JSON.stringify(value)}`);
+    throw badArgument(`the ${name} of a message must be one line without NUL, not ${JSON.stringify(value)}`);
 }
 
 /**
  * @param {number} bytes of a payload
- * @param {boolean} isChunked its size in hex and two line ends come with each chunk
+ * @param {boolean} isChunked then each chunk also has its size in hex and two line ends
  * @returns {number} bytes on the wire
  */
 export function framedBytes(bytes, isChunked) {

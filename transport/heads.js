@@ -1,18 +1,18 @@
 /*
- * Answers the heads that the native core asks about: parses what it wrote down of them, asks the policy, and writes what
- * it decided as commands.
+ * Answers request heads for the native core: parses its records of them, asks the policy, and writes the decisions as
+ * commands.
  */
 import { formatOf } from '../native/protocol.js';
 import { decisionOn, headOf } from './policy.js';
 import { answerOf, streamLines, welcomesOf } from './responses.js';
 
-/** What ends the record of a head, and what stands for a header that was not sent. */
+/** The end of a record, and the value of a header that was not sent. */
 const END = '\0';
 const ABSENT = '\r';
-/** Parsed heads that are kept, and how long a record of one may be. */
+/** How many parsed heads are kept, and the longest record that is. */
 const MOST_HEADS = 256;
 const MOST_KEPT_LENGTH = 1024;
-/** After so many alike that are always held, native is told to hold those without asking. */
+/** After this many identical heads with an `always` decision, native is told to hold them without asking. */
 const ALIKE = 32;
 /** @type {readonly string[]} */
 const NO_CHANNELS = [];
@@ -20,7 +20,7 @@ const NO_BODY = Buffer.alloc(0);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
-/** @typedef {{ head: Head, lines: string, asked: number }} Known a head, its record, and how often it was always held */
+/** @typedef {{ head: Head, lines: string, asked: number }} Known a head, its record, and how often its decision said `always` */
 
 export class Heads {
   /**
@@ -28,7 +28,7 @@ export class Heads {
    * @param {boolean} canPass whether there is a server to pass requests to
    * @param {import('./commands.js').Commands} commands
    * @param {{ onError: (error: unknown) => void, onAnswer: () => void }} listener `onAnswer` is called when a promised
-   *   decision was written
+   *   decision has been written
    */
   constructor(policy, canPass, commands, { onError, onAnswer }) {
     this.policy = policy;
@@ -36,13 +36,13 @@ export class Heads {
     this.commands = commands;
     this.onError = onError;
     this.onAnswer = onAnswer;
-    /** Headers that native is to write down, in this order. */
+    /** Headers that native puts into a record, in this order. */
     this.names = [...new Set(policy.headers ?? [])];
-    /** @type {Map<string, Known>} by record: clients send the same heads over and over */
+    /** @type {Map<string, Known>} by record, because clients send the same heads over and over */
     this.known = new Map();
   }
 
-  /** @param {Float64Array} ids @param {string} lines a record for each, Latin-1; an empty one is like the one before */
+  /** @param {Float64Array} ids @param {string} lines one record each, Latin-1; an empty record repeats the one before */
   answer(ids, lines) {
     const records = lines.split(END);
     /** @type {Known | undefined} */
@@ -56,7 +56,7 @@ export class Heads {
   /** @param {string} record @returns {Known} */
   parse(record) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
-    // A part of a string keeps the whole batch in memory; a copy does not.
+    // Copied, because a substring would keep the whole batch in memory.
     const lines = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
     const [method, target, version, ...values] = lines.split('\n');
     const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
@@ -70,7 +70,7 @@ export class Heads {
   ask(id, known) {
     const decision = decisionOn(this.policy, known.head, id, this.onError);
     if (!(decision instanceof Promise)) return this.act(id, known, decision);
-    // One that comes after its deadline finds nobody: native has answered 503.
+    // After the deadline this has no effect: native has answered 503.
     void decision.then((late) => {
       this.act(id, known, late);
       this.onAnswer();
@@ -107,7 +107,7 @@ export class Heads {
   /** @param {Known} known @param {import('./commands.js').Opening} opening */
   countAlike(known, opening) {
     if (++known.asked < ALIKE) return;
-    known.asked = 0; // native forgets the oldest, and then asks again
+    known.asked = 0; // native forgets the oldest heads, and then asks again
     this.commands.remember(known.lines, opening);
   }
 }

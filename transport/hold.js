@@ -1,11 +1,11 @@
 /*
- * What `import { Hold } from 'holdfast'` gives; its types are in index.d.ts.
+ * What `import { Hold } from 'holdfast'` imports; its types are in index.d.ts.
  */
 import { native, problem } from '../native/index.js';
 import { StreamHolder } from './holder.js';
 import { warnOnce } from './warnings.js';
 
-/** Many open streams: held by the native core where it is available, in JS elsewhere. */
+/** Holds many open streams: in the native core if it is available, otherwise in JS. */
 export class Hold extends StreamHolder {
   /**
    * @param {import('./options.js').HoldOptions} [options]

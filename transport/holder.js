@@ -1,8 +1,8 @@
 /*
- * What holds streams, wherever they are: natively in shards where it is given the native core, and in JS. It checks what
- * the application passes in, and sends it to the right place.
+ * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. It checks
+ * the arguments of the application and passes them to the right place.
  *
- * `Hold` of hold.js is this with the native core that was found; native.js and http.js make transports of it.
+ * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
@@ -33,8 +33,8 @@ import { warn, warnOnce } from './warnings.js';
 export class StreamHolder {
   /**
    * @param {HoldOptions} options
-   * @param {import('../native/types.js').Native | null} native null holds everything in JS
-   * @param {{ sharesPort?: boolean }} [how] whether other processes may listen on its port too
+   * @param {import('../native/types.js').Native | null} native null to hold everything in JS
+   * @param {{ sharesPort?: boolean }} [how] whether other processes may listen on the same port
    * @throws {HoldfastError} BAD_OPTION
    */
   constructor(options, native, { sharesPort = false } = {}) {
@@ -49,7 +49,7 @@ export class StreamHolder {
     const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
     this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
     this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
-    /** What listens. */
+    /** Accepts connections. */
     this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
     this.isListening = false;
     this.isDraining = false;
@@ -63,7 +63,7 @@ export class StreamHolder {
     return this.shards !== null;
   }
 
-  /** Whether each shard has a descriptor table of its own, so that a process can hold more streams than its limit. */
+  /** Whether each shard has its own descriptor table, so that the process can hold more streams than its limit. */
   get hasOwnTables() {
     return this.shards?.hasOwnTables ?? false;
   }
@@ -72,14 +72,14 @@ export class StreamHolder {
    * @param {number} [port] 0 takes a free one
    * @param {string} [host] '' for every address of the machine
    * @returns {Promise<number>} the port
-   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING where it does already, CLOSED
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED
    */
   async listen(port = 0, host = '') {
     checkPort(port);
     const address = host === '' ? '' : (await lookup(host)).address;
     if (this.isDraining) throw closed();
     if (this.isListening)
-      throw new HoldfastError('LISTENING', 'this Hold is listening already, and a Hold has one port');
+      throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
     this.isListening = true;
     /** @type {Promise<number>} */
     this.listening = this.front.listen(address, port);
@@ -92,14 +92,14 @@ export class StreamHolder {
   }
 
   /**
-   * Takes over the stream of a response. What was written to it still leaves. A client that has gone already is a stream
-   * that opened and closed.
-   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given a 200 without a length;
-   *   its head is sent if it was not yet
+   * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
+   * stream opens and closes at once.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given without a
+   *   Content-Length; its head is sent now unless it was already
    * @param {AdoptOptions} [options]
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The application can go on with
-   *   the response then, whose head may have been sent
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response then still
+   *   belongs to the application, but its head may have been sent
    */
   async adopt(given, options = {}) {
     const response = /** @type {import('node:http').ServerResponse} */ (given);
@@ -120,7 +120,7 @@ export class StreamHolder {
   }
 
   /**
-   * @param {import('node:http').ServerResponse} response that has come to rest
+   * @param {import('node:http').ServerResponse} response after `comeToRest`
    * @param {import('./adopt.js').Adoptable} found
    * @param {import('../native/protocol.js').Encoding} encoding
    * @param {readonly string[]} channels
@@ -145,7 +145,7 @@ export class StreamHolder {
    */
   adoptInJs(response, { socket, isCompressed }, encoding, channels) {
     if (this.isDraining) throw overCapacity('the Hold is closing');
-    if (this.streams.isFull) throw overCapacity('there are as many as its capacity');
+    if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
     const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
     if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
     return stream.id;
@@ -164,7 +164,7 @@ export class StreamHolder {
   }
 
   /**
-   * Sends a message to one stream. Here and below nothing happens where it has ended.
+   * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @param {number} id @param {string | Message} message
    */
   send(id, message) {
@@ -187,7 +187,7 @@ export class StreamHolder {
     this.placeOf(id)?.unsubscribe(id, channel);
   }
 
-  /** Ends one stream once what was sent to it has left. @param {number} id */
+  /** Ends one stream, after everything sent to it has been written. @param {number} id */
   end(id) {
     checkId(id);
     this.placeOf(id)?.end(id);
@@ -199,10 +199,10 @@ export class StreamHolder {
   }
 
   /**
-   * Accepts no more, and closes the streams evenly over the period. What was passed on to the `server` is the
-   * application's to close.
+   * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
+   * them is up to the application.
    * @param {number} [periodMs]
-   * @returns {Promise<void>} when the last connection is gone; the same for a second call
+   * @returns {Promise<void>} resolves when the last connection is gone; a second call returns the same promise
    */
   close(periodMs = 0) {
     checkPeriod(periodMs);
@@ -218,8 +218,8 @@ export class StreamHolder {
   }
 
   /**
-   * @param {{ reset?: boolean }} [options] reset empties the histograms
-   * @returns {import('../lib/counters.js').TransportCounters} counts since it began, histograms since the last reset
+   * @param {{ reset?: boolean }} [options] `reset` empties the histograms
+   * @returns {import('../lib/counters.js').TransportCounters} counts since the start, histograms since the last reset
    */
   counters({ reset = false } = {}) {
     this.tally.counts.backlogBytes = this.streams.backlogBytes();
@@ -235,7 +235,7 @@ export class StreamHolder {
     }
   }
 
-  /** Later, so that an `onError` that throws in turn does not cost the rest of a batch. @param {unknown} error */
+  /** Deferred, because an `onError` that throws must not interrupt a batch. @param {unknown} error */
   report(error) {
     process.nextTick(this.errorListener, error);
   }
@@ -244,5 +244,5 @@ export class StreamHolder {
 const SHARED_DESCRIPTORS = {
   code: 'SHARED_DESCRIPTORS',
   message:
-    'the shards share one descriptor table (unshare is refused here): together they hold no more streams than the process may have descriptors',
+    'the shards share one descriptor table (unshare is refused here): together they can hold only as many streams as the process may have descriptors',
 };

@@ -1,5 +1,5 @@
 /*
- * The plain transport: node:http, one ServerResponse per stream. It is what most people would write, the reference for
+ * The http transport: node:http, with one ServerResponse per stream. It is what most people would write, the reference for
  * behaviour, and the baseline of every measurement.
  */
 import { StreamHolder } from './holder.js';

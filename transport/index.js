@@ -1,23 +1,23 @@
 /*
- * The seam between a worker and whatever keeps its streams open.
+ * The seam between a worker and the transport that keeps its streams open.
  */
 import { HoldfastError } from '../lib/errors.js';
 import { MOST_SHARDS } from './options.js';
 
 /**
- * What a worker gives a transport: the options of a `Hold`, among others.
+ * What a worker passes to a transport: the options of a `Hold`, and others that are ignored.
  * @typedef {{ policy: import('./policy.js').Policy } & Omit<import('./options.js').HoldOptions, 'policy'>} TransportOptions
  */
 
 /**
- * The contract. A transport accepts connections, reads heads, does what the policy decides, pings every stream it holds
- * once per interval, closes those that fall behind, and counts it all.
+ * The contract. A transport accepts connections, reads request heads, does what the policy decides, pings every stream once
+ * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
- * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' is all addresses
+ * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
  * @property {(channel: string, message: string | import('./encodings.js').Message) => void} publish writes a message to
  *   every stream that listens to the channel
- * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since it began;
- *   its histograms since the last reset
+ * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
+ *   start; histograms since the last reset
  * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and
  *   resolves when the last connection is gone
  */
@@ -31,12 +31,12 @@ const TRANSPORTS = {
 /**
  * @typedef {object} Choice
  * @property {'http' | 'hold'} name of an available transport
- * @property {number} mostShards descriptor tables that one worker can have
- * @property {string} note what is not ideal, and why; '' if nothing
+ * @property {number} mostShards the most shards (descriptor tables) of one worker
+ * @property {string} note what is not ideal and why; '' if nothing
  */
 
 /**
- * @param {'auto' | 'http' | 'hold'} wish auto is hold where the native core is available, and http elsewhere
+ * @param {'auto' | 'http' | 'hold'} wish auto means hold if the native core is available, otherwise http
  * @returns {Promise<Choice>}
  * @throws {HoldfastError} NO_TRANSPORT
  */
@@ -60,7 +60,7 @@ export async function chooseTransport(wish) {
     return { name: 'hold', mostShards: MOST_SHARDS, note: '' };
   }
   const note =
-    "threads can't have a descriptor table of their own here (unshare is refused): one shard per worker";
+    "threads can't have their own descriptor tables here (unshare is refused): one shard per worker";
   return { name: 'hold', mostShards: 1, note };
 }
 

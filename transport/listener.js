@@ -1,11 +1,11 @@
 /*
- * The node:http server of a door: what node emits, handed to the door. A mark on node's objects leads back to it, and
- * every listener is a function of this module, so that no connection has closures of its own.
+ * The node:http server in front of a door: it passes Node's events on to the door. A symbol on Node's objects points back to
+ * the door, and all listeners are functions of this module, so no closure is created per connection.
  */
 import { createServer } from 'node:http';
 import { upgradeLike } from './passing.js';
 
-/** The queue of the listening socket: as long as the kernel (somaxconn) allows. */
+/** Length of the accept queue: the kernel reduces it to somaxconn. */
 const ACCEPT_QUEUE = 65_535;
 
 const kDoor = Symbol('door');
@@ -21,7 +21,7 @@ const kDoor = Symbol('door');
 /**
  * @param {Door} door
  * @param {import('./options.js').Settings} settings
- * @returns {DoorServer} that does not listen yet
+ * @returns {DoorServer} not listening yet
  */
 export function openServer(door, { server: application, nagle, maxHeadBytes, headTimeoutMs }) {
   const server = createServer({
@@ -30,11 +30,11 @@ export function openServer(door, { server: application, nagle, maxHeadBytes, hea
     headersTimeout: headTimeoutMs,
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(1000, headTimeoutMs / 4),
-    requireHostHeader: false, // the policy's business
+    requireHostHeader: false, // the policy decides that
   });
   server.on('connection', onConnection);
   server.on('request', onRequest);
-  // Without these two node would answer an Expect header itself, and queue our response behind its own.
+  // Without these two, Node would answer an Expect header itself, and queue our response behind its own.
   server.on('checkContinue', onCheckContinue);
   server.on('checkExpectation', onCheckExpectation);
   server.on('connect', onConnect);
@@ -46,7 +46,7 @@ export function openServer(door, { server: application, nagle, maxHeadBytes, hea
 /**
  * @param {import('node:http').Server} server
  * @param {string} address '' for all @param {number} port
- * @param {(error: Error) => void} onError called with what goes wrong after it listens
+ * @param {(error: Error) => void} onError called with errors after it is listening
  * @returns {Promise<number>} the port
  */
 export function listenOn(server, address, port, onError) {
@@ -60,7 +60,7 @@ export function listenOn(server, address, port, onError) {
   });
 }
 
-/** Takes back what `onConnection` did. @param {MarkedSocket} socket that is no longer the door's business */
+/** Undoes `onConnection`. @param {MarkedSocket} socket that was passed on */
 export function release(socket) {
   socket.off('close', onSocketClose);
 }
@@ -110,7 +110,7 @@ function onBareError() {
 }
 
 /**
- * Every error of a connection, whether of the parser or of the socket, arrives here.
+ * Node reports all errors of connections here, both those of its parser and those of sockets.
  * @this {DoorServer} @param {Error & { code?: string }} error @param {Duplex} socket
  */
 function onClientError(error, socket) {

@@ -1,5 +1,5 @@
 /*
- * The native transport: the workers' streams, held by the native core.
+ * The hold transport: the native core holds the streams of the workers.
  */
 import { native } from '../native/index.js';
 import { StreamHolder } from './holder.js';

@@ -1,6 +1,7 @@
 /*
- * The one table of the options of a `Hold`, and so of a transport: what each takes, its default, and whether the native
- * core reads it. The native ones are in the order of native/core/src/options.rs; test/native.parity.test.js compares.
+ * The one table of the options of a `Hold`, and therefore of a transport: the values each accepts, its default, and whether
+ * the native core reads it. Native options are in the order of native/core/src/options.rs; test/native.parity.test.js
+ * compares the two.
  */
 import { Server } from 'node:net';
 import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
@@ -8,10 +9,10 @@ import { HoldfastError } from '../lib/errors.js';
 import { DAY_MS, shown, whole } from './checks.js';
 import { ENCODERS } from './encodings.js';
 
-/** As many as a byte can number, less the one number that stands for streams held in JS. */
+/** Shard numbers are one byte, and one of them stands for streams held in JS. */
 export const MOST_SHARDS = 255;
 const MOST = 2 ** 32 - 1;
-/** A client that acknowledges nothing for two ping intervals is dead, but no sooner than this. */
+/** A client that acknowledges nothing for two ping intervals, and at least for this time, is dead. */
 const USER_TIMEOUT_MIN_MS = 5000;
 
 /** @typedef {import('./checks.js').Check} Check */
@@ -22,7 +23,7 @@ const FUNCTION = { expected: 'a function', accepts: (value) => typeof value === 
 const SWITCH = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
 /** @type {Check} */
 const POLICY = {
-  expected: 'an object { headers, decide }: names of headers in lower case, and a function',
+  expected: 'an object { headers, decide }: header names in lower case, and a function',
   accepts: (value) => {
     const { headers = [], decide } = /** @type {Record<string, unknown>} */ (value ?? {});
     return typeof decide === 'function' && Array.isArray(headers) && headers.every(isLowerCaseName);
@@ -49,8 +50,8 @@ const PINGS_BY_ENCODING = { text: ENCODERS.text.ping, events: ENCODERS.events.pi
 /**
  * @typedef {object} Option
  * @property {string} name
- * @property {Check | null} check null where the application can't give it
- * @property {(settings: Settings) => unknown} default made from the options before it
+ * @property {Check | null} check null if the application can't set it
+ * @property {(settings: Settings) => unknown} default computed from the options before it
  * @property {boolean} isNative
  */
 
@@ -82,18 +83,18 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
 
 /**
  * @typedef {object} HoldOptions
- * @property {import('./policy.js').Policy} [policy] what to do with each request; without it every request is passed on
- * @property {import('node:http').Server} [server] takes what is passed on
+ * @property {import('./policy.js').Policy} [policy] decides about each request; without it every request is passed on
+ * @property {import('node:http').Server} [server] gets what is passed on
  * @property {(id: number, reason: import('../lib/reasons.js').CloseReason) => void} [onClose] called for every stream
- *   that ends, and, as 'over-capacity', for one that was to be held and found no room
+ *   that ends, and with 'over-capacity' for each request that could not be held for lack of room
  * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw, and when a shard failed;
- *   without it that is a process warning
- * @property {{ text: string, events: string }} [ping] payload of a ping, by encoding
- * @property {number} [shards] threads; each can hold as many streams as a process may have descriptors
- * @property {number} [phase] position of its first shard among all on this machine, so that they don't wake together
+ *   without it these become process warnings
+ * @property {{ text: string, events: string }} [ping] payload of a ping, for each encoding
+ * @property {number} [shards] threads, each with as many streams as a process may have descriptors
+ * @property {number} [phase] position of its first shard among all on this machine, so that they don't all wake up together
  * @property {number} [phases] number of shards on this machine
- * @property {number} [capacity] streams of one shard; beyond it requests get 503
- * @property {number} [connectionLimit] connections of one shard; beyond it they wait, or are cut without native
+ * @property {number} [capacity] most streams per shard; further requests get 503
+ * @property {number} [connectionLimit] most connections per shard; further ones wait, or without native are cut
  * @property {number} [pingIntervalMs]
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]
@@ -103,7 +104,7 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  */
 
 /**
- * All options, with their defaults, and what follows from them.
+ * All options with their defaults filled in, and values derived from them.
  * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
  *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
  *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean }} Settings
@@ -120,13 +121,13 @@ function inNative(name, check, byDefault) {
 }
 
 /**
- * @param {HoldOptions} options one that is undefined gets its default
+ * @param {HoldOptions} options undefined ones get their defaults
  * @returns {Settings}
  * @throws {HoldfastError} BAD_OPTION
  */
 export function settingsOf(options) {
   if (typeof options !== 'object' || options === null)
-    throw badOption(`the options of a Hold are an object, not ${shown(options)}`);
+    throw badOption(`the options of a Hold must be an object, not ${shown(options)}`);
   const given = /** @type {Record<string, unknown>} */ (options);
   const unknown = Object.keys(given).find((name) => given[name] !== undefined && !GIVEN.includes(name));
   if (unknown !== undefined)
@@ -146,7 +147,7 @@ function settingOf({ name, check, default: byDefault }, given, settings) {
 }
 
 /**
- * The options of a `Hold` among others.
+ * Picks the options of a `Hold` from others.
  * @param {Record<string, any>} options
  * @returns {HoldOptions}
  */
@@ -154,7 +155,7 @@ export function holdOptionsIn(options) {
   return Object.fromEntries(Object.entries(options).filter(([name]) => GIVEN.includes(name)));
 }
 
-/** @param {Settings} settings @returns {Float64Array} what the native core reads, in its order */
+/** @param {Settings} settings @returns {Float64Array} the native options, in their order */
 export function nativeOptions(settings) {
   const values = /** @type {Record<string, any>} */ (settings);
   return Float64Array.from(
@@ -164,7 +165,7 @@ export function nativeOptions(settings) {
 }
 
 /**
- * Without shards there is one place for what all of them would hold, in the one descriptor table of the process.
+ * Without shards, JS holds what all of them would, within the one descriptor table of the process.
  * @param {Settings} settings
  */
 export function limitsInJs({ shards, capacity, connectionLimit }) {

@@ -1,19 +1,19 @@
 /*
- * Requests that the door passes on to the application's server, as node would have given them to it.
+ * Passes requests on to the application's server, just as Node would have emitted them there.
  */
 import { ServerResponse } from 'node:http';
 
 /** @typedef {import('node:http').Server} Server */
 
 /**
- * A request as node emitted it, to be emitted again.
+ * A request as Node emitted it, so that it can be emitted again.
  * @typedef {object} Call
  * @property {string} event
  * @property {any[]} args
- * @property {ServerResponse | null} response null where node gave the bare socket: CONNECT, and upgrades
+ * @property {ServerResponse | null} response null for CONNECT and upgrades, where Node gives only the socket
  */
 
-/** What node does with a request, done with another server. @param {Server} server @param {Call} call */
+/** Does with a request what Node does, but on another server. @param {Server} server @param {Call} call */
 export function passOn(server, { event, args, response }) {
   if (server.listenerCount(event) > 0) server.emit(event, ...args);
   else if (event === 'checkContinue') {
@@ -24,7 +24,8 @@ export function passOn(server, { event, args, response }) {
 }
 
 /**
- * A server with a listener for upgrades is given bare sockets by node, so it gets one only once the other server has one.
+ * Adds a listener for upgrades as soon as the other server has one. Not earlier: without such a listener, Node treats
+ * requests for an upgrade as ordinary requests.
  * @param {Server} server
  * @param {Server | undefined} other
  * @param {(...args: any[]) => void} onUpgrade
@@ -37,7 +38,7 @@ export function upgradeLike(server, other, onUpgrade) {
 
 /**
  * @param {import('node:http').IncomingMessage} request
- * @param {import('node:net').Socket} socket that node gave up
+ * @param {import('node:net').Socket} socket without a response of Node's
  * @returns {ServerResponse}
  */
 export function bareResponse(request, socket) {

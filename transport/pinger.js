@@ -1,5 +1,5 @@
 /*
- * Pings everything that sits in a wheel, with one timer, which runs only while something does.
+ * Pings everything in a wheel, with one timer, which runs only while the wheel is not empty.
  */
 import { performance } from 'node:perf_hooks';
 import { Wheel } from './wheel.js';
@@ -15,7 +15,7 @@ export class Pinger {
   constructor(intervalMs, ping) {
     this.intervalMs = intervalMs;
     this.ping = ping;
-    /** Made for the first thing: most native Holds have none. @type {Wheel<T> | undefined} */
+    /** Created when something is first added: most native Holds need none. @type {Wheel<T> | undefined} */
     this.wheel = undefined;
     /** @type {NodeJS.Timeout | undefined} */
     this.timer = undefined;
@@ -32,12 +32,12 @@ export class Pinger {
     this.wheel.add(thing);
   }
 
-  /** @param {T} thing does nothing where it has left already */
+  /** @param {T} thing may already be removed */
   remove(thing) {
     this.wheel?.remove(thing);
   }
 
-  /** Pings all that are due, and comes again when the next slot is. */
+  /** Pings everything that is due, and sets the timer for the next slot. */
   turn() {
     const { wheel } = this;
     wheel?.turn(now, this.ping);

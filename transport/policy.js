@@ -7,7 +7,7 @@ import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, sho
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
 const REFUSALS = REFUSAL_STATUSES.join(', ');
-/** What a decision has one of, and the keys that belong to each. @type {Record<string, readonly string[]>} */
+/** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
 const KINDS = {
   hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
   refuse: ['refuse'],
@@ -15,7 +15,7 @@ const KINDS = {
   pass: ['pass'],
 };
 const ANSWER_KEYS = ['status', 'headers', 'body'];
-/** Statuses whose responses have no body. */
+/** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
@@ -26,46 +26,46 @@ const BODILESS = [204, 304];
  * The head of a request; frozen.
  * @typedef {object} Head
  * @property {string} method
- * @property {string} target as it was sent, such as '/news?channel=a'
+ * @property {string} target as sent, such as '/news?channel=a'
  * @property {string} version '1.1' or '1.0'
- * @property {Readonly<Record<string, string | undefined>>} headers those that the policy names; one that was sent
- *   several times has its values joined by ', '
+ * @property {Readonly<Record<string, string | undefined>>} headers only those that the policy names; the values of a
+ *   repeated header are joined by ', '
  */
 
 /**
- * A stream. `channels`: what it listens to. `headers`: added to those of the response, or replacing them. `welcome`:
- * payload written right after the head, as it is; of a list the variants take turns. `always`: a head like this one is
- * always held like this, so it need not be asked about again.
+ * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
+ * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
+ * identical heads always get this decision, so native may cache it.
  * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean }} HoldDecision
  */
 
 /**
- * A whole response, after which the connection ends.
+ * A complete response, after which the connection ends.
  * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
  */
 
 /**
- * `hold` opens a stream (a HEAD gets its head alone), `refuse` and `answer` respond, `pass` hands the request to the
- * `server` of the options.
+ * `hold` opens a stream (a HEAD request gets only the head), `refuse` and `answer` respond, `pass` gives the request to
+ * `options.server`.
  * @typedef {HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true }} Decision
  */
 
 /**
  * @typedef {object} Policy
  * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
- * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the one a stream gets
+ * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the stream's, if it is held
  */
 
 /** @type {Decision} */
 const UNAVAILABLE = { refuse: 503 };
 
 /**
- * Asks a policy. What goes wrong costs that one request, which gets 503.
+ * Asks a policy. If it fails, only that request is affected: it gets 503.
  * @param {Policy} policy
  * @param {Head} head
  * @param {number} id
- * @param {(error: unknown) => void} onError called with what `decide` threw, and with what is no decision
- * @returns {Decision | Promise<Decision>} that was checked; the promise never rejects
+ * @param {(error: unknown) => void} onError called with what `decide` threw, or with why its result is invalid
+ * @returns {Decision | Promise<Decision>} checked; the promise never rejects
  */
 export function decisionOn({ decide }, head, id, onError) {
   const failed = (/** @type {unknown} */ error) => {
@@ -113,33 +113,51 @@ function checkHold({ hold, channels, headers, welcome }) {
 /** @param {number} status */
 function checkRefusal(status) {
   if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
-    throw badArgument(`decide refuses with one of ${REFUSALS}, not ${shown(status)}`);
+    throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
 }
 
 /** @param {Answer} answer */
 function checkAnswer(answer) {
   if (typeof answer !== 'object' || answer === null)
-    throw badArgument(`an answer is an object { status, headers, body }, not ${shown(answer)}`);
+    throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(answer)}`);
   checkKeys('an answer', answer, ANSWER_KEYS);
   const { status = 200, headers, body } = answer;
   if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw badArgument(`the status of an answer is a whole number from 200 to 599, not ${shown(status)}`);
+    throw badArgument(`the status of an answer must be a whole number from 200 to 599, not ${shown(status)}`);
   if (headers !== undefined) checkHeaders(headers);
   checkBytes('the body of an answer', body);
   if (BODILESS.includes(status) && body !== undefined && body.length > 0)
-    throw badArgument(`an answer with status ${status} has no body`);
+    throw badArgument(`an answer with status ${status} can't have a body`);
 }
 
 /** @param {string} what @param {unknown} value */
 function checkBytes(what, value) {
   if (value === undefined || typeof value === 'string' || value instanceof Uint8Array) return;
-  throw badArgument(`${what} is a string or a Uint8Array, not ${shown(value)}`);
+  throw badArgument(`${what} must be a string or a Uint8Array, not ${shown(value)}`);
 }
 
 function noDecision() {
   return badArgument(
-    'decide returns { hold }, { refuse }, { answer } or { pass: true }, or a promise of one',
+    'decide must return { hold }, { refuse }, { answer } or { pass: true }, or a promise of one',
   );
+}
+
+/**
+ * Selects headers, and joins the values of repeated ones as the native core does.
+ * @param {Set<string>} names in lower case
+ * @param {string[]} rawHeaders name, value, name, value…
+ */
+export function headersNamed(names, rawHeaders) {
+  /** @type {Record<string, string>} */
+  const headers = {};
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i].toLowerCase();
+    if (!names.has(name)) continue;
+    headers[name] = Object.hasOwn(headers, name)
+      ? `${headers[name]}, ${rawHeaders[i + 1]}`
+      : rawHeaders[i + 1];
+  }
+  return headers;
 }
 
 /**

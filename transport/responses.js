@@ -1,19 +1,19 @@
 /*
- * The responses that are not node:http's: heads of streams, refusals and whole answers. Pure, but for the Date.
+ * The responses that we write without node:http: heads of streams, refusals and answers. Pure, except for the Date.
  */
 import { STATUS_CODES } from 'node:http';
 import { formatOf } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
-/** What a 503 asks for, in seconds. */
+/** The Retry-After of a 503, in seconds. */
 const RETRY_AFTER_S = 5;
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {Record<string, string>} Headers */
 
 /**
- * No cache may keep a stream, no proxy may buffer it, and the connection ends with it. A browser would show nothing of a
- * text until it had enough of it to guess what it is.
+ * Caches must not store a stream, proxies must not buffer it, and the connection ends with it. Without nosniff, a browser
+ * shows nothing of a text until it has enough to guess its type.
  * @type {Record<Encoding, Headers>}
  */
 const STREAM_HEADERS = { text: streamDefaults('text'), events: streamDefaults('events') };
@@ -31,7 +31,7 @@ function streamDefaults(encoding) {
 
 /**
  * @param {Encoding} encoding
- * @param {Headers} [own] of one stream, which replace those of the same name in any case
+ * @param {Headers} [own] of this stream: they replace defaults with the same name, in any case
  * @returns {Headers} without Date and Transfer-Encoding
  */
 export function streamHeaders(encoding, own) {
@@ -47,7 +47,7 @@ const DEFAULT_LINES = new Map();
 /**
  * @param {Encoding} encoding @param {boolean} isChunked
  * @param {Headers} [own]
- * @returns {string} Latin-1: the head lines of a stream, which the native core completes
+ * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
  */
 export function streamLines(encoding, isChunked, own) {
   const format = formatOf(encoding, isChunked);
@@ -72,7 +72,7 @@ export function headLines(status, headers) {
 /**
  * The head lines and body of a decision's answer.
  * @param {import('./policy.js').Answer} answer
- * @param {boolean} isHead the request was a HEAD: the head alone is sent
+ * @param {boolean} isHead whether to leave out the body, because the request was a HEAD
  * @returns {{ head: string, body: Buffer }}
  */
 export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
@@ -84,7 +84,7 @@ export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
 }
 
 /**
- * What a refusal answers; the native core writes the same by itself.
+ * The answer that refuses a request; the native core writes the same bytes itself.
  * @param {import('../lib/reasons.js').RefusalStatus} status
  * @returns {import('./policy.js').Answer}
  */
@@ -97,7 +97,7 @@ export function refusal(status) {
   return { status, headers, body: `${status} ${STATUS_CODES[status]}\n` };
 }
 
-/** @param {string} head lines @param {Uint8Array} body @returns {Buffer} a whole response */
+/** @param {string} head lines @param {Uint8Array} body @returns {Buffer} the complete response */
 export function withDate(head, body) {
   return Buffer.concat([Buffer.from(`${head}Date: ${new Date().toUTCString()}\r\n\r\n`, 'latin1'), body]);
 }

@@ -1,6 +1,6 @@
 /*
- * Streams held by the native core, outside of the JS heap. JS is told about heads in batches, answers each batch in one
- * call, and from then on knows a stream only by its id.
+ * Streams held by the native core, outside the JS heap. JS gets request heads in batches, answers each batch with one call,
+ * and from then on knows a stream only by its id.
  */
 import cluster from 'node:cluster';
 import { Socket } from 'node:net';
@@ -13,11 +13,11 @@ import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
-/** Heads that are answered before other callbacks have their turn. */
+/** The most heads answered before other callbacks can run. */
 const HEADS_PER_BATCH = 512;
-/** How soon an adoption is tried again where too many are under way. */
+/** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
-/** No timer may be longer. */
+/** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
@@ -28,7 +28,7 @@ export class Shards {
   /**
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
-   * @param {boolean} sharesPort whether other processes may listen on its port too
+   * @param {boolean} sharesPort whether other processes may listen on the same port
    * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
    */
   constructor(native, settings, sharesPort, { onClose, onError }) {
@@ -50,7 +50,7 @@ export class Shards {
     /** @type {Map<number, Adoption>} by token */
     this.adoptions = new Map();
     this.lastToken = 0;
-    /** Keeps the event loop alive while it listens. @type {NodeJS.Timeout | undefined} */
+    /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
     this.takeEvents = this.takeEvents.bind(this);
     this.core = new native.Core({
@@ -65,14 +65,14 @@ export class Shards {
     return this.core.hasOwnTables;
   }
 
-  /** A byte comes when there is something to take. It does not keep the event loop alive. */
+  /** Native writes a byte to it when there are events to take. It does not keep the process alive. */
   openBell() {
     const callback = () => {
       this.takeEvents();
       return true;
     };
     const onread = { buffer: Buffer.alloc(16), callback };
-    const read = /** @type {import('node:net').SocketConstructorOpts} */ ({ onread }); // which node's types lack
+    const read = /** @type {import('node:net').SocketConstructorOpts} */ ({ onread }); // missing in Node's types
     return new Socket({ ...read, fd: this.core.takeBell(), writable: false }).unref();
   }
 
@@ -86,7 +86,7 @@ export class Shards {
   }
 
   /**
-   * Takes over a connection that has come to rest.
+   * Takes over a connection on which everything has been written.
    * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
    * @param {import('../native/protocol.js').Encoding} encoding
    * @param {boolean} isChunked
@@ -111,7 +111,7 @@ export class Shards {
   async handOver(fd, token, format, channels) {
     for (;;) {
       if (this.isDraining) throw overCapacity('the Hold is closing');
-      this.flush(); // what was said before comes before it
+      this.flush(); // earlier commands must reach native first
       const refused = this.core.adopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
       if (refused === '') return;
@@ -150,9 +150,9 @@ export class Shards {
   }
 
   /**
-   * Accepts no more, closes the streams evenly over the period, and ends the threads.
+   * Stops accepting, closes the streams evenly over the period, and ends the threads.
    * @param {number} periodMs
-   * @returns {Promise<void>} when the last connection is gone
+   * @returns {Promise<void>} resolves when the last connection is gone
    */
   async close(periodMs) {
     this.isDraining = true;
@@ -172,7 +172,7 @@ export class Shards {
     this.adoptions.clear();
   }
 
-  /** Commands of one turn of the event loop are one call. */
+  /** All commands of one turn of the event loop go to native in one call. */
   flushSoon() {
     if (this.isFlushing) return;
     this.isFlushing = true;
@@ -185,7 +185,7 @@ export class Shards {
     if (records.length > 0 && !this.isStopped) this.core.command(records);
   }
 
-  /** Something happened. */
+  /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
     const { heads, lines, closed, adopted, passed, failed, drained, hasMore } =
@@ -197,7 +197,7 @@ export class Shards {
     for (const fd of passed) this.passOn(fd);
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
     for (const shard of failed) this.onError(shardFailed(shard));
-    // Whoever awaits an id gets it before that stream is reported as closed.
+    // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
     else this.reportCloses(closed);
     this.drained += drained;
@@ -210,19 +210,22 @@ export class Shards {
     for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
   }
 
-  /** @param {number} fd of a connection of which nothing was read */
+  /** @param {number} fd of a connection that nothing was read from */
   passOn(fd) {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
     if (this.application) this.application.emit('connection', socket);
     else socket.destroy();
   }
 
-  /** @param {number} token @param {number} id negative where it was refused */
+  /** @param {number} token @param {number} id negative if it was refused */
   settle(token, id) {
     const adoption = this.adoptions.get(token);
     this.adoptions.delete(token);
     if (id >= 0) adoption?.resolve(id);
-    else adoption?.reject(overCapacity('the shard filled up meanwhile, and the connection is closed'));
+    else
+      adoption?.reject(
+        overCapacity('the shard has filled up in the meantime, and the connection was closed'),
+      );
   }
 }
 
@@ -232,7 +235,7 @@ export function overCapacity(why) {
 }
 
 export function closed() {
-  return new HoldfastError('CLOSED', 'this Hold was closed and does not listen again: make another');
+  return new HoldfastError('CLOSED', "this Hold was closed and can't listen again: create a new one");
 }
 
 /** @param {number} shard */

@@ -21,15 +21,15 @@ export class Stream {
     this.response = /** @type {HandledResponse} */ (response);
     this.encoding = encoding;
     this.channels = channels;
-    /** Its connection is not one of our door. */
+    /** Its connection was not accepted by our own server (door.js). */
     this.isAdopted = false;
     /** Its place in the ping wheel. */
     this.slot = -1;
     this.place = 0;
-    /** For the measuring of backlogs. */
+    /** For measuring backlogs (backlogs.js). */
     this.isWritten = false;
     this.isBehind = false;
-    /** @type {CloseReason | null} why it ends, once it does */
+    /** @type {CloseReason | null} null until it ends */
     this.reason = null;
   }
 
@@ -44,7 +44,7 @@ export class Stream {
     return framedBytes(payload.length, this.response.chunkedEncoding);
   }
 
-  /** Ends it once what was written has left. */
+  /** Ends it once everything written has been sent. */
   end() {
     this.response.once('finish', onFinish);
     this.response.end();
@@ -56,23 +56,23 @@ export class Stream {
   }
 }
 
-/** Its connection ends with it, but for HTTP/2, where other streams share it. @this {HandledResponse} */
+/** Its connection ends with it, except on HTTP/2, where other streams share it. @this {HandledResponse} */
 function onFinish() {
   if (!this.stream) /** @type {HandledSocket} */ (this.req.socket).destroySoon?.();
 }
 
-/** A response behind middleware that compresses: it has a buffer of its own, and is flushed after each write. */
+/** A response behind compression middleware, which buffers: it is flushed after each write. */
 export class CompressedStream extends Stream {
   /** @param {ConstructorParameters<typeof Stream>} given */
   constructor(...given) {
     super(...given);
     /** Bytes written since the compressor last took everything. */
     this.waitingBytes = 0;
-    // Not `once`, which such middleware can't take off again.
+    // Not `once`: such middleware can't remove those listeners.
     this.response.on('drain', () => this.onDrain());
   }
 
-  /** A compressor that is only busy is no backlog: its client is slow where the connection has not taken everything. */
+  /** A busy compressor is not a backlog: a client is slow only if its connection has not taken everything. */
   get backlogBytes() {
     const { writableLength } = this.response;
     return writableLength === 0 ? 0 : writableLength + this.waitingBytes;

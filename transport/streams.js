@@ -1,27 +1,23 @@
 /*
- * Streams held in JS: all of them without the native core, and with it those that it can't adopt. A stream moves so:
+ * Streams held in JS: all of them without the native core, and with it those that it can't adopt. The states of a stream:
  *
- *     held --close(reason)--> ending --what was written has left--> gone
- *        \---destroy(reason)----------------------------------------^
+ *     held --close(reason)--> ending --everything written was sent--> gone
+ *        \---destroy(reason)-------------------------------------------^
  */
-import { performance } from 'node:perf_hooks';
 import { Backlogs } from './backlogs.js';
 import { Channels, NONE } from './channels.js';
 import { Encoded } from './encodings.js';
+import { closeEvenly } from './evenly.js';
+import { reasonOfEnd } from './failures.js';
 import { Pinger } from './pinger.js';
 import { streamHeaders, welcomesOf } from './responses.js';
 import { CompressedStream, Stream } from './stream.js';
 
-/** Ids of streams held in JS have the one shard number that no native shard has, in the top 8 of 53 bits. */
+/** Ids of streams held in JS have a shard number (the top 8 of 53 bits) that no native shard has. */
 const FIRST_ID = 255 * 2 ** 45;
-/** Streams that are drained and don't finish reading are cut this long after the period. */
-const DRAIN_GRACE_MS = 1000;
-const DRAIN_STEP_MS = 20;
 
 const kStream = Symbol('stream');
 const kStreams = Symbol('streams');
-
-const now = performance.now.bind(performance);
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
@@ -31,7 +27,7 @@ const now = performance.now.bind(performance);
  * @typedef {import('node:http').ServerResponse & { [kStream]?: Stream, [kStreams]?: Streams }} MarkedResponse
  */
 
-/** @param {number} id @returns {boolean} whether it is one of a stream held in JS */
+/** @param {number} id of a stream @returns {boolean} whether that stream is held in JS */
 export function isInJs(id) {
   return id >= FIRST_ID;
 }
@@ -40,7 +36,7 @@ export class Streams {
   /**
    * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes'>} settings
    * @param {number} capacity
-   * @param {import('./tally.js').Tally} tally counted up here
+   * @param {import('./tally.js').Tally} tally updated here
    * @param {(id: number, reason: CloseReason) => void} onClose
    */
   constructor({ ping, pingIntervalMs, maxBacklogBytes }, capacity, tally, onClose) {
@@ -48,7 +44,7 @@ export class Streams {
     this.tally = tally;
     this.onClose = onClose;
     this.pings = { text: Buffer.from(ping.text), events: Buffer.from(ping.events) };
-    /** @type {Map<number, Stream>} those that are not gone */
+    /** @type {Map<number, Stream>} held and ending streams */
     this.byId = new Map();
     /** @type {Channels<Stream>} */
     this.channels = new Channels();
@@ -62,7 +58,7 @@ export class Streams {
     this.onEmpty = () => {};
   }
 
-  /** @returns {number} an id for a stream that may come about */
+  /** @returns {number} an id for a request that may become a stream */
   nextId() {
     return ++this.lastId;
   }
@@ -72,7 +68,7 @@ export class Streams {
   }
 
   /**
-   * Opens a stream on a response of which nothing was sent.
+   * Opens a stream on a response that has not sent anything yet.
    * @param {number} id @param {import('node:http').ServerResponse} response
    * @param {import('./policy.js').HoldDecision} decision
    * @returns {Stream}
@@ -89,10 +85,10 @@ export class Streams {
     return stream;
   }
 
-  /** @param {readonly import('./policy.js').Bytes[]} variants which take turns */
+  /** @param {readonly import('./policy.js').Bytes[]} variants used in turn */
   welcomeIn(variants) {
     const variant = variants[this.welcomes++ % variants.length] ?? '';
-    return Buffer.from(/** @type {Uint8Array} */ (variant)); // a copy: the application may go on writing to its own
+    return Buffer.from(/** @type {Uint8Array} */ (variant)); // a copy, because the application may change its own
   }
 
   /**
@@ -111,8 +107,8 @@ export class Streams {
   }
 
   /**
-   * Counts and reports a stream whose client went before it was held.
-   * @returns {number} its id, which the application gets before `onClose`
+   * Counts and reports a stream whose client disconnected before it could be held.
+   * @returns {number} its id; the application gets it before `onClose` is called
    */
   miss() {
     const id = this.nextId();
@@ -178,13 +174,13 @@ export class Streams {
     if (stream) this.close(stream, 'drain');
   }
 
-  /** @param {number} id @returns {Stream | undefined} one that is not ending */
+  /** @param {number} id @returns {Stream | undefined} undefined if it is ending or gone */
   find(id) {
     const stream = this.byId.get(id);
     return stream?.reason === null ? stream : undefined;
   }
 
-  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false where it was too slow, and is closed */
+  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false if the client was too slow and the stream is closed */
   write(stream, payload) {
     if (this.backlogs.isSlow(stream)) {
       this.destroy(stream, 'slow');
@@ -195,13 +191,13 @@ export class Streams {
     return true;
   }
 
-  /** @returns {number} bytes that wait in all streams */
+  /** @returns {number} bytes waiting in all streams */
   backlogBytes() {
     return this.backlogs.totalBytes();
   }
 
   /**
-   * Ends a stream gently: what was written still leaves. Does nothing where it is ending already.
+   * Ends a stream gently: everything written is still sent. Does nothing if it is ending already.
    * @param {Stream} stream @param {CloseReason} reason
    */
   close(stream, reason) {
@@ -223,7 +219,7 @@ export class Streams {
     this.channels.leave(stream);
   }
 
-  /** @param {Stream} stream whose response is closed @param {CloseReason} reason unless it has one */
+  /** @param {Stream} stream whose response has closed @param {CloseReason} reason used if it has none yet */
   forget(stream, reason) {
     if (!this.byId.delete(stream.id)) return;
     if (!stream.reason) this.release(stream, reason);
@@ -237,9 +233,9 @@ export class Streams {
   }
 
   /**
-   * Takes no more streams, and closes those it has evenly over the period.
+   * Accepts no more streams, and closes the existing ones evenly over the period.
    * @param {number} periodMs
-   * @returns {Promise<void>} when the last is gone
+   * @returns {Promise<void>} resolves when the last one is gone
    */
   async drain(periodMs) {
     this.isDraining = true;
@@ -248,21 +244,14 @@ export class Streams {
     const gone = new Promise((resolve) => {
       this.onEmpty = () => resolve(undefined);
     });
-    const startMs = now();
-    let next = 0;
-    const step = () => {
-      const share = periodMs === 0 ? 1 : Math.min(1, (now() - startMs) / periodMs);
-      for (const until = Math.ceil(streams.length * share); next < until; next++)
-        this.close(streams[next], 'drain');
-    };
-    step();
-    const stepping = setInterval(step, DRAIN_STEP_MS);
-    const cut = setTimeout(() => {
-      for (const stream of streams) this.destroy(stream, 'drain');
-    }, periodMs + DRAIN_GRACE_MS);
+    const stop = closeEvenly(
+      streams,
+      periodMs,
+      (stream) => this.close(stream, 'drain'),
+      (stream) => this.destroy(stream, 'drain'),
+    );
     await gone;
-    clearInterval(stepping);
-    clearTimeout(cut);
+    stop();
   }
 }
 
@@ -270,25 +259,4 @@ export class Streams {
 function onResponseClose() {
   const { [kStreams]: streams, [kStream]: stream } = this;
   if (streams && stream) streams.forget(stream, reasonOfEnd(this));
-}
-
-/**
- * Why a response closed that we did not close.
- * @param {import('node:http').ServerResponse} response
- * @returns {CloseReason}
- */
-function reasonOfEnd(response) {
-  if (response.writableEnded) return 'drain'; // by the application
-  const { errored } = /** @type {{ errored?: Error & { code?: string } | null }} */ (
-    response.req.socket ?? {}
-  );
-  return errored ? reasonOfError(errored.code ?? '') : 'client-gone';
-}
-
-/** @param {string} code of an error of a connection @returns {CloseReason} */
-export function reasonOfError(code) {
-  if (code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'bad-request';
-  if (code === 'ECONNRESET' || code === 'EPIPE') return 'client-gone';
-  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'dead-peer';
-  return 'error';
 }

@@ -1,5 +1,5 @@
 /*
- * What a `Hold` has counted: here what is done in JS, and what the native core counted added to it.
+ * The counters of a `Hold`: what JS has counted, plus what the native core has.
  */
 import { COUNTS, HISTOGRAMS, noCounters } from '../lib/counters.js';
 import { Histogram } from '../lib/histogram.js';
@@ -11,17 +11,17 @@ import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../lib/reasons.js';
 
 export class Tally {
   constructor() {
-    /** Done in JS. `backlogBytes` is measured when it is asked for. */
+    /** Counted in JS. `backlogBytes` is measured on demand. */
     this.counts = noCounters();
     this.closed = zeroes(CLOSE_REASONS);
     this.refused = zeroes(REFUSAL_STATUSES);
     const histograms = HISTOGRAMS.map(({ name, unit }) => [name, new Histogram(unit)]);
-    /** Of both since they were last reset. @type {Record<HistogramName, Histogram>} */
+    /** From both, since the last reset. @type {Record<HistogramName, Histogram>} */
     this.histograms = Object.fromEntries(histograms);
   }
 
   /**
-   * @param {CoreCounters | undefined} core what the native core counted since it began; its histograms since the last time
+   * @param {CoreCounters | undefined} core of the native core: counts since the start, histograms since the last call
    * @param {boolean} reset empties the histograms
    * @returns {TransportCounters}
    */
@@ -56,13 +56,13 @@ function added(names, own, native) {
 }
 
 /**
- * @param {Histogram} histogram what is kept here
- * @param {import('../lib/histogram.js').EncodedHistogram | undefined} recorded natively since the last time
+ * @param {Histogram} histogram kept here
+ * @param {import('../lib/histogram.js').EncodedHistogram | undefined} recorded by native since the last call
  * @param {boolean} reset
  * @returns {import('../lib/histogram.js').EncodedHistogram}
  */
 function takeHistogram(histogram, recorded, reset) {
-  // The usual case, once a second: nothing has to be merged or kept.
+  // The usual case, once a second: nothing to merge or keep.
   if (recorded && reset && histogram.count === 0) return recorded;
   if (recorded) histogram.merge(recorded);
   return reset ? histogram.take() : histogram.encode();

@@ -1,5 +1,5 @@
 /*
- * Things that wait for an answer, all equally long, with one timer for all of them.
+ * Things that wait for an answer, all with the same deadline period and one timer.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -7,12 +7,12 @@ import { performance } from 'node:perf_hooks';
 export class Waiting {
   /**
    * @param {number} periodMs
-   * @param {(thing: T) => void} onTimeout called for each that waited as long; it waits no more
+   * @param {(thing: T) => void} onTimeout called for each that has waited that long, after removing it
    */
   constructor(periodMs, onTimeout) {
     this.periodMs = periodMs;
     this.onTimeout = onTimeout;
-    /** When each is due. They wait equally long, so the first is due first. @type {Map<T, number>} */
+    /** When each is due, in order, because all wait equally long. @type {Map<T, number>} */
     this.dueMs = new Map();
     /** @type {NodeJS.Timeout | undefined} */
     this.timer = undefined;
@@ -25,7 +25,7 @@ export class Waiting {
     this.timer ??= setTimeout(this.expire, this.periodMs).unref();
   }
 
-  /** @param {T} thing @returns {boolean} whether it still waited */
+  /** @param {T} thing @returns {boolean} whether it was still waiting */
   delete(thing) {
     return this.dueMs.delete(thing);
   }

@@ -1,11 +1,11 @@
 /*
- * Warnings of the process, for what nobody listens to.
+ * Process warnings, for events that the application does not listen to.
  */
 import { HoldfastError } from '../lib/errors.js';
 
 const TYPE = 'HoldfastWarning';
 
-/** @type {Set<string>} codes of those that a process gives once */
+/** @type {Set<string>} codes of warnings that are given only once */
 const given = new Set();
 
 /** @param {{ code: string, message: string }} warning */
@@ -15,7 +15,7 @@ export function warnOnce({ code, message }) {
   process.emitWarning(message, { type: TYPE, code });
 }
 
-/** @param {unknown} error that no `onError` listens to */
+/** @param {unknown} error for which there is no `onError` */
 export function warn(error) {
   if (error instanceof HoldfastError && error.code === 'SHARD_FAILED')
     return process.emitWarning(error.message, { type: TYPE, code: error.code });

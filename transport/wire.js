@@ -1,14 +1,14 @@
 /*
- * The policy of the server: GET / opens a stream, as events where the client accepts those, and listens to the channels
- * that its query names. Everything else is refused. Pure.
+ * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
+ * query. Everything else is refused. Pure.
  */
 
-/** Clients of a server that went away come back spread over this time, not all at once. */
+/** After a server goes away, its clients reconnect spread over this time, not all at once. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
 /** Variants of the welcome; streams that open together get different ones. */
 const RETRIES = 16;
-/** What one stream may listen to, and how long a name may be. */
+/** The most channels of a stream, and the longest name. */
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
 
@@ -46,14 +46,14 @@ function decide({ method, target, version, headers }) {
   return channels.length === 0 ? stream : { ...stream, channels };
 }
 
-/** @param {string} name @returns {boolean} whether a channel can have it */
+/** @param {string} name @returns {boolean} whether it can be the name of a channel */
 function isChannelName(name) {
   return name.length > 0 && Buffer.byteLength(name) <= MOST_CHANNEL_BYTES;
 }
 
 /**
  * @param {string} target such as '/?channel=news&channel=sports'
- * @returns {string[] | null} null where there are too many, or one has a bad name
+ * @returns {string[] | null} null if there are too many, or one has a bad name
  */
 function channelsOf(target) {
   const query = target.indexOf('?');
@@ -69,14 +69,14 @@ export function pathOf(target) {
   return path === '' ? '/' : path;
 }
 
-/** @param {Head['headers']} headers a stream is opened by a request without a body */
+/** @param {Head['headers']} headers */
 function hasBody(headers) {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
 /**
  * @param {string | undefined} accept
- * @returns {boolean} whether text/event-stream is named, and not with q=0
+ * @returns {boolean} whether it contains text/event-stream, and not with q=0
  */
 function acceptsEvents(accept) {
   if (accept === undefined) return false;

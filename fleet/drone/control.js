@@ -97,7 +97,7 @@ function routesOf(drone) {
 }
 
 /**
- * Lets in programs, not pages of a browser: without a token those of this machine, with a token whoever has it.
+ * Accepts requests of programs, not of web pages: without a token those from this machine, with a token all that have it.
  * @param {IncomingMessage} request @param {string} token @throws {RequestError} 401, 403
  */
 function check({ headers }, token) {

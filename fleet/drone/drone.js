@@ -11,7 +11,7 @@ import { Reconciler } from './reconcile.js';
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
 /**
- * Each drone dials from a block of the loopback range of its own, chosen by its pid. Two drones that share an address
+ * Each drone dials from its own block of the loopback range, chosen by its pid. Two drones that share an address
  * search for its free ports one after the other, which costs more CPU than everything else.
  */
 const LOOPBACK_BLOCKS = 65_000;

@@ -47,7 +47,7 @@ const MOST_EDITS = 4;
  * @property {string} name that of the file
  * @property {string} question
  * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual sizes with which it takes about three minutes
- * @property {boolean} [hasOwnNetwork] runs in its own network namespace where possible
+ * @property {boolean} [hasOwnNetwork] runs in its own network namespace if possible
  * @property {boolean} [hasOwnPage] has its own page in docs/, so docs/experiments.md leaves it out
  * @property {string[]} [how] sentences on what is done, in addition to the steps
  * @property {(plan: import('./plan.js').Plan) => Run[]} runs

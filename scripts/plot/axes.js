@@ -25,7 +25,7 @@ const TIME_STEPS = [
   86400,
 ];
 const MOST_TIME_LABELS = 10;
-/** A mark every minute; every ten minutes, hour or day where that would be too many. */
+/** A mark every minute; or every ten minutes, hour or day if that would be too many. */
 const MARK_STEPS = [MINUTE, 600, HOUR, 86400];
 const MOST_MARKS = 150;
 

@@ -1,7 +1,7 @@
 /*
  * The columns of a run in bounded memory. Each row is a point, until there are too many; from then on a point is a bucket of
  * time, and the buckets double in length whenever there are too many again. A bucket keeps the mean of its rows, and their
- * maximum in columns where the worst counts.
+ * maximum in columns whose worst value matters.
  */
 
 const FIRST_WIDTH_MS = 1000;

@@ -107,7 +107,7 @@ function bridged({ times, values: { streams } }, values) {
   return { times: times.filter((_, i) => isKept[i]), values: values.filter((_, i) => isKept[i]) };
 }
 
-/** @param {Values[]} columns @returns {Values} null where any of them is null */
+/** @param {Values[]} columns @returns {Values} null if any of them is null */
 function sumOf(columns) {
   if (columns.length === 1) return columns[0];
   return columns[0].map((_, i) =>

@@ -4,7 +4,7 @@
  */
 import { basename } from 'node:path';
 
-/** What a machine may be unable to provide even where every tool is installed. */
+/** What a machine may be unable to provide even if every tool is installed. */
 const EXPECTED = [
   /^systemd is /, // containers have none
   /^no (network|mount) namespace here|^unshare is not allowed here/, // the container may not make one

@@ -29,7 +29,7 @@ export class PauseLog {
     this.pending = Promise.resolve();
   }
 
-  /** Where pauses can't be detected, the log stays empty. */
+  /** If pauses can't be detected, the log stays empty. */
   async start() {
     if (!(await this.watch.start())) return;
     await this.watch.take();
