@@ -163,7 +163,7 @@ export class Crew {
     return told;
   }
 
-  /** @returns {Promise<Summary>} of what is known now; a late drone counts with its last answer */
+  /** @returns {Promise<Summary>} the current one; a late drone counts with its last answer */
   async poll() {
     const filled = this.slots.filter(({ isEmpty }) => !isEmpty);
     const answers = await askAll(
@@ -191,7 +191,7 @@ export class Crew {
     }
   }
 
-  /** Its counts are kept; its streams are lost. @param {Slot} slot @param {string} how */
+  /** Keeps the final stats of a drone whose streams were lost. @param {Slot} slot @param {string} how */
   retire(slot, how) {
     const open = formatCount(slot.last?.counts.open ?? 0);
     this.say(`drone ${slot.member.name} ${how}: ${open} streams were lost; another drone takes over`);
@@ -232,7 +232,7 @@ export class Crew {
     await this.place.close(this.pending);
   }
 
-  /** Instances cost money for as long as they exist. The newest end first, and those are of this run. */
+  /** Instances cost money as long as they exist. `stop` ends the newest first, which are those of this run. */
   async endInstances() {
     await this.pending;
     if (this.started === 0) return;
@@ -242,7 +242,7 @@ export class Crew {
   }
 }
 
-/** @param {Stats} last @returns {Stats} without what was true only at that moment */
+/** @param {Stats} last @returns {Stats} with its open streams counted as lost, and without gauges */
 function finalStatsOf(last) {
   const { counts } = last;
   const lost = { ...counts.lost, [DRONE_DIED]: counts.open };

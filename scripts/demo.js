@@ -10,7 +10,7 @@ import { untilListening } from '../lib/listening.js';
 
 const STREAMS = 5000;
 const RAMP = 250;
-/** The server comes to rest first, so that its own memory and CPU are not charged to the streams. */
+/** The server gets time to settle, so that its own memory and CPU are not charged to the streams. */
 const REST_MS = 3000;
 
 /** @param {string} path @returns {string} */
@@ -23,7 +23,7 @@ async function main() {
   const server = startServer(process.argv.slice(2));
   /** @type {Promise<number>} */
   const ended = new Promise((resolve) => server.once('exit', (code) => resolve(code ?? 1)));
-  const listening = await untilListening(server).catch(() => null); // the server has said why
+  const listening = await untilListening(server).catch(() => null); // the server has printed the reason
   if (listening) await Promise.race([after(REST_MS), ended]);
   if (listening && server.exitCode === null) startDrone(listening.port);
   process.exit(await ended);

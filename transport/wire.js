@@ -36,7 +36,7 @@ export const policy = { headers: ['host', 'accept', 'content-length', 'transfer-
 function decide({ method, target, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return { refuse: 400 };
-  if (method === 'CONNECT') return { refuse: 405 }; // its target is no path
+  if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
   if (pathOf(target) !== '/') return { refuse: 404 };
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return { refuse: 400 };

@@ -1,5 +1,5 @@
 /*
- * A program that takes an order as a line on its input and answers with a line.
+ * A program that reads commands from its input and answers each with one line.
  */
 import { createInterface } from 'node:readline';
 import { HoldfastError } from '../../lib/errors.js';

@@ -26,7 +26,7 @@ const HEAD_BYTES = 64;
  * @property {number} widthMs of the buckets; 0 if each row is a point
  * @property {number[]} times s since the start, per point
  * @property {Record<string, (number | null)[]>} values by field, without fields that have no values at all
- * @property {Record<string, (number | null)[]>} means the same, but always the mean of a bucket, where `values` may have its maximum
+ * @property {Record<string, (number | null)[]>} means the same, but always the mean of a bucket, while `values` may have its maximum
  * @property {Record<string, import('./columns.js').Extent>} extents by field, over all rows
  * @property {string} startedAt ISO 8601; '' if it is not known
  * @property {string} machine '' if it is not recorded

@@ -1,5 +1,5 @@
 /*
- * The same streams and pings on bare epoll loops: what the kernel and the machine need by themselves.
+ * The same streams and pings on bare epoll loops: what the kernel and the machine alone need.
  */
 import { sumOf } from '../../../fleet/drone/causes.js';
 import { descriptorLimit, limitsOf } from '../../../lib/descriptors.js';
