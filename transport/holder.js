@@ -94,18 +94,19 @@ export class StreamHolder {
   /**
    * Takes over the stream of a response. What was written to it still leaves. A client that has gone already is a stream
    * that opened and closed.
-   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given a 200 without a length;
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served a 200 without a length;
    *   its head is sent if it was not yet
    * @param {AdoptOptions} [options]
    * @returns {Promise<number>} its id
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The application can go on with
    *   the response then, whose head may have been sent
    */
-  async adopt(given, options = {}) {
-    const response = /** @type {import('node:http').ServerResponse} */ (given);
+  async adopt(served, options = {}) {
+    const response = /** @type {import('node:http').ServerResponse} */ (served);
     checkKeys('adopt', options, ['channels', 'encoding']);
-    const { channels = [], encoding = 'events' } = options;
-    checkChannels(channels);
+    const { channels: given = [], encoding = 'events' } = options;
+    checkChannels(given);
+    const channels = [...given]; // the application may go on writing to its own
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
     if (this.isDraining) throw overCapacity('the Hold is closing');
