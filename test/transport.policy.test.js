@@ -401,6 +401,21 @@ for (const kind of KINDS) {
       assert.equal(closes.length, 0);
     });
 
+    test('to pass a request on takes along those that its client sent meanwhile', async (t) => {
+      const server = createServer((request, response) => response.end(`served ${request.url};`));
+      const { ask } = await startDeciding(
+        t,
+        async () => {
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return { pass: true };
+        },
+        { server },
+      );
+      const client = ask('/one');
+      client.send(get().replace('/ HTTP', '/two HTTP') + get().replace('/ HTTP', '/three HTTP'));
+      await client.untilRead(/served \/one;[\s\S]*served \/two;[\s\S]*served \/three;/);
+    });
+
     test('whose client sends more meanwhile opens a stream that ends as a bad request', async (t) => {
       /** @type {((decision: Decision) => void)[]} */
       const resolves = [];
