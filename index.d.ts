@@ -61,7 +61,7 @@ export interface HoldDecision {
   /**
    * Headers of the response, added to the defaults (Content-Type by the encoding, Cache-Control: no-store,
    * X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff, without which browsers show nothing at first) or
-   * replacing them. Content-Length, Transfer-Encoding, Date and Connection can't be set.
+   * replacing them. Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
    */
   headers?: Record<string, string>;
   /**
@@ -80,7 +80,7 @@ export interface HoldDecision {
 export interface Answer {
   /** 200 to 599; 200 by default. */
   status?: number;
-  /** Content-Length, Transfer-Encoding, Date and Connection can't be set. */
+  /** Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set. */
   headers?: Record<string, string>;
   body?: Bytes;
 }
