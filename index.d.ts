@@ -61,7 +61,7 @@ export interface HoldDecision {
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
    * Cache-Control: no-store, X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff (without it, browsers
-   * show nothing at first). Content-Length, Transfer-Encoding, Date and Connection can't be set.
+   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
    */
   headers?: Record<string, string>;
   /**
@@ -80,7 +80,7 @@ export interface HoldDecision {
 export interface Answer {
   /** 200 to 599; 200 by default. */
   status?: number;
-  /** Content-Length, Transfer-Encoding, Date and Connection can't be set. */
+  /** Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set. */
   headers?: Record<string, string>;
   body?: Bytes;
 }

@@ -518,6 +518,21 @@ for (const kind of KINDS) {
       assert.equal(app.errors[0].code, 'OVER_CAPACITY');
     });
 
+    test('subscribes to the channels that were given, even if the list is changed later', async (t) => {
+      const { hold, ids, errors, port } = await startAdopting(t, kind, (adopt) => async (_, response) => {
+        const channels = ['news'];
+        const adopted = adopt(response, { channels });
+        channels.push(.../** @type {any[]} */ ([5]), ...Array(70_000).fill('x'));
+        await adopted;
+      });
+      const client = rawClient(port, get());
+      await until(() => ids.length + errors.length === 1, 'the adoption');
+      assert.deepEqual(errors, []);
+      hold.publish('news', 'hello');
+      await client.untilRead(/hello/);
+      client.close();
+    });
+
     test('with invalid arguments is refused, and still works', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });

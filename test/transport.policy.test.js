@@ -51,6 +51,73 @@ for (const kind of KINDS) {
       assert.ok(Object.isFrozen(heads[0]) && Object.isFrozen(heads[0].headers));
     });
 
+    test('is read once, so that nothing wrong gets past the checks', async (t) => {
+      /** @type {unknown[]} */
+      const errors = [];
+      /** A value on the first reading, another one later. @param {unknown} good @param {() => unknown} bad */
+      const changing = (good, bad) => {
+        let readings = 0;
+        return () => (readings++ === 0 ? good : bad());
+      };
+      const oops = () => {
+        throw new Error('read twice');
+      };
+      /** @type {Record<string, PropertyDescriptor>} */
+      const changes = {
+        '/hold': { get: changing('text', oops) },
+        '/channels': { get: changing(['a'], () => Array(70_000).fill('a')) },
+        '/headers': { get: changing({ a: 'b' }, () => ({ a: 'b\r\nevil: 1' })) },
+        '/welcome': { get: changing('Welcome!', () => [5]) },
+      };
+      const { hold, ask } = await startDeciding(
+        t,
+        ({ target }) => {
+          const decision = { hold: 'text', welcome: 'Welcome!' };
+          const change = changes[target];
+          if (change) Object.defineProperty(decision, target.slice(1), { enumerable: true, ...change });
+          return /** @type {Decision} */ (decision);
+        },
+        { onError: (/** @type {unknown} */ error) => errors.push(error) },
+      );
+      for (const target of [...Object.keys(changes), '/plain']) {
+        const client = ask(target);
+        await client.untilRead(/^HTTP\/1\.1 200 [\s\S]*Welcome!/);
+        assert.doesNotMatch(client.received, /evil/);
+      }
+      assert.equal(hold.counters().streams, 5);
+      assert.deepEqual(errors, []);
+    });
+
+    test('can change its objects once they were decided on', async (t) => {
+      const channels = ['a'];
+      const decision = /** @type {Decision} */ ({ hold: 'text', channels, welcome: 'Welcome!' });
+      const { hold, ask } = await startDeciding(t, () => {
+        const promise = Promise.resolve(decision);
+        void promise.then(() => {}).then(() => channels.push(.../** @type {any[]} */ ([5])));
+        return promise;
+      });
+      const client = ask('/');
+      await client.untilRead(/Welcome!/);
+      hold.publish('a', 'news');
+      await client.untilRead(/news/);
+    });
+
+    test('may not announce trailers, which HTTP/1.0 has none of', async (t) => {
+      const { ask } = await startDeciding(t, () => ({ hold: 'text', headers: { Trailer: 'a' } }), {
+        onError: () => {},
+      });
+      for (const version of ['1.0', '1.1']) await ask('/', {}, version).untilRead(/^HTTP\/1\.1 503 /);
+    });
+
+    test('that holds a CONNECT learns that its client has left', async (t) => {
+      const { closes, port } = await startDeciding(t, () => ({ hold: 'text', welcome: 'Welcome!' }));
+      const client = rawClient(port, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n');
+      await client.untilRead(/Welcome!/);
+      client.socket.end();
+      await until(() => closes.length === 1, 'onClose');
+      assert.equal(closes[0].reason, 'client-gone');
+    });
+
     test('opens streams with the default headers of their encoding', async (t) => {
       const { ask } = await startDeciding(t, ({ target }) => ({
         hold: target === '/text' ? 'text' : 'events',
@@ -399,6 +466,21 @@ for (const kind of KINDS) {
       await other.untilRead(/Welcome!/);
       assert.equal(hold.counters().opened, 1);
       assert.equal(closes.length, 0);
+    });
+
+    test('passes on the requests that its client sent in the meantime too', async (t) => {
+      const server = createServer((request, response) => response.end(`served ${request.url};`));
+      const { ask } = await startDeciding(
+        t,
+        async () => {
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return { pass: true };
+        },
+        { server },
+      );
+      const client = ask('/one');
+      client.send(get().replace('/ HTTP', '/two HTTP') + get().replace('/ HTTP', '/three HTTP'));
+      await client.untilRead(/served \/one;[\s\S]*served \/two;[\s\S]*served \/three;/);
     });
 
     test('opens a stream that ends as a bad request if its client has sent more in the meantime', async (t) => {

@@ -63,7 +63,7 @@ export function checkAdoptionBytes(channels) {
 
 /** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */
 export function checkEncoding(encoding) {
-  if (!Object.hasOwn(ENCODINGS, encoding))
+  if (typeof encoding !== 'string' || !Object.hasOwn(ENCODINGS, encoding))
     throw badArgument(
       `an encoding must be one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`,
     );
@@ -80,6 +80,9 @@ export function checkHeaders(headers) {
 function checkHeader(name, value) {
   if (OWN_HEADERS.includes(name.toLowerCase()))
     throw badArgument(`the header ${name} can't be set: Holdfast writes it`);
+  // node:http throws if the response is not chunked.
+  if (name.toLowerCase() === 'trailer')
+    throw badArgument(`the header ${name} can't be set: no trailers are sent`);
   if (typeof value !== 'string')
     throw badArgument(`the value of the header ${name} must be a string, not ${shown(value)}`);
   try {
@@ -96,6 +99,8 @@ function checkHeader(name, value) {
  * @throws {HoldfastError} BAD_ARGUMENT
  */
 export function checkKeys(what, given, known) {
+  if (typeof given !== 'object' || given === null)
+    throw badArgument(`${what} takes an object of options, not ${shown(given)}`);
   for (const key of Object.keys(given))
     if (!known.includes(key)) throw badArgument(`${what} has no '${key}': it can have ${known.join(', ')}`);
 }

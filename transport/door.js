@@ -39,7 +39,8 @@ const ANSWERED = 4;
 const kState = Symbol('state');
 const kVisit = Symbol('visit');
 const kStream = Symbol('stream');
-const kHasMore = Symbol('hasMore');
+const kMore = Symbol('more');
+const kError = Symbol('error');
 
 /** @typedef {import('./policy.js').Decision} Decision */
 /** @typedef {import('./passing.js').Call} Call */
@@ -47,9 +48,9 @@ const kHasMore = Symbol('hasMore');
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
- * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and whether the client
- * sent more in the meantime.
- * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kHasMore]?: boolean }} DoorSocket
+ * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and what the client sent
+ * in the meantime: more requests, and perhaps an error of the parser after them.
+ * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kMore]?: Call[], [kError]?: Error }} DoorSocket
  */
 
 /**
@@ -146,9 +147,15 @@ export class Door {
     const socket = /** @type {DoorSocket} */ (request.socket);
     if (socket[kState] === PASSED && this.application) passOn(this.application, call);
     else if (socket[kState] === HELD) this.destroyAsBad(socket);
-    else if (socket[kState] === ASKED) socket[kHasMore] = true;
+    else if (socket[kState] === ASKED) this.postpone(socket, call);
     else if (socket[kState] === ANSWERED) request.resume();
     else this.ask(request, socket, call);
+  }
+
+  /** @param {DoorSocket} socket whose request waits for a decision @param {Call} call that came after it */
+  postpone(socket, call) {
+    socket[kMore] ??= [];
+    socket[kMore].push(call);
   }
 
   /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
@@ -197,8 +204,11 @@ export class Door {
     socket[kState] = HELD;
     socket[kStream] = stream;
     this.outside.delete(socket);
-    if (!call.response) watchForMore(socket, () => this.destroyAsBad(socket));
-    if (socket[kHasMore]) this.destroyAsBad(socket);
+    if (!call.response) {
+      watchForMore(socket, () => this.destroyAsBad(socket));
+      socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
+    }
+    if (socket[kMore] || socket[kError]) this.destroyAsBad(socket);
   }
 
   /** @param {DoorSocket} socket whose client sent more although it carries a stream */
@@ -212,6 +222,8 @@ export class Door {
     release(socket);
     this.leave(socket);
     passOn(application, call);
+    for (const later of socket[kMore] ?? []) passOn(application, later);
+    if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
   /** @param {DoorSocket} socket @param {RefusalStatus} status @param {boolean} isHead */
@@ -242,7 +254,7 @@ export class Door {
       this.application.emit('clientError', error, socket);
     else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
     else if (!status || !socket.writable) socket.destroy();
-    else if (socket[kState] === ASKED) socket[kHasMore] = true;
+    else if (socket[kState] === ASKED) socket[kError] = error;
     else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
   }
 }

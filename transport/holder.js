@@ -94,18 +94,19 @@ export class StreamHolder {
   /**
    * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
    * stream opens and closes at once.
-   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} given without a
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
    *   Content-Length; its head is sent now unless it was already
    * @param {AdoptOptions} [options]
    * @returns {Promise<number>} its id
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response then still
    *   belongs to the application, but its head may have been sent
    */
-  async adopt(given, options = {}) {
-    const response = /** @type {import('node:http').ServerResponse} */ (given);
+  async adopt(served, options = {}) {
+    const response = /** @type {import('node:http').ServerResponse} */ (served);
     checkKeys('adopt', options, ['channels', 'encoding']);
-    const { channels = [], encoding = 'events' } = options;
-    checkChannels(channels);
+    const { channels: given = [], encoding = 'events' } = options;
+    checkChannels(given);
+    const channels = [...given]; // the application may change its list later
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
     if (this.isDraining) throw overCapacity('the Hold is closing');

@@ -86,21 +86,31 @@ function isPromise(value) {
   return typeof (/** @type {{ then?: unknown } | null | undefined} */ (value)?.then) === 'function';
 }
 
-/** @param {Decision} decision @returns {Decision} @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT */
-function checked(decision) {
-  if (typeof decision !== 'object' || decision === null) throw noDecision();
-  const kind = Object.keys(KINDS).find((name) => name in decision);
+/**
+ * Reads a decision once, into objects of our own: what the application changes later has no effect.
+ * @param {Decision} given
+ * @returns {Decision}
+ * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+ */
+function checked(given) {
+  if (typeof given !== 'object' || given === null) throw noDecision();
+  const kind = Object.keys(KINDS).find((name) => name in given);
   if (kind === undefined) throw noDecision();
-  checkKeys(`a decision with '${kind}'`, decision, KINDS[kind]);
+  checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
+  const decision = /** @type {Decision} */ ({ ...given });
   if ('hold' in decision) checkHold(decision);
   else if ('refuse' in decision) checkRefusal(decision.refuse);
-  else if ('answer' in decision) checkAnswer(decision.answer);
+  else if ('answer' in decision) decision.answer = checkedAnswer(decision.answer);
   else if (decision.pass !== true) throw noDecision();
   return decision;
 }
 
-/** @param {HoldDecision} decision */
-function checkHold({ hold, channels, headers, welcome }) {
+/** @param {HoldDecision} decision whose lists are replaced by copies */
+function checkHold(decision) {
+  decision.channels = copyOf(decision.channels);
+  decision.headers = copyOf(decision.headers);
+  decision.welcome = copyOf(decision.welcome);
+  const { hold, channels, headers, welcome } = decision;
   checkEncoding(hold);
   if (channels !== undefined) checkChannels(channels);
   if (headers !== undefined) checkHeaders(headers);
@@ -110,24 +120,32 @@ function checkHold({ hold, channels, headers, welcome }) {
   for (const variant of welcome) checkBytes('a welcome', variant ?? null);
 }
 
+/** @template T @param {T} value @returns {T} a copy of a list or of headers; bytes and texts are as they were */
+function copyOf(value) {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
+}
+
 /** @param {number} status */
 function checkRefusal(status) {
   if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
     throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
 }
 
-/** @param {Answer} answer */
-function checkAnswer(answer) {
-  if (typeof answer !== 'object' || answer === null)
-    throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(answer)}`);
-  checkKeys('an answer', answer, ANSWER_KEYS);
-  const { status = 200, headers, body } = answer;
+/** @param {Answer} given @returns {Answer} */
+function checkedAnswer(given) {
+  if (typeof given !== 'object' || given === null)
+    throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(given)}`);
+  checkKeys('an answer', given, ANSWER_KEYS);
+  const { status = 200, body } = given;
+  const headers = copyOf(given.headers);
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw badArgument(`the status of an answer must be a whole number from 200 to 599, not ${shown(status)}`);
   if (headers !== undefined) checkHeaders(headers);
   checkBytes('the body of an answer', body);
   if (BODILESS.includes(status) && body !== undefined && body.length > 0)
     throw badArgument(`an answer with status ${status} can't have a body`);
+  return { status, headers, body };
 }
 
 /** @param {string} what @param {unknown} value */
