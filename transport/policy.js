@@ -97,23 +97,28 @@ function checked(given) {
   const kind = Object.keys(KINDS).find((name) => name in given);
   if (kind === undefined) throw noDecision();
   checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
-  const decision = /** @type {Decision} */ ({ ...given });
-  if ('hold' in decision) checkHold(decision);
-  else if ('refuse' in decision) checkRefusal(decision.refuse);
-  else if ('answer' in decision) decision.answer = checkedAnswer(decision.answer);
-  else if (decision.pass !== true) throw noDecision();
-  return decision;
+  if ('hold' in given) return checkedHold(given);
+  if ('refuse' in given) return { refuse: checkedRefusal(given.refuse) };
+  if ('answer' in given) return { answer: checkedAnswer(given.answer) };
+  if (given.pass !== true) throw noDecision();
+  return { pass: true };
 }
 
-/** @param {HoldDecision} decision whose lists are replaced by copies */
-function checkHold(decision) {
-  decision.channels = copyOf(decision.channels);
-  decision.headers = copyOf(decision.headers);
-  decision.welcome = copyOf(decision.welcome);
-  const { hold, channels, headers, welcome } = decision;
+/** @param {HoldDecision} given @returns {HoldDecision} */
+function checkedHold(given) {
+  const { hold, always } = given;
+  const channels = copyOf(given.channels);
+  const headers = copyOf(given.headers);
+  const welcome = copyOf(given.welcome);
   checkEncoding(hold);
   if (channels !== undefined) checkChannels(channels);
   if (headers !== undefined) checkHeaders(headers);
+  checkWelcome(welcome);
+  return { hold, channels, headers, welcome, always };
+}
+
+/** @param {HoldDecision['welcome']} welcome */
+function checkWelcome(welcome) {
   if (!Array.isArray(welcome)) return checkBytes('a welcome', welcome);
   if (welcome.length > MOST_WELCOMES)
     throw badArgument(`a welcome has at most ${MOST_WELCOMES} variants, not ${welcome.length}`);
@@ -126,10 +131,11 @@ function copyOf(value) {
   return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
 }
 
-/** @param {number} status */
-function checkRefusal(status) {
+/** @param {RefusalStatus} status @returns {RefusalStatus} */
+function checkedRefusal(status) {
   if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
     throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
+  return status;
 }
 
 /** @param {Answer} given @returns {Answer} */
