@@ -1,172 +1,279 @@
 /*
- * What `import … from 'holdfast'` is to TypeScript. test/fixtures/types/same.ts fails to compile where this and
- * transport/hold.js drift apart.
+ * Types of `import … from 'holdfast'`. test/fixtures/types/same.ts fails to compile if this file and transport/ disagree.
  */
 import type { Server, ServerResponse } from 'node:http';
+import type { Http2ServerResponse } from 'node:http2';
 
-/** How messages look on a stream. */
-export interface Format {
-  contentType: string;
-  /** What is written at once. @param random 0 to 1 */
-  welcome: (random: number) => string;
-  ping: string;
-  /** How a published message is written. */
-  message: (text: string) => string;
+/** How messages are written: only the data, or Server-Sent Events. */
+export type Encoding = 'text' | 'events';
+
+/** A string is written as UTF-8. */
+export type Bytes = string | Uint8Array;
+
+/**
+ * A message. Streams of events contain all of it, streams of text only the data. An id or type must be one line without
+ * NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
+ */
+export interface Message {
+  id?: string;
+  type?: string;
+  data: string;
 }
 
-/** Plain text, and Server-Sent Events. Streams are one of the two; a format of your own differs in its welcome. */
-export const FORMATS: Record<'text' | 'events', Format>;
-
-/** The head of a request. */
+/** The head of a request; frozen. */
 export interface Head {
   method: string;
-  /** As it was sent, such as '/news?channel=a'. */
+  /** As sent, such as '/news?channel=a'. */
   target: string;
   /** '1.1' or '1.0'. */
   version: string;
-  /** Host, Accept, Content-Length, Transfer-Encoding, and those of `HoldOptions.headers`; names in lower case. */
-  headers: Record<string, string | string[] | undefined>;
+  /** Only those that the policy names. The values of a repeated header are joined by ', '. */
+  headers: Readonly<Record<string, string | undefined>>;
 }
 
 /** Why a stream ended. */
 export type CloseReason =
+  /** The client closed or reset the connection. */
   | 'client-gone'
+  /** More than `maxBacklogBytes` were waiting for the client. */
   | 'slow'
+  /** It was ended by `end` or `close`, or the application ended its response. */
   | 'drain'
+  /** The client no longer acknowledges anything. */
   | 'dead-peer'
+  /** There was no room for it. */
   | 'over-capacity'
+  /** The client sent something on a connection that carries a stream. */
   | 'bad-request'
-  | 'error';
+  /** Any other error of the connection. */
+  | 'error'
+  /** Its shard failed. */
+  | 'failed';
 
-/** What a request can be refused with. */
+/** Statuses for refusing a request. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
-/**
- * `hold` opens a stream that listens to `channels`, 1024 at most (to a HEAD it answers as `head` does). `always` says
- * that whatever has the same method, target, version and headers (host, accept, content-length, transfer-encoding, and
- * those of `headers`) is held the same, whoever sends it: when many come, most of them are then held without asking
- * `decide`. `head` and `refuse` answer, `answer` does with a whole response (a string of Latin-1), after which the
- * connection ends, `pass` hands the connection, of which nothing was read, to the `server` of the options.
- */
-export type HoldDecision =
-  | { hold: Format; channels?: readonly string[]; always?: boolean }
-  | { head: Format }
-  | { refuse: RefusalStatus }
-  | { answer: () => string }
-  | { pass: true };
-
-export interface HoldOptions {
-  /** What to do with a request, and the id that its stream will have. Without it every request is passed on. */
-  decide?: (head: Head, id: number) => HoldDecision;
-  /** Names, in lower case, of other headers that `decide` looks at. */
-  headers?: string[];
-  /** Takes what is passed on. */
-  server?: Server;
-  /** Called for every stream that ends, and, as 'over-capacity', for one that was to be held and found no room. */
-  onClose?: (id: number, reason: CloseReason) => void;
-  /** Called with what `decide` or `onClose` threw. Without it that is a warning of the process. */
-  onError?: (error: unknown) => void;
-  /** What is written each interval: 'ping', and an empty comment to streams of events. */
-  ping?: { text: string; events: string };
-  /** 20,000 */
-  pingIntervalMs?: number;
-  /** Threads; each holds as many streams as a process may have descriptors. 1 */
-  shards?: number;
-  /** Streams that one shard takes; past it 503. */
-  capacity?: number;
-  /** Connections that one shard takes, 2,097,152 at most; past it they wait. */
-  connectionLimit?: number;
-  /** false */
-  nagle?: boolean;
-  /** 8192; past it 431 */
-  maxHeadBytes?: number;
-  /** 10,000; past it 408 */
-  headTimeoutMs?: number;
-  /** What may wait for a client that does not read; past it the stream is closed as slow. 65,536 */
-  maxBacklogBytes?: number;
-  /** Where its shards stand among all of the machine, so that they don't wake together. */
-  seat?: number;
-  seats?: number;
+/** Opens a stream; a HEAD request gets only the head of the response. */
+export interface HoldDecision {
+  hold: Encoding;
+  /** Channels that it listens to, at most 1024; `subscribe` can add more. */
+  channels?: readonly string[];
+  /**
+   * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
+   * Cache-Control: no-store, X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff (without it, browsers
+   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   */
+  headers?: Record<string, string>;
+  /**
+   * Written right after the head, without encoding it as a message. A list has up to 1024 variants, used in turn, for
+   * example to spread the `retry:` of events.
+   */
+  welcome?: Bytes | readonly Bytes[];
+  /**
+   * Promises that every request with the same method, target, version and headers (those that the policy names) gets
+   * exactly this decision, no matter who sends it. The native core may then hold such requests without asking.
+   */
+  always?: boolean;
 }
 
-/** A histogram. */
-export interface Encoded {
+/** A complete response, after which the connection ends. */
+export interface Answer {
+  /** 200 to 599; 200 by default. */
+  status?: number;
+  /** Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set. */
+  headers?: Record<string, string>;
+  body?: Bytes;
+}
+
+/**
+ * What to do with a request: hold it as a stream, refuse it, answer it, or pass it on to `server`. `server` gets the
+ * untouched connection; without the native core, it gets the parsed request as an event instead.
+ */
+export type Decision = HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true };
+
+export interface Policy {
+  /** Lower-case names of the headers that `decide` reads. */
+  headers?: readonly string[];
+  /**
+   * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
+   * request gets 503, and a later decision is ignored.
+   * @param id of the stream that this request becomes if it is held
+   */
+  decide: (head: Head, id: number) => Decision | Promise<Decision>;
+}
+
+export interface HoldOptions {
+  /** Without it every request is passed on. */
+  policy?: Policy;
+  /** Takes the requests that are passed on; without it they get 404. */
+  server?: Server;
+  /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
+  onClose?: (id: number, reason: CloseReason) => void;
+  /**
+   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, and with SHARD_FAILED. Without
+   * it, these become process warnings.
+   */
+  onError?: (error: unknown) => void;
+  /** Payload of a ping for each encoding; by default 'ping' and ': ping\n\n'. */
+  ping?: { text: string; events: string };
+  /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
+  pingIntervalMs?: number;
+  /** Threads, 1 to 255, each with as many streams as a process may have descriptors; 1 by default. */
+  shards?: number;
+  /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */
+  capacity?: number;
+  /**
+   * Most connections per shard, up to 2,097,152; further ones wait, or without the native core are cut. By default what
+   * the descriptor limit allows.
+   */
+  connectionLimit?: number;
+  /** Whether small writes wait for an acknowledgement (Nagle's algorithm); false by default. */
+  nagle?: boolean;
+  /** Most bytes of a request head, 64 to 1,048,576; a larger one gets 431. 8192 by default. */
+  maxHeadBytes?: number;
+  /** ms until a request head must be complete; after that 408. 10,000 by default. */
+  headTimeoutMs?: number;
+  /** ms that the promise of a decision may take; after that 503. 10,000 by default. */
+  answerTimeoutMs?: number;
+  /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
+  maxBacklogBytes?: number;
+  /** Position of its first shard among all shards of this machine, so that they don't all wake up together; 0 by default. */
+  phase?: number;
+  /** Number of shards on this machine; by default those of this Hold. */
+  phases?: number;
+}
+
+/** A histogram: its non-empty buckets. */
+export interface EncodedHistogram {
+  /** Of sum, min and max. */
+  unit: 'ns' | 'µs';
   count: number;
   sum: number;
   min: number;
   max: number;
-  /** Place, count, place, count… */
+  /** Index, count, index, count… */
   buckets: number[];
 }
 
-/** Counts since it began; histograms since the last time. */
+/** Counts since the start; histograms since they were last reset. */
 export interface Counters {
+  /** Open now. */
   streams: number;
+  /** Open now, streams included. */
   connections: number;
   opened: number;
-  /** By reason, in the order of `CloseReason`. */
-  closed: number[];
   pings: number;
+  /** Messages written, once per stream. */
   deliveries: number;
   bytesWritten: number;
+  /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  latenessUs: Encoded;
-  openCpuNs: Encoded;
-  pingCpuNs: Encoded;
-  deliveryCpuNs: Encoded;
+  /** Commands waiting now in the shards. */
+  queuedJobs: number;
+  /** Held in JS now. */
+  inJs: number;
+  /** Connections over the limit that were closed without an answer. */
+  cut: number;
+  shardFailures: number;
+  closed: Record<CloseReason, number>;
+  /** Requests, by status. */
+  refused: Record<RefusalStatus, number>;
+  /** Of pings, in µs. */
+  lateness: EncodedHistogram;
+  /** CPU per opened stream, ping and delivery, in ns; empty for streams in JS, where it can't be measured. */
+  openCpu: EncodedHistogram;
+  pingCpu: EncodedHistogram;
+  deliveryCpu: EncodedHistogram;
 }
 
 /**
- * What is thrown, with a message of one line. `code` is NO_NATIVE, BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE,
- * OVER_CAPACITY, LISTENING or CLOSED.
+ * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, LISTENING
+ * or CLOSED, and for `onError` also SHARD_FAILED.
  */
 export interface HoldfastError extends Error {
   code: string;
 }
 
-/** Many open streams, held natively. */
+/**
+ * Holds many open streams. The native core holds them outside the JS heap; what it can't take (TLS, HTTP/2, compressed
+ * responses) is held in JS behind the same methods. Without the native core everything is held in JS, and one process
+ * warning (NO_NATIVE) says why. HOLDFAST_NATIVE=off in the environment forces that.
+ *
+ * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that,
+ * and nothing published before.
+ */
 export class Hold {
-  /** @throws {HoldfastError} NO_NATIVE where the native core is not here, BAD_OPTION */
+  /** @throws {HoldfastError} BAD_OPTION */
   constructor(options?: HoldOptions);
 
+  /** Whether the native core holds the streams. */
+  readonly isNative: boolean;
+
   /**
-   * Listens for streams, which `decide` opens. It keeps the process alive.
-   * @param port 0, as without it, takes a free one
-   * @param host '', as without it, is every address of the machine
+   * Whether each shard has its own descriptor table, so that the process can hold more streams than its descriptor limit.
+   * If several shards have to share one, there is one process warning (SHARED_DESCRIPTORS).
+   */
+  readonly hasOwnTables: boolean;
+
+  /**
+   * Listens for requests; the policy decides about each. This keeps the process alive.
+   * @param port 0, the default, takes a free one
+   * @param host '', the default, is every address of the machine
    * @returns the port
+   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE
    */
   listen(port?: number, host?: string): Promise<number>;
 
   /**
-   * Takes over the stream of a response of node:http: what was written to it still leaves, and from then on it is
-   * held natively and the socket of JS is gone ('close' is emitted on the response). It does not keep the process
-   * alive; the server that the response is of does.
-   * @param response without a length; its head is sent if it was not yet
-   * @param how 1024 channels at most, whose names take 16,000 bytes together; `subscribe` adds to them
+   * Takes over a response as a stream. What was written to it before is sent first; from then on only this Hold writes to
+   * it. If it is held natively, the response emits 'close' now, and JS no longer has its socket; if it is held in JS, the
+   * response emits 'close' when the stream ends. An adopted stream does not keep the process alive; its server does.
+   *
+   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
+   * @param response of node:http, node:https or HTTP/2, without Content-Length. If its head was not sent yet, it is sent
+   *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
+   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream
-   * @throws {HoldfastError} NOT_ADOPTABLE, and why; OVER_CAPACITY. The application can go on with the response then,
-   * whose head may have been sent
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response is then
+   *   still yours, but its head may have been sent
    */
-  adopt(response: ServerResponse, how?: { channels?: readonly string[] }): Promise<number>;
+  adopt(
+    response: ServerResponse | Http2ServerResponse,
+    options?: { channels?: readonly string[]; encoding?: Encoding },
+  ): Promise<number>;
 
-  /** Sends a message to every stream that listens to a channel. On streams of events it is the data of one. */
-  publish(channel: string, message: string): void;
+  /**
+   * Sends a message to every stream that listens to a channel. A string is the data of a message.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  publish(channel: string, message: string | Message): void;
 
-  /** Sends a message to one stream; one that has ended is passed over in silence, here and below. */
-  send(id: number, message: string): void;
+  /**
+   * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  send(id: number, message: string | Message): void;
 
+  /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;
 
+  /** @throws {HoldfastError} BAD_ARGUMENT */
   unsubscribe(id: number, channel: string): void;
 
-  /** Ends one stream gently. */
+  /**
+   * Ends one stream, after everything sent to it has been written.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
   end(id: number): void;
 
   /**
-   * Accepts no more, lets the streams go evenly over the period, and ends the threads. What was passed on to the
-   * `server` is yours to close.
+   * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
+   * them is up to you.
+   * @param periodMs 0 by default
+   * @returns resolves when the last connection is gone; a second call returns the same promise
    */
   close(periodMs?: number): Promise<void>;
 
-  take(): Counters;
+  /** @param options `reset` empties the histograms after reading them */
+  counters(options?: { reset?: boolean }): Counters;
 }

@@ -1,9 +1,10 @@
+#!/usr/bin/env node
 /*
  * The primary: plans the workers, forks them, runs the monitor, and drains.
  *
  *     starting --all listen--> running --signal, q--> draining --all gone--> exit 0
  *         |                                               |
- *         \--error: one line, exit 1                      \--a second signal: exit at once
+ *         \--error: one line, exit 1                      \--second signal: exit now
  */
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
@@ -11,26 +12,26 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { helpText, readConfig } from './lib/config.js';
+import { lostOf } from './lib/counts.js';
+import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
-import { readMachine } from './lib/kernel.js';
-import { findLimits, mostStreams, streamsHere, verdictLine } from './lib/limits.js';
-import { descriptorLimit, planWorkers } from './lib/plan.js';
+import { tellParent } from './lib/listening.js';
 import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
-import { Workers } from './lib/workers.js';
+import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
-import { Lines, Notes } from './monitor/lines.js';
+import { chooseDashboard, loadView } from './monitor/views.js';
+import { limitsLine, planLine } from './primary/verdict.js';
+import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
-/** How long a folder that hangs can hold up the end. */
+/** How long to wait at the end for a file system that hangs. */
 const DISCARD_MS = 1000;
-/** Streams that are opened a second, as the limits are judged. */
-const USUAL_OPEN_RATE = 1000;
-/** A start that takes longer says so. */
+/** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
 
 /** @typedef {'starting' | 'running' | 'draining'} State */
@@ -42,7 +43,7 @@ async function main() {
   if (!cluster.isPrimary) {
     throw new HoldfastError(
       'NOT_PRIMARY',
-      'NODE_UNIQUE_ID is set, as in a worker of a cluster: start server.js as a process of its own',
+      'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
   await new Server(config, await chooseTransport(config.transport)).run();
@@ -86,83 +87,75 @@ class Server {
     this.monitor = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // whoever read it left
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
   async run() {
-    const { config, plan, workers, admin } = this;
-    const adminPort =
-      config.adminPort === 0 ? 0 : await admin.listen(config.adminPort === 'auto' ? 0 : config.adminPort);
-    const slow = setTimeout(() => this.note(`starting ${plan.workers} workers`), SLOW_START_MS);
+    const { config, workers, admin } = this;
+    const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
     if (this.state !== 'starting') return;
-    const port = await this.start().catch(async (error) => {
-      await this.discardLog();
-      throw error;
-    });
-    clearTimeout(slow);
-    const view = await this.openView();
-    if (!view) return;
+    const port = await this.start();
+    const makeView = await loadView(this.dashboard);
+    if (this.state !== 'starting') return;
     this.state = 'running';
     if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
-    this.monitor = new Monitor({ workers, log, config, views: [view, admin, ...(log ? [log] : [])] });
-    // The last two are in sight in the smallest dashboard.
-    if (log) this.note(`CSV in ${log.path}`);
-    if (adminPort)
-      this.note(`admin on http://127.0.0.1:${adminPort}: /healthz /readyz /frame /ticks /metrics /publish`);
-    if (this.transport.note) this.note(this.transport.note);
-    this.note(this.verdict(port));
-    const tables = plan.workers * plan.shards;
-    const parts = plan.shards > 1 ? ` of ${plan.shards} shards` : '';
-    const room = formatCount(tables * plan.capacity);
-    this.note(`${plan.workers} workers${parts}, ${this.transport.name} transport, room for ${room} streams`);
-    const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
-    this.note(`listening on http://${host}:${port}`);
+    const views = [makeView(this.commands()), admin, ...(log ? [log] : [])];
+    this.monitor = new Monitor({ workers, log, config, views });
+    const csvPath = log?.path ?? '';
+    this.describe(port, adminPort, csvPath);
     await this.monitor.start();
+    const pids = workers.slots.map(({ pid }) => pid);
+    tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
   }
 
-  /**
-   * What the limits of the machine say of so many streams; scripts/tune.js has it in full.
-   * @param {number} port
-   * @returns {string} one line
-   */
-  verdict(port) {
-    const { config, transport, plan } = this;
-    const machine = readMachine();
-    /** @type {import('./lib/limits.js').Wish} */
-    const wish = {
-      ...config,
-      transport: transport.name,
-      mostShards: transport.mostShards,
-      openRate: USUAL_OPEN_RATE,
-      isFleetHere: false,
-      ports: [port],
-    };
-    const room = plan.workers * plan.shards * plan.capacity;
-    const streams = config.streams || Math.min(room, streamsHere(machine, wish), mostStreams(machine, wish));
-    return verdictLine(findLimits(machine, { ...wish, streams }), streams);
+  /** @returns {Promise<number>} its port; 0 if it is off */
+  async openAdmin() {
+    const { adminPort } = this.config;
+    if (adminPort === 0) return 0;
+    return this.admin.listen(adminPort === 'auto' ? 0 : adminPort);
   }
 
-  /** @returns {Promise<number>} the port, when all workers listen */
+  /** @returns {Promise<number>} the port, once all workers listen */
   async start() {
     const { port, host } = this.config;
-    return this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
+    const { workers } = this.plan;
+    const slow = setTimeout(() => this.note(`starting ${workers} workers`), SLOW_START_MS);
+    try {
+      return await this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
+    } catch (error) {
+      await this.discardLog();
+      throw error;
+    } finally {
+      clearTimeout(slow);
+    }
   }
 
-  /** @returns {Promise<import('./monitor/index.js').View | null>} null where the server is ending already */
-  async openView() {
-    const { Terminal } = this.dashboard === 'tui' ? await import('./monitor/terminal.js') : {};
-    if (this.state !== 'starting') return null;
-    if (this.dashboard === 'lines') return new Lines(process.stdout, process.stderr);
-    if (!Terminal) return new Notes(process.stdout, process.stderr);
-    return new Terminal({
+  /** What the keys of the dashboard do. */
+  commands() {
+    return {
       quit: () => this.end(SIGNAL_STATUS.SIGINT),
       collectGarbage: () => {
         this.workers.gc();
-        this.note('gc asked of every worker');
+        this.note('requested GC in every worker');
       },
-    });
+    };
+  }
+
+  /**
+   * Says what was started. The last two lines are visible even in the smallest dashboard.
+   * @param {number} port @param {number} adminPort @param {string} csvPath
+   */
+  describe(port, adminPort, csvPath) {
+    const { config, plan, transport, admin } = this;
+    if (csvPath) this.note(`CSV in ${csvPath}`);
+    if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: ${admin.paths}`);
+    if (transport.note) this.note(transport.note);
+    this.note(limitsLine(config, plan, transport, port));
+    this.note(planLine(plan, transport));
+    const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
+    this.note(`listening on http://${host}:${port}`);
   }
 
   isReady() {
@@ -170,8 +163,8 @@ class Server {
   }
 
   /**
-   * Drains and exits with 0; asked a second time, exits at once.
-   * @param {number} status of an exit at once
+   * Drains and exits with 0. A second call exits now.
+   * @param {number} status exit status of a second call
    */
   async end(status) {
     if (this.state === 'draining') {
@@ -182,46 +175,34 @@ class Server {
     this.state = 'draining';
     const { monitor, workers, config } = this;
     this.note(
-      hasStreams ? `draining over ${config.drainMs} ms; once more ends at once` : 'ending before it listened',
+      hasStreams
+        ? `draining over ${config.drainMs} ms; press Ctrl-C again to quit now`
+        : 'stopping before the server was listening',
     );
     await workers.drain(hasStreams ? config.drainMs : 0);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
-    const { elapsedMs = 0, counts } = monitor?.reading ?? {};
-    process.stderr.write(
-      `holdfast: ended after ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams were opened, ${formatCount(counts?.lost ?? 0)} lost\n`,
-    );
+    process.stderr.write(`holdfast: ${this.summary()}\n`);
     process.exit(0);
   }
 
-  /** Removes the CSV of a run that did not begin. */
+  /** @returns {string} one line at the end */
+  summary() {
+    const { elapsedMs = 0, counts } = this.monitor?.reading ?? {};
+    const lost = counts ? lostOf(counts) : 0;
+    return `ran for ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams opened, ${formatCount(lost)} lost`;
+  }
+
+  /** Removes the CSV if the server did not start. */
   async discardLog() {
     await (await this.log)?.discard();
   }
 
-  /** @param {string} line something happened */
+  /** @param {string} line for the log */
   note(line) {
     if (this.monitor) this.monitor.note(line);
     else process.stderr.write(`holdfast: ${line}\n`);
   }
-}
-
-/**
- * @param {import('./lib/config.js').Config['dashboard']} wish
- * @returns {'tui' | 'lines' | 'off'}
- * @throws {HoldfastError} NO_TERMINAL
- */
-function chooseDashboard(wish) {
-  const inTerminal =
-    process.stdout.isTTY && process.stdin.isTTY && process.stdout.columns > 0 && process.env.TERM !== 'dumb';
-  if (wish === 'auto') return inTerminal ? 'tui' : 'lines';
-  if (wish === 'tui' && !inTerminal) {
-    throw new HoldfastError(
-      'NO_TERMINAL',
-      '--dashboard tui needs a terminal on stdin and stdout: give lines or off',
-    );
-  }
-  return wish;
 }
 
 main().catch((error) => exitWith('holdfast', error));

@@ -1,14 +1,14 @@
 /*
- * One worker: its transport and its sampler, at the primary's word. Started by server.js.
+ * One worker: a transport and a sampler, controlled by messages from the primary. Started by server.js.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
-import { dispatch } from './lib/messages.js';
 import { Sampler } from './lib/sampler.js';
-import { consenting } from './transport/consent.js';
+import { dispatch } from './primary/messages.js';
+import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { decide } from './transport/wire.js';
+import { policy } from './transport/wire.js';
 
 if (!process.send) {
   exitWith(
@@ -22,37 +22,37 @@ let transport = null;
 /** @type {Sampler | null} */
 let sampler = null;
 
-// The primary says when to end. Ctrl-C reaches the whole process group, so a worker lets it pass.
+// The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 process.on('message', (message) => {
-  dispatch(handlers, /** @type {import('./lib/messages.js').ToWorker} */ (message));
+  dispatch(handlers, /** @type {import('./primary/messages.js').ToWorker} */ (message));
 });
 
 const handlers = {
-  /** @param {import('./lib/messages.js').Start} message */
+  /** @param {import('./primary/messages.js').Start} message */
   start: (message) => void start(message).catch(fail),
 
-  /** @param {import('./lib/messages.js').Sample} message */
+  /** @param {import('./primary/messages.js').Sample} message */
   sample({ id }) {
     const snapshot = takeSnapshot();
     if (snapshot) tell({ type: 'snapshot', id, snapshot });
   },
 
-  /** @param {import('./lib/messages.js').Publish} message */
+  /** @param {import('./primary/messages.js').Publish} message */
   publish: ({ channel, message }) => transport?.publish(channel, message),
 
   gc: () => collectGarbage(),
 
-  /** @param {import('./lib/messages.js').Drain} message */
+  /** @param {import('./primary/messages.js').Drain} message */
   drain: ({ periodMs }) => void drain(periodMs).catch(fail),
 };
 
-/** @param {import('./lib/messages.js').Start} message */
+/** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
-  const decision = acceptLoad ? consenting(decide, pingIntervalMs) : decide;
-  const made = await createTransport(name, { ...config, ...share, decide: decision });
+  const chosen = acceptLoad ? withConsent(policy, pingIntervalMs) : policy;
+  const made = await createTransport(name, { ...config, ...share, policy: chosen });
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
@@ -64,17 +64,17 @@ async function start({ type, config, transport: name, ...share }) {
 
 /** @param {number} periodMs */
 async function drain(periodMs) {
-  await transport?.drain(periodMs);
+  await transport?.close(periodMs);
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
-/** @returns {import('./lib/messages.js').Snapshot | null} null before it listens */
+/** @returns {import('./primary/messages.js').Snapshot | null} null until it listens */
 function takeSnapshot() {
-  return transport && sampler && { ...sampler.take(), ...transport.take() };
+  return transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }) };
 }
 
-/** Collects at once, with or without --expose-gc. */
+/** Collects garbage now, with or without --expose-gc. */
 function collectGarbage() {
   setFlagsFromString('--expose-gc');
   /** @type {() => void} */ (globalThis.gc ?? runInNewContext('gc'))();
@@ -85,7 +85,7 @@ function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
 }
 
-/** @param {import('./lib/messages.js').ToPrimary} message */
+/** @param {import('./primary/messages.js').ToPrimary} message */
 function tell(message) {
   process.send?.(message);
 }

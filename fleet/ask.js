@@ -1,17 +1,19 @@
 /*
- * What the command asks of drones: HTTP to the control of each, with a deadline, so that none holds up the others.
+ * The command's requests to drones: HTTP to the control port of each, with a deadline, so that none delays the others.
  */
 import { request } from 'node:http';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { isEncoded, MEASURES } from './drone/histograms.js';
 
-/** A drone that takes longer is late. */
+/** A drone that takes longer to answer is late. */
 const ANSWER_MS = 1000;
-/** `set` may have to ask the target for its consent first, `restart` too. */
+/** `set` and `restart` may have to ask the target for its consent first. */
 const ACT_MS = 15_000;
 const MOST_ANSWER_BYTES = 4_194_304;
-/** What a terminal would take for more than text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+/** What a terminal would interpret instead of showing. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for control characters
 const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
+const NO_DRONE = 'what answers there is not a drone of this version';
 
 /**
  * A drone that can be asked at `${url}/`.
@@ -20,34 +22,24 @@ const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
  * @property {string} url
  * @property {string} token '' for none
  * @property {string} place
- * @property {string} [state] what is known of it before it answers, such as 'pending'
+ * @property {string} [state] what is known before it answers, such as 'pending'
  */
 
 /**
- * What `GET /` of a drone says.
+ * The answer of `GET /` of a drone.
  * @typedef {object} Stats
  * @property {{ pid: number, dialer: string, most: number, state: string, startedAt: string, elapsedMs: number, pingIntervalMs?: number }} drone
  * @property {Record<string, any>} params
  * @property {Counts} counts
  * @property {{ cause: string, text: string }[]} samples
  * @property {Record<string, import('./drone/histograms.js').Percentiles>} percentiles
- * @property {Record<import('./drone/histograms.js').Measure, string>} histograms
+ * @property {Record<import('./drone/histograms.js').Measure, import('./drone/histograms.js').EncodedHistogram>} histograms
  */
 
 /**
- * @typedef {object} Counts
- * @property {number} target
- * @property {number} open
- * @property {number} inFlight
- * @property {number} waiting
- * @property {number} overdue
- * @property {number} opened
- * @property {number} closed
- * @property {number} pings
- * @property {number} messages
- * @property {number} bytes
- * @property {Record<string, number>} failed
- * @property {Record<string, number>} lost
+ * What a drone counts: `target` and `waiting` (to be tried again) of its own, and the rows of drone/counters.js.
+ * @typedef {Record<import('./drone/counters.js').CountName | 'target' | 'waiting', number>
+ *   & { failed: Record<string, number>, lost: Record<string, number> }} Counts
  */
 
 /** @typedef {{ member: Member, stats: Stats | null, problem: '' | 'late' | 'gone' | string }} Answer */
@@ -55,19 +47,20 @@ const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
 /** @param {Member} member @param {number} [deadlineMs] @returns {Promise<Stats>} @throws {HoldfastError} LATE, GONE, REFUSED */
 export async function askStats(member, deadlineMs = ANSWER_MS) {
   const said = await send(member, 'GET', '/', deadlineMs);
-  if (said?.drone?.pid && said.counts?.failed && said.counts.lost && said.percentiles && said.histograms)
+  const hasHistograms = MEASURES.every((name) => isEncoded(said?.histograms?.[name]));
+  if (said?.drone?.pid && said.counts?.failed && said.counts.lost && said.percentiles && hasHistograms)
     return said;
-  throw new HoldfastError('REFUSED', 'what answers there is no drone');
+  throw new HoldfastError('REFUSED', NO_DRONE);
 }
 
 /**
- * Its counts alone, which cost it less.
+ * Only its counts, which cost it less.
  * @param {Member} member @param {number} [deadlineMs] @returns {Promise<Counts>} @throws {HoldfastError} LATE, GONE, REFUSED
  */
 export async function askCounts(member, deadlineMs = ANSWER_MS) {
   const said = await send(member, 'GET', '/counts', deadlineMs);
   if (said?.counts?.failed && said.counts.lost) return said.counts;
-  throw new HoldfastError('REFUSED', 'what answers there is no drone');
+  throw new HoldfastError('REFUSED', NO_DRONE);
 }
 
 /** @param {Member[]} members @param {number} [deadlineMs] @returns {Promise<Answer[]>} in their order */
@@ -92,7 +85,7 @@ function problemOf(error) {
 /**
  * @param {Member} member @param {Record<string, string>} params
  * @returns {Promise<{ params: Record<string, any> }>}
- * @throws {HoldfastError} LATE, GONE, REFUSED with what the drone said
+ * @throws {HoldfastError} LATE, GONE, REFUSED with the answer of the drone
  */
 export function setParams(member, params) {
   return send(member, 'GET', `/set?${new URLSearchParams(params)}`, ACT_MS);
@@ -107,7 +100,7 @@ export async function tell(member, what) {
  * Does the same to each, all at once.
  * @param {Member[]} members
  * @param {(member: Member, i: number) => Promise<unknown>} act
- * @throws {HoldfastError} DRONES: one line, with what the first said that could not
+ * @throws {HoldfastError} DRONES: one line, with the first failure
  */
 export async function each(members, act) {
   const outcomes = await Promise.allSettled(members.map(act));
@@ -115,7 +108,7 @@ export async function each(members, act) {
     outcome.status === 'rejected' ? [{ name: members[i].name, why: messageOf(outcome.reason) }] : [],
   );
   if (failed.length === 0) return;
-  const who = failed.length < members.length ? `${failed.length} of ${members.length} drones: ` : '';
+  const who = failed.length < members.length ? `${failed.length} of ${members.length} drones failed: ` : '';
   throw new HoldfastError('DRONES', `${who}drone ${failed[0].name}: ${failed[0].why}`);
 }
 
@@ -150,7 +143,7 @@ async function read(response) {
   for await (const data of response) {
     text += data;
     if (text.length > MOST_ANSWER_BYTES)
-      throw new HoldfastError('REFUSED', 'its answer is too long for a drone');
+      throw new HoldfastError('REFUSED', `its answer is longer than ${MOST_ANSWER_BYTES} characters`);
   }
   return text;
 }
@@ -161,7 +154,7 @@ function answerOf(status, text) {
   try {
     said = JSON.parse(text);
   } catch {
-    throw new HoldfastError('REFUSED', `what answers there is no drone (status ${status})`);
+    throw new HoldfastError('REFUSED', `${NO_DRONE} (status ${status})`);
   }
   if (status === 200) return said;
   throw new HoldfastError('REFUSED', printable(String(said?.error ?? `it answers with status ${status}`)));
@@ -175,7 +168,7 @@ function failureOf(error, url, deadlineMs) {
   return new HoldfastError('GONE', `${url} does not answer (${codeOf(error) || messageOf(error)})`);
 }
 
-/** @param {string} text that came from elsewhere @returns {string} safe to show */
+/** @param {string} text from elsewhere @returns {string} safe to show in a terminal */
 export function printable(text) {
   return text.replace(CONTROLS, ' ');
 }

@@ -1,5 +1,5 @@
 /*
- * The command of the fleet: starts drones, steers and watches them. Each command is a file in commands/.
+ * The fleet command: starts, controls and watches drones. Each of its commands is a file in commands/.
  */
 import { readFileSync } from 'node:fs';
 import { exitWith, HoldfastError } from '../lib/errors.js';
@@ -14,13 +14,13 @@ import { nearest } from './nearest.js';
 /**
  * @typedef {object} Command
  * @property {string} name
- * @property {string} words what stands behind the name, as in '[n]'
+ * @property {string} words its arguments, as in '[n]'
  * @property {number} mostWords
  * @property {string} summary
- * @property {string} help what there is to know, and examples
+ * @property {string} help details and examples
  * @property {import('../lib/options.js').Option[]} options
- * @property {import('../lib/options.js').Option[]} [aliases] taken, but not shown
- * @property {(words: string[], values: Record<string, any>) => Promise<number>} act gives the exit status
+ * @property {import('../lib/options.js').Option[]} [aliases] accepted, but not listed
+ * @property {(words: string[], values: Record<string, any>) => Promise<number>} act returns the exit status
  */
 
 /** @type {Command[]} */
@@ -52,7 +52,7 @@ async function main() {
   process.exit(await command.act(words, values));
 }
 
-/** Those of a place that is loaded only where it is asked for. @param {Command} command @param {string[]} args */
+/** The options of EC2, which are loaded only if it is asked for. @param {Command} command @param {string[]} args */
 async function placeOptions({ options }, args) {
   const isAsked = args.some((arg, i) => arg === '--on=ec2' || (arg === '--on' && args[i + 1] === 'ec2'));
   if (!isAsked) return [];
@@ -60,7 +60,7 @@ async function placeOptions({ options }, args) {
   return OPTIONS.filter(({ flag }) => !options.some((one) => one.flag === flag));
 }
 
-/** The other variables that begin so are the server's. */
+/** The other HOLDFAST_ variables belong to the server. */
 function knownVariables() {
   const { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN } = process.env;
   return { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN };
@@ -73,7 +73,7 @@ function unknownCommand(name) {
   const hint = near ? `did you mean ${near}? ` : '';
   return new HoldfastError(
     'BAD_COMMAND',
-    `there is no command '${name}': ${hint}there are ${names.join(', ')}, help`,
+    `unknown command '${name}': ${hint}the commands are ${names.join(', ')}, help`,
   );
 }
 
@@ -86,16 +86,17 @@ function helpText() {
   const rows = [
     ...COMMANDS,
     REQUESTS,
-    { name: 'help', words: '[command]', summary: 'say more of one of these' },
+    { name: 'help', words: '[command]', summary: 'show the options and examples of a command' },
   ];
   const lines = rows.map(({ name, words, summary }) => `  ${`${name} ${words}`.padEnd(24)}${summary}`);
   return `Usage: node fleet/cli.js COMMAND [options]
 
-Opens very many streams to a server, from drones on this machine, on others, or on EC2, and shows what clients see.
+Opens a large number of streams to a server, from drones on this machine, other machines or EC2, and measures what
+clients see.
 
 ${lines.join('\n')}
 
-A first run, with a server on port 8888 of this machine:
+Try it, with a server on port 8888 of this machine:
   node fleet/cli.js run --target 127.0.0.1:8888 --streams 1000 --hold 10
 `;
 }
@@ -116,6 +117,6 @@ function versionOf() {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
-// Whoever read it left: there is nobody to say more to.
+// The reader of stdout has gone, as in `status | head`.
 process.stdout.on('error', () => process.exit(1));
 main().catch((error) => exitWith('fleet', error));

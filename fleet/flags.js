@@ -1,5 +1,5 @@
 /*
- * The options that commands of the fleet share, and what is made of them.
+ * The options that commands of the fleet share, and their values.
  */
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
@@ -8,7 +8,7 @@ import { defaultFolder } from './on/registry.js';
 
 const MOST_STREAMS = 100_000_000;
 const MOST_DRONES = 1024;
-/** Parameters that these commands give by the whole, and share out among the drones. */
+/** Parameters that these commands take as a total, and divide among the drones. */
 const SHARED = ['n', 'ramp'];
 
 /** @typedef {import('../lib/options.js').Option} Option */
@@ -31,28 +31,28 @@ function paramKind(name) {
   return /** @type {Option} */ (PARAMS.find(({ flag }) => flag === name)).kind;
 }
 
-// biome-ignore format: a table reads best with a row a line
+// biome-ignore format: a table reads best with one row per line
 /** Where the drones are. */
 export const PLACE_OPTIONS = [
-  option('on', 'on', text('PLACE', 'local, ec2, or a file of hosts'), 'local', 'where the drones are: local, ec2, or a file such as hosts.json'),
-  option('fleet-dir', 'folder', text('DIR', 'a folder'), defaultFolder(), 'folder where drones of this machine are registered'),
+  option('on', 'on', text('PLACE', 'local, ec2, or a file of hosts'), 'local', 'where the drones run: local, ec2, or a file such as hosts.json'),
+  option('fleet-dir', 'folder', text('DIR', 'a folder'), defaultFolder(), 'folder where the drones of this machine register'),
 ];
 
-export const JSON_OPTION = option('json', 'isJson', FLAG, false, 'say it as JSON, for scripts');
+export const JSON_OPTION = option('json', 'isJson', FLAG, false, 'print JSON, for scripts');
 
-// biome-ignore format: a table reads best with a row a line
-/** What is to be opened, and where: of all drones together. */
+// biome-ignore format: a table reads best with one row per line
+/** What to open, and where, over all drones. */
 export const LOAD_OPTIONS = [
-  option('target', 'target', TARGET, '', 'the server to dial, as --host and --port'),
-  option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, shared out among the drones', 'n'),
-  option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open a second, all drones together (1000 a drone)'),
-  option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0 is as many as it takes'),
+  option('target', 'target', TARGET, '', 'the server to load; sets --host and --port'),
+  option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, divided among the drones', 'n'),
+  option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open per second, over all drones (1000 per drone)'),
+  option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0: as many as needed'),
 ];
 
-/** `--n` is what a drone calls its streams: here it is -n. */
+/** A drone's parameter is called --n, so this is accepted too. */
 export const ALIASES = [option('n', 'streams', integer(0, MOST_STREAMS), 0, '')];
 
-/** Parameters that are handed to each drone as they are given. @type {Option[]} */
+/** Parameters passed on to each drone as they are. @type {Option[]} */
 export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag)).map((param) =>
   option(
     param.flag,
@@ -65,7 +65,7 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
 
 /**
  * @param {Record<string, any>} values of the options above
- * @returns {Record<string, string>} what each drone is told, as it was given
+ * @returns {Record<string, string>} the parameters for each drone, as text
  */
 export function paramsOf(values) {
   const given = PARAM_OPTIONS.map(({ flag, key }) => [flag, values[key]]).filter(([, value]) => value !== '');
@@ -73,8 +73,8 @@ export function paramsOf(values) {
 }
 
 /**
- * @param {string} given 'all', or how many
- * @param {string} what for the error
+ * @param {string} given
+ * @param {string} what the command, for the error
  * @returns {number} @throws {HoldfastError} BAD_OPTION
  */
 export function countOf(given, what) {

@@ -1,23 +1,19 @@
 /*
- * What several drones say, as one: counts are sums, percentiles are those of merged histograms, never averages.
+ * Merges the stats of several drones: counts are sums, percentiles come from merged histograms and are never averaged.
  */
 import { noCauses } from './drone/causes.js';
-import { decode, emptyHistograms, MEASURES, percentilesOf } from './drone/histograms.js';
+import { COUNTS } from './drone/counters.js';
+import { emptyHistograms, MEASURES, percentilesOf } from './drone/histograms.js';
 
 const MOST_SAMPLES = 8;
-const GAUGES_AND_COUNTS = /** @type {const} */ ([
+/** What a drone knows of its streams besides what its dialer counts. */
+const GAUGES = /** @type {const} */ ([
   'target',
-  'open',
-  'inFlight',
   'waiting',
-  'overdue',
-  'opened',
-  'closed',
-  'pings',
-  'messages',
-  'bytes',
+  ...COUNTS.filter(({ kind }) => kind === 'gauge').map(({ name }) => name),
 ]);
-/** The cause of streams that went with their drone. No drone says it of itself. */
+const NUMBERS = /** @type {const} */ (['target', 'waiting', ...COUNTS.map(({ name }) => name)]);
+/** The cause of streams that were lost with their drone. No drone reports it itself. */
 export const DRONE_DIED = 'drone died';
 
 /** @typedef {import('./ask.js').Stats} Stats */
@@ -31,9 +27,14 @@ export const DRONE_DIED = 'drone died';
  * @property {Stats['samples']} samples the last few
  */
 
+/** @returns {Partial<Counts>} the gauges, all 0 */
+export function noGauges() {
+  return Object.fromEntries(GAUGES.map((name) => [name, 0]));
+}
+
 /** @returns {Counts} */
 function noCounts() {
-  const none = Object.fromEntries(GAUGES_AND_COUNTS.map((name) => [name, 0]));
+  const none = Object.fromEntries(NUMBERS.map((name) => [name, 0]));
   const causes = () => ({ ...noCauses(), [DRONE_DIED]: 0 });
   return /** @type {Counts} */ (/** @type {unknown} */ ({ ...none, failed: causes(), lost: causes() }));
 }
@@ -53,9 +54,9 @@ export function mergeCounts(all) {
   return sum;
 }
 
-/** Adds only what it knows: drones may run elsewhere. @param {Counts} sum @param {Counts} counts */
+/** Adds only names it knows, since drones may run elsewhere. @param {Counts} sum @param {Counts} counts */
 function add(sum, counts) {
-  for (const name of GAUGES_AND_COUNTS) sum[name] += counts[name];
+  for (const name of NUMBERS) sum[name] += counts[name];
   for (const name of /** @type {const} */ (['failed', 'lost'])) {
     for (const cause of Object.keys(sum[name])) sum[name][cause] += counts[name][cause] ?? 0;
   }
@@ -64,10 +65,8 @@ function add(sum, counts) {
 /** @param {Stats[]} all @returns {Total['percentiles']} */
 function mergedPercentiles(all) {
   const merged = emptyHistograms();
-  for (const { histograms, percentiles } of all) {
-    for (const name of MEASURES) {
-      if (percentiles[`${name}Ms`].count > 0) merged[name].add(decode(histograms[name]));
-    }
+  for (const { histograms } of all) {
+    for (const name of MEASURES) merged[name].merge(histograms[name]);
   }
   return Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(merged[name])]));
 }

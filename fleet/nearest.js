@@ -1,11 +1,11 @@
 /*
- * Which word was meant. Pure.
+ * Finds the word that was probably meant. Pure.
  */
 
-/** Letters that may differ. */
+/** How many letters may differ. */
 const MOST_DIFFERENT = 2;
 
-/** @param {string} given @param {string[]} words @returns {string} '' where none is near */
+/** @param {string} given @param {string[]} words @returns {string} '' if none is near */
 export function nearest(given, words) {
   const begun = words.find((word) => given !== '' && (word.startsWith(given) || given.startsWith(word)));
   const distances = words.map((word) => distanceOf(given, word));
@@ -13,7 +13,7 @@ export function nearest(given, words) {
   return begun ?? (least <= MOST_DIFFERENT ? words[distances.indexOf(least)] : '');
 }
 
-/** Letters to insert, leave out or change (Levenshtein). @param {string} one @param {string} other @returns {number} */
+/** Letters to insert, remove or change (Levenshtein). @param {string} one @param {string} other @returns {number} */
 function distanceOf(one, other) {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (let i = 1; i <= one.length; i++) {

@@ -1,5 +1,5 @@
 /*
- * Where drones run: which place `--on` means.
+ * Where drones run: the place that `--on` names.
  */
 import { HoldfastError } from '../lib/errors.js';
 import { hosts } from './on/hosts.js';
@@ -11,10 +11,10 @@ import { local } from './on/local.js';
  * @typedef {object} Place
  * @property {(count: number, params: Record<string, string>) => Promise<Member[]>} start
  * @property {() => Promise<Member[]>} list
- * @property {(count: number | 'all') => Promise<number>} stop how many it ended
- * @property {(pending?: Promise<unknown>) => Promise<void>} close ends what lives only as long as the command
- * @property {(member: Member) => boolean} [hasEnded] where it can be known
- * @property {() => void} [release] what was started may outlive the command
+ * @property {(count: number | 'all') => Promise<number>} stop returns how many it ended
+ * @property {(pending?: Promise<unknown>) => Promise<void>} close ends what must not outlive the command
+ * @property {(member: Member) => boolean} [hasEnded] if that can be known
+ * @property {() => Promise<void>} [release] lets what it started outlive the command
  */
 
 /** @typedef {'local' | 'hosts' | 'ec2'} Kind */
@@ -31,7 +31,7 @@ export function kindOf({ on = '' }) {
 
 /**
  * @param {Record<string, any>} values of the options
- * @param {{ isOwn?: boolean, say?: (line: string) => void }} [how] isOwn: the drones are those of one run
+ * @param {{ isOwn?: boolean, say?: (line: string) => void }} [how] isOwn: for the drones of one run
  * @returns {Promise<Place>}
  */
 export async function openPlace(values, { isOwn = false, say = () => {} } = {}) {

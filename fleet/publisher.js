@@ -1,12 +1,12 @@
 /*
- * Publishes messages that carry their send time, through the server's admin port, so that drones can tell how long
- * they took.
+ * Publishes messages that contain their send time, through the server's admin port, so that drones can measure
+ * delivery.
  */
 import { Agent, request } from 'node:http';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 
 const ANSWER_MS = 5000;
-/** Publications without an answer; what is due beyond them counts as failed, so that a slow server isn't buried. */
+/** Most publications without an answer. More than that count as failed, so that a slow server isn't flooded. */
 const MOST_PENDING = 64;
 
 export class Publisher {
@@ -29,7 +29,7 @@ export class Publisher {
     this.timer = null;
   }
 
-  /** @throws {HoldfastError} NO_ADMIN where nobody would take what is published */
+  /** @throws {HoldfastError} NO_ADMIN if nobody would take publications */
   async check() {
     const status = await this.ask('GET', new URL('/healthz', this.admin)).catch((error) => {
       throw this.noAdmin(codeOf(error) || messageOf(error));
@@ -39,7 +39,7 @@ export class Publisher {
 
   /** @param {string} why */
   noAdmin(why) {
-    const line = `--admin ${this.admin} does not answer as a server's admin port does (${why}): it is printed as the server starts, and off with --admin-port 0`;
+    const line = `--admin ${this.admin} is not the admin port of a server (${why}): the server prints it at its start; --admin-port 0 turns it off`;
     return new HoldfastError('NO_ADMIN', line);
   }
 
@@ -48,7 +48,7 @@ export class Publisher {
   }
 
   async publish() {
-    if (this.pending >= MOST_PENDING) return this.fail('the server is slow to take them');
+    if (this.pending >= MOST_PENDING) return this.fail(`${MOST_PENDING} publications have no answer yet`);
     this.pending++;
     try {
       const sentUs = Math.round((performance.timeOrigin + performance.now()) * 1000);

@@ -1,5 +1,5 @@
 /*
- * One run: start the drones, ramp, hold, and tell what came of it.
+ * One run: start the drones, ramp, hold, and report.
  *
  *     starting --all answer--> ramping --all open--> holding --hold is over--> ended
  *         |                       |--`within` is over------------------------>|
@@ -9,25 +9,25 @@ import { setTimeout as after } from 'node:timers/promises';
 import { merge } from './merge.js';
 import { reportOf } from './show/report.js';
 
-/** To ask the drones costs them CPU that the streams could have. */
+/** Asking the drones costs CPU that their streams could use. */
 const RAMP_POLL_MS = 500;
 const HOLD_POLL_MS = 1000;
-/** A rate is told over at least this. */
+/** A rate is measured over at least this long. */
 const RATE_MS = 1000;
-/** What was published last is on its way for so long at most. */
-const ARRIVAL_MS = 3000;
+/** How long the last messages may take to arrive. */
+const DELIVERY_MS = 3000;
 
 /**
  * @typedef {object} Plan
  * @property {number} streams
  * @property {number} holdMs
- * @property {number} withinMs that the ramp may take
+ * @property {number} withinMs how long the ramp may take
  * @property {'local' | 'hosts' | 'ec2'} place
  * @property {string} target for the report
  * @property {string} machine for the report
  */
 
-/** @typedef {import('./crew.js').Roll} Roll */
+/** @typedef {import('./crew.js').Summary} Summary */
 
 export class Run {
   /**
@@ -45,9 +45,9 @@ export class Run {
     this.view = view;
     this.signal = signal;
     this.startedAt = new Date();
-    /** @type {Roll} */
-    this.roll = { ...merge([]), late: 0, died: 0 };
-    this.ramp = { elapsedMs: 0, opened: 0, isWhole: false };
+    /** @type {Summary} */
+    this.summary = { ...merge([]), late: 0, died: 0 };
+    this.ramp = { elapsedMs: 0, opened: 0, isComplete: false };
     this.heldMs = 0;
     this.rate = { atMs: 0, opened: 0, perSecond: 0 };
     /** @type {Promise<never>} */
@@ -56,38 +56,38 @@ export class Run {
   }
 
   /**
-   * @returns {Promise<import('./show/report.js').Report>} of what was, where it was ended early
-   * @throws {import('../lib/errors.js').HoldfastError} where it could not begin
+   * @returns {Promise<import('./show/report.js').Report>} up to its end, even an early one
+   * @throws {import('../lib/errors.js').HoldfastError} if it couldn't begin
    */
   async run() {
     try {
       await this.unlessAborted(this.crew.start());
-      if (await this.climb()) await this.hold();
+      if (await this.rampUp()) await this.hold();
     } catch (error) {
       if (!this.signal.aborted) throw error;
     }
     this.publisher?.stop();
-    if (this.crew.posts.length > 0) this.roll = await this.crew.poll();
+    if (this.crew.slots.length > 0) this.summary = await this.crew.poll();
     return this.report();
   }
 
   /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
   unlessAborted(promise) {
-    promise.catch(() => {}); // what comes of it after a signal is nobody's
+    promise.catch(() => {}); // nobody waits for it after a signal
     return Promise.race([promise, this.aborted]);
   }
 
   /** @returns {Promise<boolean>} whether all were open in time */
-  async climb() {
+  async rampUp() {
     const begunMs = performance.now();
     const elapsedMs = () => performance.now() - begunMs;
     this.rate.atMs = begunMs;
     await this.unlessAborted(this.crew.aim());
     for (;;) {
       const { counts } = await this.look('ramping', elapsedMs());
-      const isWhole = counts.open >= this.plan.streams;
-      this.ramp = { elapsedMs: elapsedMs(), opened: counts.opened, isWhole };
-      if (isWhole) return true;
+      const isComplete = counts.open >= this.plan.streams;
+      this.ramp = { elapsedMs: elapsedMs(), opened: counts.opened, isComplete };
+      if (isComplete) return true;
       if (elapsedMs() >= this.plan.withinMs) return false;
       await this.pause(RAMP_POLL_MS);
     }
@@ -107,12 +107,13 @@ export class Run {
     if (this.publisher) await this.untilDelivered();
   }
 
-  /** What was published last may still be on its way. */
+  /** The last messages may still be on their way. */
   async untilDelivered() {
     this.publisher?.stop();
-    const endMs = performance.now() + ARRIVAL_MS;
+    const endMs = performance.now() + DELIVERY_MS;
     const isDone = () =>
-      this.publisher?.pending === 0 && this.roll.counts.messages >= this.publisher.sent * this.plan.streams;
+      this.publisher?.pending === 0 &&
+      this.summary.counts.messages >= this.publisher.sent * this.plan.streams;
     while (!isDone() && performance.now() < endMs) {
       await this.pause(RAMP_POLL_MS);
       await this.look('holding', this.heldMs);
@@ -124,17 +125,17 @@ export class Run {
     await after(ms, undefined, { signal: this.signal });
   }
 
-  /** @param {'ramping' | 'holding'} phase @param {number} elapsedMs @returns {Promise<Roll>} */
+  /** @param {'ramping' | 'holding'} phase @param {number} elapsedMs @returns {Promise<Summary>} */
   async look(phase, elapsedMs) {
-    this.roll = await this.unlessAborted(this.crew.poll());
+    this.summary = await this.unlessAborted(this.crew.poll());
     const { streams: asked, holdMs } = this.plan;
     const openedPerSecond = this.openedPerSecond();
-    this.view.show({ phase, asked, elapsedMs, holdMs, openedPerSecond, roll: this.roll });
-    return this.roll;
+    this.view.show({ phase, asked, elapsedMs, holdMs, openedPerSecond, summary: this.summary });
+    return this.summary;
   }
 
   openedPerSecond() {
-    const { opened } = this.roll.counts;
+    const { opened } = this.summary.counts;
     const nowMs = performance.now();
     const elapsedMs = nowMs - this.rate.atMs;
     if (elapsedMs < RATE_MS && this.rate.perSecond > 0) return this.rate.perSecond;
@@ -145,16 +146,16 @@ export class Run {
 
   /** @returns {import('./show/report.js').Report} */
   report() {
-    const { plan, startedAt, roll, ramp, heldMs, publisher, signal, crew } = this;
+    const { plan, startedAt, summary, ramp, heldMs, publisher, signal, crew } = this;
     const { streams: asked, withinMs, target, place, machine } = plan;
-    const dialer = crew.posts.find(({ last }) => last)?.last?.drone.dialer ?? '';
+    const dialer = crew.slots.find(({ last }) => last)?.last?.drone.dialer ?? '';
     return reportOf({
       startedAt,
       asked,
       target,
       place,
       dialer,
-      roll,
+      summary,
       ramp,
       withinMs,
       heldMs,

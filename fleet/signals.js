@@ -1,18 +1,18 @@
 /*
- * What signals do to the command.
+ * What signals do to a command of the fleet.
  */
 import { onSignals, SIGNAL_STATUS } from '../lib/signals.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGTERM']);
 
-/** A signal is an exit, so that what is to be undone at exit is undone. */
+/** Turns a signal into an exit, so that exit handlers run. */
 export function exitOnSignals() {
   onSignals(SIGNALS, (signal) => process.exit(SIGNAL_STATUS[signal]));
 }
 
 /**
- * The first signal aborts, the second is an exit at once.
- * @returns {{ signal: AbortSignal, status: () => number }} the status to exit with, 0 where none came
+ * The first signal aborts, the second exits at once.
+ * @returns {{ signal: AbortSignal, status: () => number }} the exit status, 0 if no signal came
  */
 export function abortOnSignals() {
   const controller = new AbortController();

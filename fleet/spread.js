@@ -1,33 +1,31 @@
 /*
- * How many drones hold the streams, and how the streams are shared out among them. Pure.
+ * How many drones to start, and how the streams are divided among them. Pure.
  */
+import { OWN_DESCRIPTORS } from '../lib/descriptors.js';
 import { formatCount } from '../lib/format.js';
 
-/** Descriptors that a drone has for itself. */
-const OWN_DESCRIPTORS = 64;
-
 /**
- * @param {object} wish
- * @param {number} wish.streams 0 where it is not known yet
- * @param {number} wish.ramp streams to open a second, 0 where it is not given; a drone opens one a second at least
- * @param {number} wish.drones 0 for as many as are needed
- * @param {boolean} wish.isNative whether drones dial through the native core, and hold more than a process has descriptors
- * @param {number} wish.cores
- * @param {number} wish.descriptorLimit of a process
- * @returns {{ count: number, why: string }} why is '' where the number was given
+ * @param {object} wanted
+ * @param {number} wanted.streams 0 if not known yet
+ * @param {number} wanted.ramp streams to open per second, 0 if not given; a drone opens at least one per second
+ * @param {number} wanted.drones 0 for as many as needed
+ * @param {boolean} wanted.isNative whether drones use the native core and so can hold more streams than one process has descriptors
+ * @param {number} wanted.cores
+ * @param {number} wanted.descriptorLimit of a process
+ * @returns {{ count: number, why: string }} why is '' if the number was given
  */
 export function planDrones({ streams, ramp, drones, isNative, cores, descriptorLimit }) {
   if (drones > 0) return { count: drones, why: '' };
   const most = Math.min(streams || Number.POSITIVE_INFINITY, ramp || Number.POSITIVE_INFINITY);
-  if (isNative) return { count: Math.min(cores, most), why: 'native dialer, one drone a core' };
+  if (isNative) return { count: Math.min(cores, most), why: 'native dialer, one drone per core' };
   const each = descriptorLimit - OWN_DESCRIPTORS;
   const count = Math.max(1, Math.ceil(streams / each));
-  return { count: Math.min(count, most), why: `plain sockets, a process has ${formatCount(each)} to spare` };
+  return { count: Math.min(count, most), why: `plain sockets, ${formatCount(each)} streams per process` };
 }
 
 /**
  * @param {number} total @param {number} count
- * @returns {number[]} shares that differ by one at most and add up to the total
+ * @returns {number[]} shares that differ by at most one and add up to the total
  */
 export function spread(total, count) {
   return Array.from({ length: count }, (_, i) => Math.floor((total + count - 1 - i) / count));

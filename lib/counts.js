@@ -1,51 +1,58 @@
 /*
- * What is counted, and added up over workers: those that live, and those that died.
+ * Counters added up over all workers, dead ones included.
  */
+import { COUNTS } from './counters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from './reasons.js';
 
-/** Those that are a number in a snapshot and in the sum alike. */
-const PLAIN = /** @type {const} */ (['opened', 'cut', 'pings', 'deliveries', 'bytesWritten']);
+/** @typedef {import('./counters.js').CounterName} CounterName */
+
+const COUNTERS = COUNTS.filter(({ kind }) => kind === 'counter').map(
+  ({ name }) => /** @type {CounterName} */ (name),
+);
 
 /**
- * @typedef {object} Counts
- * @property {number} opened
+ * @typedef {Record<CounterName, number> & OtherCounts} Counts
+ *
+ * @typedef {object} OtherCounts
  * @property {Record<import('./reasons.js').CloseReason, number>} closed
  * @property {Record<import('./reasons.js').RefusalStatus, number>} refused
- * @property {number} cut
- * @property {number} pings
- * @property {number} deliveries
- * @property {number} bytesWritten
- * @property {number} gcCount of all kinds
- * @property {number} gcMs of all kinds
- * @property {number} lost streams of workers that died
+ * @property {number} gcCount garbage collections of all kinds
+ * @property {number} gcMs time in them
+ * @property {number} lostWithWorkers streams of workers that died
  */
 
 /** @returns {Counts} all at 0 */
 export function noCounts() {
   return {
-    opened: 0,
+    ...zeroes(COUNTERS),
     closed: zeroes(CLOSE_REASONS),
     refused: zeroes(REFUSAL_STATUSES),
-    cut: 0,
-    pings: 0,
-    deliveries: 0,
-    bytesWritten: 0,
     gcCount: 0,
     gcMs: 0,
-    lost: 0,
+    lostWithWorkers: 0,
   };
 }
 
 /**
  * @param {Counts} counts added to in place
- * @param {import('./messages.js').Snapshot} snapshot
+ * @param {import('./counters.js').Snapshot} snapshot
  */
 export function addCounts(counts, snapshot) {
-  for (const name of PLAIN) counts[name] += snapshot[name];
+  for (const name of COUNTERS) counts[name] += snapshot[name];
   for (const reason of CLOSE_REASONS) counts.closed[reason] += snapshot.closed[reason];
   for (const status of REFUSAL_STATUSES) counts.refused[status] += snapshot.refused[status];
   counts.gcCount += totalOf(snapshot.gcCount);
   counts.gcMs += totalOf(snapshot.gcMs);
+}
+
+/** @param {Counts} counts @returns {number} streams lost when a worker or a shard failed */
+export function lostOf({ lostWithWorkers, closed }) {
+  return lostWithWorkers + closed.failed;
+}
+
+/** @param {Counts} counts @returns {number} streams closed, not counting lost ones */
+export function closedOf({ closed }) {
+  return totalOf(closed) - closed.failed;
 }
 
 /** @param {Record<string, number>} record @returns {number} the sum of its values */

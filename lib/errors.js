@@ -1,6 +1,6 @@
 /**
- * An error that a person can act on: it is shown as one line, without a stack, and ends the program with
- * status 1. The message says what is wrong, what was given, what was expected, and what to do.
+ * An error that the user can act on: it is shown as one line, without a stack, and ends the program with status 1.
+ * The message says what is wrong, what was given, what was expected, and what to do.
  */
 export class HoldfastError extends Error {
   /**
@@ -15,7 +15,7 @@ export class HoldfastError extends Error {
 }
 
 /**
- * The `code` of a system error ('EADDRINUSE', 'ENOSPC'), or '' where it has none.
+ * The `code` of a system error ('EADDRINUSE', 'ENOSPC'), or '' if it has none.
  * @param {unknown} error
  * @returns {string}
  */
@@ -33,8 +33,8 @@ export function messageOf(error) {
 }
 
 /**
- * Ends a program that failed: one line for an error a person can act on, the stack for a fault of ours.
- * @param {string} program the name in front of the line
+ * Ends a program that failed: one line for an error the user can act on, the stack for a bug.
+ * @param {string} program the name at the start of the line
  * @param {unknown} error
  * @returns {never}
  */
@@ -46,7 +46,7 @@ export function exitWith(program, error) {
 }
 
 /**
- * Turns what `listen` failed with into a line that names the option to change.
+ * Turns an error of `listen` into a line that names the option to change.
  * @param {unknown} error
  * @param {string} flag the option that gave the port: 'port' or 'admin-port'
  * @param {number} port
@@ -58,11 +58,11 @@ export function listenError(error, flag, port, host) {
   const where = host ? `${host}:${port}` : `port ${port}`;
   const line =
     code === 'EADDRINUSE'
-      ? `${where} is in use: end what listens there, or give another --${flag}`
+      ? `${where} is in use: stop the other server, or use another --${flag}`
       : code === 'EACCES'
-        ? `${where} may not be opened: ports below 1024 need root; give another --${flag}`
+        ? `permission denied for ${where}: ports below 1024 need root; use another --${flag}`
         : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
-          ? `'${host}' is no address of this machine (${code}): give another --host`
+          ? `'${host}' is not an address of this machine (${code}): use another --host`
           : `can't listen on ${where}: ${messageOf(error)}`;
   return new HoldfastError(code || 'LISTEN', line);
 }

@@ -1,15 +1,15 @@
 /*
- * A folder, with those above it. (Node's own `mkdir` with `recursive` goes round for ever where a file system has no
- * room for folders and says ENOENT, as /proc does.)
+ * Creates a folder and its parents. (Node's own `mkdir` with `recursive` loops forever on file systems that can't have
+ * folders and answer ENOENT, such as /proc.)
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { codeOf } from './errors.js';
 
 /**
- * @param {string} path it may be there already
- * @param {number} [mode] of those that are made
- * @throws {NodeJS.ErrnoException} EEXIST where it is a file
+ * @param {string} path it may already exist
+ * @param {number} [mode] of the folders it creates
+ * @throws {NodeJS.ErrnoException} EEXIST if it is a file
  */
 export function makeFolder(path, mode) {
   const missing = [];
@@ -18,7 +18,7 @@ export function makeFolder(path, mode) {
     try {
       mkdirSync(one, { mode });
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error; // another made it meanwhile
+      if (codeOf(error) !== 'EEXIST') throw error; // another process has created it in the meantime
     }
   }
   if (!statSync(path).isDirectory()) mkdirSync(path);

@@ -1,5 +1,5 @@
 /*
- * Numbers as a person reads them. Every function takes a value and returns a short text with its unit.
+ * Numbers for people. Every function takes a value and returns a short text with its unit.
  */
 
 const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'];
@@ -30,7 +30,7 @@ export function formatShort(n) {
   return trim(n);
 }
 
-/** @param {number | null} ms 10.234 → '10.2' (without the unit: it stands in the label); '-' where it is not known */
+/** @param {number | null} ms 10.234 → '10.2' (the unit is in the label); '-' if it is unknown */
 export function formatMs(ms) {
   if (ms === null) return '-';
   return ms >= 99.95 ? ms.toFixed(0) : ms.toFixed(1);

@@ -1,12 +1,12 @@
 /*
- * The facts that a figure needs beside it: which machine, which Node, which commit.
+ * The context of a measurement: which machine, which Node, which commit.
  */
 import { execFileSync } from 'node:child_process';
 import { cpus, release, totalmem, type } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { formatBytes } from './format.js';
 
-/** @returns {string} one line, as a document has it beside its figures */
+/** @returns {string} one line, to go with figures in a document */
 export function machineLine() {
   const cores = cpus();
   const model = cores[0]?.model.trim() ?? 'unknown CPU';
@@ -14,7 +14,7 @@ export function machineLine() {
   return `${machine}, Node ${process.version}, commit ${commitOf()}`;
 }
 
-/** @returns {string} with a + where the tree has changes; 'unknown' outside a checkout */
+/** @returns {string} with a + if there are uncommitted changes; 'unknown' outside a clone */
 function commitOf() {
   const git = (/** @type {string[]} */ ...args) =>
     execFileSync('git', args, {

@@ -1,17 +1,17 @@
 /*
- * Reads a table of options from the command line and the environment, and prints its help. Flags win over
- * the environment, the environment over the defaults.
+ * Reads a table of options from the command line and environment variables, and prints its help. Flags win over
+ * environment variables, and those over the defaults.
  */
 import { parseArgs } from 'node:util';
 import { HoldfastError } from './errors.js';
 
 /**
- * How the text of an option becomes its value: `read` returns undefined for a text it can't take.
+ * How the text of an option becomes its value: `read` returns undefined for a text that is not valid.
  * @typedef {object} Kind
  * @property {string} expected
- * @property {string} word what stands for the value in the help; '' for a flag
+ * @property {string} word placeholder of the value in the help; '' for a flag
  * @property {(text: string) => unknown} read
- * @property {boolean} [repeats] each flag adds a value: the option's value is the list of them
+ * @property {boolean} [repeats] each use of the flag adds a value, and the option's value is the list of them
  */
 
 /**
@@ -21,7 +21,7 @@ import { HoldfastError } from './errors.js';
  * @property {Kind} kind
  * @property {unknown} default
  * @property {string} help
- * @property {string} short the letter that stands for the flag; '' for none
+ * @property {string} short the one-letter form of the flag; '' for none
  */
 
 /** @param {number} min @param {number} max @returns {Kind} */
@@ -52,7 +52,7 @@ export const either = (word, kind) => ({
 export const text = (word, expected) => ({ expected, word, read: (given) => given || undefined });
 
 /**
- * May be given more than once; the default is a list, too.
+ * May be given more than once; the default is a list too.
  * @param {Kind} kind @returns {Kind}
  */
 export const repeated = (kind) => ({ ...kind, repeats: true });
@@ -65,7 +65,7 @@ const SWITCH = new Map([
   ['false', false],
 ]);
 
-/** On by its mere presence; a variable of the environment says 1 or 0. @type {Kind} */
+/** On if it is present; as an environment variable it is 1 or 0. @type {Kind} */
 export const FLAG = { expected: '1 or 0', word: '', read: (given) => SWITCH.get(given) };
 
 /**
@@ -86,15 +86,15 @@ function variableOf(flag) {
  * @param {Option[]} options
  * @param {string[]} args as in process.argv.slice(2)
  * @param {Record<string, string | undefined>} env
- * @param {number} [mostWords] arguments that may stand there without a flag, such as a URL
+ * @param {number} [mostWords] arguments without a flag that are allowed, such as a URL
  * @returns {{ values: Record<string, unknown>, words: string[], help: boolean, version: boolean }}
- * @throws {HoldfastError} BAD_OPTION with a line that says what was given and what was expected
+ * @throws {HoldfastError} BAD_OPTION, saying what was given and what was expected
  */
 export function readOptions(options, args, env, mostWords = 0) {
   const values = valuesBefore(options, env);
   /** @type {string[]} */
   const words = [];
-  /** @type {Map<string, unknown[]>} what the flags of options that repeat have given, by key */
+  /** @type {Map<string, unknown[]>} values of options that repeat, by key */
   const lists = new Map();
   const asked = { help: false, version: false };
   for (const { name, label, value, stray } of tokensOf(options, args)) {
@@ -114,7 +114,7 @@ export function readOptions(options, args, env, mostWords = 0) {
 
 /**
  * @param {Option[]} options @param {Record<string, string | undefined>} env
- * @returns {Record<string, unknown>} what the environment says, or the default
+ * @returns {Record<string, unknown>} the values of environment variables, or the defaults
  */
 function valuesBefore(options, env) {
   const entries = options.map(({ flag, key, kind, default: byDefault }) => {
@@ -128,13 +128,13 @@ function valuesBefore(options, env) {
 
 /** @param {string} stray */
 function strayError(stray) {
-  return new HoldfastError('BAD_OPTION', `unexpected argument '${stray}': options begin with --; see --help`);
+  return new HoldfastError('BAD_OPTION', `unexpected argument '${stray}': options start with --; see --help`);
 }
 
 /**
  * @param {Option[]} options @param {string[]} args
  * @returns {{ name: string, label: string, value?: string, stray?: string }[]} in order; the label is the flag as it was
- *   given; stray is what belongs to no option
+ *   given; stray is an argument that belongs to no option
  */
 function tokensOf(options, args) {
   const types = Object.fromEntries([
@@ -167,7 +167,7 @@ function findOption(options, name) {
   const given = name.length === 1 ? `-${name}` : `--${name}`;
   throw new HoldfastError(
     'BAD_OPTION',
-    `unknown option ${given}: ${hint}see --help (flags of node stand before the script)`,
+    `unknown option ${given}: ${hint}see --help (flags of node go before the script)`,
   );
 }
 

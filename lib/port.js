@@ -1,23 +1,38 @@
 /*
- * A port that the workers are to share, each with sockets of its own (SO_REUSEPORT). Such a socket opens beside
- * those of any other server that does the same, so whether the port is free must be found out without.
+ * Opening ports, with errors that name the option to change.
  */
 import { createServer } from 'node:net';
 import { codeOf, listenError } from './errors.js';
 
 /**
- * @param {number} port 0 for one that the system chooses
- * @param {string} host '' for all addresses
- * @returns {Promise<number>} the port, on which nobody listens
+ * Opens a server for as long as the process runs.
+ * @param {import('node:net').Server} server
+ * @param {{ port: number, host: string, flag: string }} where port 0 for a free one, host '' for all addresses; the flag is
+ *   the option that gave the port
+ * @returns {Promise<number>} the port
  * @throws {import('./errors.js').HoldfastError} why it can't be opened
  */
-export function freePort(port, host) {
-  const server = createServer();
+export function openPort(server, { port, host, flag }) {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(codeOf(error) ? listenError(error, 'port', port, host) : error));
+    server.once('error', (error) => reject(codeOf(error) ? listenError(error, flag, port, host) : error));
     server.listen({ port, host: host || undefined }, () => {
-      const { port: bound } = /** @type {import('node:net').AddressInfo} */ (server.address());
-      server.close(() => resolve(bound));
+      server.on('error', () => {}); // accepting failed: the client tries again
+      resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port);
     });
   });
+}
+
+/**
+ * Finds out whether a port is free. Each shard opens it with its own socket (SO_REUSEPORT), which succeeds even if another
+ * server does the same on that port. So it has to be tried without that option first.
+ * @param {number} port 0 to let the system choose
+ * @param {string} host '' for all addresses
+ * @returns {Promise<number>} the port; nobody listens on it
+ * @throws {import('./errors.js').HoldfastError} why it can't be opened
+ */
+export async function freePort(port, host) {
+  const server = createServer();
+  const bound = await openPort(server, { port, host, flag: 'port' });
+  await new Promise((resolve) => server.close(resolve));
+  return bound;
 }

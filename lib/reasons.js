@@ -1,19 +1,20 @@
 /*
- * Every way to end a stream, and every status a request can be refused with. Counters, fields and metrics are
- * made from these two lists.
+ * Every reason for which a stream can end, and every status with which a request can be refused. Counters, fields and
+ * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
   'client-gone', // the client closed or reset the connection
-  'slow', // its backlog passed --max-backlog
-  'drain', // the server is ending
-  'dead-peer', // a write to it failed because nobody answers any more
-  'over-capacity', // let go to make room
-  'bad-request', // the client sent more on a connection that carries a stream
-  'error', // anything else that broke it
+  'slow', // its backlog exceeded --max-backlog
+  'drain', // the server is shutting down
+  'dead-peer', // a write failed because the other side no longer answers
+  'over-capacity', // there was no room for it
+  'bad-request', // the client sent something on a connection that carries a stream
+  'error', // any other error on the connection
+  'failed', // its shard failed
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */
@@ -22,7 +23,7 @@ export const CLOSE_REASONS = [
 export const REFUSAL_STATUSES = [400, 404, 405, 408, 431, 503, 505];
 
 /**
- * One counter a row of a list, all at 0.
+ * One counter for each name of a list, all at 0.
  * @template {string | number} Name
  * @param {readonly Name[]} names
  * @returns {Record<Name, number>}

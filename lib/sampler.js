@@ -1,5 +1,5 @@
 /*
- * What a process says of itself: its ticks, its heap, its garbage collections.
+ * What a process reports about itself: its ticks, its heap, its garbage collections.
  */
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
@@ -20,13 +20,13 @@ const KIND_OF = {
 };
 
 /**
- * Counts are since the process began; ticks are those since the last sample.
+ * Counts are since the process started, ticks since the last sample.
  * @typedef {object} ProcessSample
  * @property {import('./histogram.js').EncodedHistogram} ticks
  * @property {number} heapUsedBytes
  * @property {number} heapTotalBytes
- * @property {number} heapPhysicalBytes the part of the total that is resident: V8 reserves its young generation at a
- *   stroke and fills it later, so the total can stand tens of megabytes above
+ * @property {number} heapPhysicalBytes the part of the total that is resident: V8 reserves its young generation
+ *   all at once and fills it later, so the total can be tens of megabytes larger
  * @property {number} externalBytes buffers and other memory outside the heap that JS objects own
  * @property {Record<GcKind, number>} gcCount
  * @property {Record<GcKind, number>} gcMs
@@ -34,11 +34,11 @@ const KIND_OF = {
 
 export class Sampler {
   /**
-   * @param {number} intervalMs between two ticks; 0 for none: to be woken a hundred times a second is most of what a
-   *   process costs that has little to do
+   * @param {number} intervalMs between two ticks; 0 for none, because waking up a hundred times a second is most of what
+   *   an idle process costs
    */
   constructor(intervalMs) {
-    this.ticks = new Histogram();
+    this.ticks = new Histogram('µs');
     this.gcCount = zeroes(GC_KINDS);
     this.gcMs = zeroes(GC_KINDS);
     this.lastMs = performance.now();
@@ -51,7 +51,7 @@ export class Sampler {
 
   tick() {
     const nowMs = performance.now();
-    this.ticks.record(nowMs - this.lastMs);
+    this.ticks.record((nowMs - this.lastMs) * 1000);
     this.lastMs = nowMs;
   }
 
@@ -65,7 +65,7 @@ export class Sampler {
 
   /** @returns {ProcessSample} */
   take() {
-    // As process.memoryUsage() has them, which opens a file and throws where no descriptor is left.
+    // The same figures as process.memoryUsage(), which opens a file and throws when no file descriptor is left.
     const heap = getHeapStatistics();
     return {
       ticks: this.ticks.take(),

@@ -1,18 +1,18 @@
 /*
- * What signals mean to a command, and which of them came twice by themselves.
+ * Signals: their exit statuses, and ignoring the copies that npm sends.
  */
 import { performance } from 'node:perf_hooks';
 
-/** As a shell has it: 128 and the number of the signal. */
+/** The exit status a shell would show: 128 plus the number of the signal. */
 export const SIGNAL_STATUS = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
-/** npm sends on to its child the Ctrl-C that the terminal has sent it already: no person is that quick. */
+/** npm forwards Ctrl-C to its child, which already got it from the terminal. Nobody presses it twice that fast. */
 const ECHO_MS = 200;
 
 /** @typedef {keyof typeof SIGNAL_STATUS} Signal */
 
 /**
  * @param {readonly Signal[]} signals
- * @param {(signal: Signal) => void} act once for a signal and its echo
+ * @param {(signal: Signal) => void} act called once for a signal and its copy
  */
 export function onSignals(signals, act) {
   let lastSignal = '';

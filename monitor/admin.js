@@ -1,33 +1,24 @@
 /*
- * The admin view: health, the last frame and the metrics over HTTP, on 127.0.0.1 only; and the way in for what is
- * published.
+ * The admin view, on 127.0.0.1 only: health, the last frame and the metrics over HTTP, and the way to publish.
  */
 import { createServer } from 'node:http';
-import { codeOf, listenError } from '../lib/errors.js';
 import { Histogram } from '../lib/histogram.js';
+import { openPort } from '../lib/port.js';
+import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
 import { METRICS_TYPE, metricsText } from './metrics.js';
 
 const HOST = '127.0.0.1';
 /** The largest message that can be published. */
 const MOST_MESSAGE_BYTES = 65_536;
-/** Enough for its readers, too few to take the primary's descriptors. */
+/** Enough for its readers, too few to use up the primary's file descriptors. */
 const MOST_CONNECTIONS = 64;
 
-/**
- * @typedef {object} Answer
- * @property {number} status
- * @property {string} type
- * @property {string} body
- * @property {string} [allow]
- */
-
-/** @param {number} status @param {string} body @returns {Answer} */
-const text = (status, body) => ({ status, type: 'text/plain; charset=utf-8', body: `${body}\n` });
+/** @typedef {import('../lib/router.js').Answer} Answer */
 
 export class Admin {
   /**
    * @param {object} server
-   * @param {() => boolean} server.isReady whether it takes streams
+   * @param {() => boolean} server.isReady whether it accepts streams
    * @param {(channel: string, message: string) => void} server.publish
    */
   constructor({ isReady, publish }) {
@@ -35,85 +26,58 @@ export class Admin {
     this.publish = publish;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
-    /** All ticks of each worker that lives. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
+    /** All ticks of each worker that is alive. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
     this.ticks = new Map();
-    this.server = createServer((request, response) => {
-      this.answer(request)
-        .catch((error) => text(500, String(error)))
-        .then(({ status, type, body, allow }) => {
-          response.writeHead(status, {
-            'Content-Type': type,
-            'Content-Length': Buffer.byteLength(body),
-            'Cache-Control': 'no-store',
-            ...(allow ? { Allow: allow } : {}),
-          });
-          response.end(body);
-        });
-    });
+    this.server = createServer(listenerOf(this.routes));
+    this.server.maxConnections = MOST_CONNECTIONS;
+  }
+
+  /** @type {import('../lib/router.js').Route[]} */
+  routes = [
+    { methods: ['GET'], path: '/healthz', handle: () => ({ status: 200, body: 'ok\n' }) },
+    { methods: ['GET'], path: '/readyz', handle: () => this.readiness() },
+    { methods: ['GET'], path: '/frame', handle: () => ({ status: 200, body: this.lastFrame() }) },
+    { methods: ['GET'], path: '/ticks', handle: () => ({ status: 200, body: this.allTicks() }) },
+    { methods: ['GET'], path: '/metrics', handle: () => this.metrics() },
+    { methods: ['POST'], path: '/publish', handle: (request, url) => this.takeMessage(request, url) },
+  ];
+
+  /** @returns {string} what there is, for people */
+  get paths() {
+    return pathsOf(this.routes);
   }
 
   /** @param {number} port 0 for a free one @returns {Promise<number>} the port */
   listen(port) {
-    return new Promise((resolve, reject) => {
-      this.server.once('error', (error) =>
-        reject(codeOf(error) ? listenError(error, 'admin-port', port, HOST) : error),
-      );
-      this.server.maxConnections = MOST_CONNECTIONS;
-      this.server.listen(port, HOST, () => {
-        this.server.on('error', () => {}); // of an accept: the client tries again
-        resolve(/** @type {import('node:net').AddressInfo} */ (this.server.address()).port);
-      });
-    });
+    return openPort(this.server, { port, host: HOST, flag: 'admin-port' });
   }
 
-  /** @param {import('node:http').IncomingMessage} request @returns {Promise<Answer>} */
-  async answer(request) {
-    const path = (request.url ?? '').replace(/\?.*/s, '');
-    const route = this.routes[path];
-    if (!route) return text(404, `404 Not Found: there are ${Object.keys(this.routes).join(', ')}`);
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const allow = path === '/publish' ? 'POST' : 'GET, HEAD';
-    if (path === '/publish' ? request.method !== 'POST' : !isRead) {
-      return { ...text(405, '405 Method Not Allowed'), allow };
-    }
-    return route(request);
+  /** @returns {Answer} */
+  readiness() {
+    return this.isReady() ? { status: 200, body: 'ready\n' } : { status: 503, body: 'not ready\n' };
   }
 
-  /** @type {Record<string, (request: import('node:http').IncomingMessage) => Answer | Promise<Answer>>} */
-  routes = {
-    '/healthz': () => text(200, 'ok'),
-    '/readyz': () => (this.isReady() ? text(200, 'ready') : text(503, 'not ready')),
-    '/frame': () =>
-      this.frame
-        ? { status: 200, type: 'application/json', body: `${JSON.stringify(this.frame)}\n` }
-        : text(503, 'no frame yet'),
-    '/metrics': async () =>
-      this.frame
-        ? { status: 200, type: METRICS_TYPE, body: await metricsText(this.frame) }
-        : text(503, 'no frame yet'),
-    '/ticks': () => this.answerTicks(),
-    '/publish': (request) => this.takeMessage(request),
-  };
+  /** @returns {import('./frame.js').Frame} */
+  lastFrame() {
+    if (!this.frame) throw new RequestError(503, 'no frame yet');
+    return this.frame;
+  }
+
+  /** @returns {Promise<Answer>} */
+  async metrics() {
+    return { status: 200, type: METRICS_TYPE, body: await metricsText(this.lastFrame()) };
+  }
 
   /**
-   * POST /publish?channel=NAME, the body is the message. The pages of a browser may not: they send an Origin.
-   * @param {import('node:http').IncomingMessage} request @returns {Promise<Answer>}
+   * POST /publish?channel=NAME, the body is the message. Web pages may not publish: they send an Origin.
+   * @param {import('node:http').IncomingMessage} request @param {URL} url @returns {Promise<Answer>}
    */
-  async takeMessage(request) {
-    const channel = new URL(request.url ?? '', 'http://localhost').searchParams.get('channel');
-    if (request.headers.origin !== undefined) return text(403, '403 Forbidden: not from a page of a browser');
-    if (!channel) return text(400, '400 Bad Request: name a channel, as in /publish?channel=news');
-    const chunks = [];
-    let bytes = 0;
-    for await (const chunk of request) {
-      bytes += chunk.length;
-      if (bytes <= MOST_MESSAGE_BYTES) chunks.push(chunk);
-    }
-    if (bytes > MOST_MESSAGE_BYTES) {
-      return text(413, `413 Content Too Large: ${bytes} bytes; a message has at most ${MOST_MESSAGE_BYTES}`);
-    }
-    this.publish(channel, Buffer.concat(chunks).toString());
-    return text(202, 'published');
+  async takeMessage(request, { searchParams }) {
+    const channel = searchParams.get('channel');
+    if (request.headers.origin !== undefined) throw new RequestError(403, 'web pages may not publish');
+    if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
+    this.publish(channel, await readBody(request, MOST_MESSAGE_BYTES));
+    return { status: 202, body: 'published\n' };
   }
 
   /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
@@ -122,15 +86,16 @@ export class Admin {
     const before = this.ticks;
     this.ticks = new Map();
     for (const { id, pid, ticks } of workers) {
-      const all = before.get(pid)?.ticks ?? new Histogram();
+      const all = before.get(pid)?.ticks ?? new Histogram('µs');
       this.ticks.set(pid, { id, ticks: all.merge(ticks.encode()) });
     }
   }
 
-  /** Histograms since each worker began: what lies between two answers has percentiles of its own. */
-  answerTicks() {
-    const workers = [...this.ticks].map(([pid, { id, ticks }]) => ({ id, pid, ticks: ticks.encode() }));
-    return { status: 200, type: 'application/json', body: `${JSON.stringify({ workers })}\n` };
+  /** Histograms since each worker started. Two answers tell what happened between them (`Histogram.less`). */
+  allTicks() {
+    return {
+      workers: [...this.ticks].map(([pid, { id, ticks }]) => ({ id, pid, ticks: ticks.encode() })),
+    };
   }
 
   note() {}

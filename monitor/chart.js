@@ -1,29 +1,29 @@
 /*
- * A line chart in braille dots, drawn on a canvas of blessed-contrib. (Its own line chart has neither a log
- * scale nor units on its axis.) Scales and ticks are pure; `drawChart` is the edge.
+ * A line chart of braille dots, drawn on a canvas of blessed-contrib, whose own line chart has neither a log scale nor
+ * units on its axis. Scales and ticks are pure; `drawChart` draws.
  */
 
-/** Characters of the axis at the left: a label of up to five, and the line. */
+/** Characters of the axis on the left: a label of up to five, and the line. */
 export const AXIS_COLUMNS = 6;
 const DOTS_PER_COLUMN = 2;
 const DOTS_PER_ROW = 4;
-/** How far from a row, in rows, a value may lie that is named there. */
+/** How far from a row, in rows, a value may be to get its label there. */
 const NEAR_ROW = 0.35;
-/** Rows that a power of ten needs before 2 and 5 get a label as well. */
-const ROWS_A_DECADE = 6;
+/** Rows per power of ten from which 2 and 5 get a label as well. */
+const ROWS_PER_DECADE = 6;
 
 /**
  * @typedef {object} Scale
- * @property {(value: number) => number} fraction where a value lies, 0 at the bottom, 1 at the top, cut to these
- * @property {number[]} ticks values that get a label, the least first
+ * @property {(value: number) => number} fraction where a value is, from 0 at the bottom to 1 at the top
+ * @property {number[]} ticks values that get a label, smallest first
  */
 
-/** @typedef {{ values: (number | null)[], color: string }} Series one value a frame, the newest last */
+/** @typedef {{ values: (number | null)[], color: string }} Series one value per frame, newest last */
 
 /**
  * From 0 to a round number above all values.
  * @param {number} max the largest value
- * @param {number} count about how many steps
+ * @param {number} count approximate number of steps
  * @returns {Scale}
  */
 export function linearScale(max, count) {
@@ -37,7 +37,7 @@ export function linearScale(max, count) {
 }
 
 /**
- * Whole powers of ten around all values; their doubles and halves are named too where there is room.
+ * Whole powers of ten around all values, with 2 and 5 in between if there is room.
  * @param {number} min the smallest value, above 0
  * @param {number} max the largest value
  * @param {number} rows of the chart
@@ -46,7 +46,7 @@ export function linearScale(max, count) {
 export function logScale(min, max, rows) {
   const low = Math.floor(Math.log10(min));
   const high = Math.max(low + 1, Math.ceil(Math.log10(max)));
-  const digits = rows >= ROWS_A_DECADE * (high - low) ? [1, 2, 5] : [1];
+  const digits = rows >= ROWS_PER_DECADE * (high - low) ? [1, 2, 5] : [1];
   return {
     fraction: (value) => (value <= 0 ? 0 : clamp((Math.log10(value) - low) / (high - low))),
     ticks: Array.from({ length: high - low }, (_, i) => digits.map((digit) => digit * 10 ** (low + i)))
@@ -68,8 +68,8 @@ function clamp(fraction) {
 }
 
 /**
- * Where a tick's label goes, a row each. One that lies between two rows has none; of two in one row the later
- * wins, so that the top is always named.
+ * The row of each tick's label. A tick between two rows has none; of two in one row the later wins, so that the top
+ * always has a label.
  * @param {Scale} scale
  * @param {number} rows of the chart
  * @returns {Map<number, number>} row from the top → value
@@ -84,13 +84,13 @@ export function labelRows(scale, rows) {
   return found;
 }
 
-/** @param {import('blessed-contrib').Widgets.CanvasElement} canvas @returns {number} values that it shows, one a dot */
+/** @param {import('blessed-contrib').Widgets.CanvasElement} canvas @returns {number} values that it can show, one per dot */
 export function dotsOf(canvas) {
   return Math.max(0, contextOf(canvas).canvas.width - AXIS_COLUMNS * DOTS_PER_COLUMN);
 }
 
 /**
- * @param {import('blessed-contrib').Widgets.CanvasElement} canvas its context covers the inside of its border
+ * @param {import('blessed-contrib').Widgets.CanvasElement} canvas whose context is the area inside its border
  * @param {Series[]} series none longer than `dotsOf(canvas)`
  * @param {Scale} scale
  * @param {(value: number) => string} format of labels
@@ -137,7 +137,7 @@ function drawAxis(context, rows, labels, format) {
 }
 
 /**
- * What we use of the canvas's context, which is close to that of a page.
+ * What we use of the canvas's context, which resembles that of a web page.
  * @typedef {object} Context
  * @property {{ width: number, height: number, clear: () => void }} canvas in dots
  * @property {string} strokeStyle
@@ -155,8 +155,8 @@ function contextOf(canvas) {
 }
 
 /**
- * Makes a canvas take the size of the inside of its border. To be called before it is added to the screen: its
- * own reckoning comes below 0 in a narrow terminal, and throws.
+ * Makes a canvas take the size of the area inside its border. Call it before the canvas is added to the screen: in a
+ * narrow terminal its own calculation gives a negative size, and throws.
  * @param {import('blessed-contrib').Widgets.CanvasElement} canvas
  */
 export function prepareCanvas(canvas) {
@@ -172,7 +172,7 @@ export function prepareCanvas(canvas) {
   };
 }
 
-/** Makes the context of a canvas anew, for its size now. @param {import('blessed-contrib').Widgets.CanvasElement} canvas */
+/** Recreates the context of a canvas for its current size. @param {import('blessed-contrib').Widgets.CanvasElement} canvas */
 export function fitCanvas(canvas) {
   canvas.emit('attach');
 }

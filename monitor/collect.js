@@ -1,10 +1,29 @@
 /*
- * Gathers everything that is known at one second: the workers' snapshots, CPU and RSS of every process, and
- * the host. Nothing here waits beyond the deadline.
+ * Collects the sample of one second: the workers' snapshots, CPU and RSS of every process, and the host. Nothing here waits
+ * longer than the deadline.
  */
 import { performance } from 'node:perf_hooks';
 import pidusage from 'pidusage';
+import { isAlive } from '../lib/states.js';
 import { readHost } from './host.js';
+
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
+
+/**
+ * The workers, as the monitor sees them (`Workers` in primary/workers.js).
+ * @typedef {object} Workers
+ * @property {readonly Slot[]} slots
+ * @property {import('../lib/counts.js').Counts} retired counts of workers that died
+ * @property {(deadlineMs: number) => Promise<void>} sample asks each for its snapshot; resolves at the deadline at the latest
+ *
+ * @typedef {object} Slot
+ * @property {number} id
+ * @property {number} pid
+ * @property {import('../lib/states.js').WorkerState} state
+ * @property {number} askedId id of the request that it has not answered yet; 0 if there is none
+ * @property {Snapshot | null} snapshot the last one
+ * @property {Snapshot[]} unread taken from here
+ */
 
 /**
  * CPU and memory of a process, as the kernel counts them.
@@ -13,16 +32,16 @@ import { readHost } from './host.js';
  * @typedef {object} WorkerSample
  * @property {number} id
  * @property {number} pid
- * @property {import('../lib/workers.js').WorkerState} state
- * @property {boolean} late it has not answered by the deadline
- * @property {import('../lib/messages.js').Snapshot | null} snapshot the last one
- * @property {import('../lib/messages.js').Snapshot[]} unread those no frame has seen, oldest first
- * @property {ProcessUsage | null} usage null where the process is gone
+ * @property {import('../lib/states.js').WorkerState} state
+ * @property {boolean} late it did not answer by the deadline
+ * @property {Snapshot | null} snapshot the last one
+ * @property {Snapshot[]} unread those not used in a frame yet, oldest first
+ * @property {ProcessUsage | null} usage null if the process is gone
  *
  * @typedef {object} Sample
  * @property {number} timeMs since the epoch
- * @property {number} elapsedMs since the server listened
- * @property {number} collectMs how long the collecting took
+ * @property {number} elapsedMs since the server started listening
+ * @property {number} collectMs how long collecting took
  * @property {WorkerSample[]} workers
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
@@ -30,14 +49,14 @@ import { readHost } from './host.js';
  * @property {import('./csv.js').LogStatus | null} log
  */
 
-// It would print to the terminal what it could not read.
+// Otherwise it prints errors to the terminal.
 process.env.PIDUSAGE_SILENT = '1';
 
 const NO_USAGE = { cpuPercent: 0, cpuSeconds: 0, rssBytes: 0 };
 
 /**
  * @param {object} sources
- * @param {import('../lib/workers.js').Workers} sources.workers
+ * @param {Workers} sources.workers
  * @param {import('../lib/sampler.js').Sampler} sources.sampler of the primary
  * @param {number} sources.startedMs on performance's clock
  * @param {number} sources.deadlineMs
@@ -65,22 +84,13 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
   };
 }
 
-/**
- * @param {import('../lib/workers.js').Slot} slot
- * @param {ProcessUsage | null} usage
- * @returns {WorkerSample}
- */
+/** @param {Slot} slot @param {ProcessUsage | null} usage @returns {WorkerSample} */
 function sampleOf(slot, usage) {
   const { id, pid, state, snapshot } = slot;
   return { id, pid, state, late: slot.askedId !== 0, snapshot, unread: slot.unread.splice(0), usage };
 }
 
-/** @param {import('../lib/workers.js').Slot} slot */
-function isAlive({ state }) {
-  return state !== 'dead' && state !== 'gone';
-}
-
-/** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without those that are gone */
+/** @param {number[]} pids @returns {Promise<Map<number, ProcessUsage>>} without processes that are gone */
 async function readUsage(pids) {
   /** @type {Record<string, { cpu: number, ctime: number, memory: number } | null>} */
   const found = await pidusage(pids).catch(() => ({}));

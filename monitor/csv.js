@@ -1,7 +1,7 @@
 /*
- * The CSV view: a row each second, from the field table (RFC 4180). One write is under way at a time; a row
- * that comes while the disk still owes the last one, or that it refuses, is dropped and counted. Rows are
- * written at the end of the last whole row, so that one torn by a full disk is overwritten by the next.
+ * The CSV view: one row per frame, from the field table (RFC 4180). There is one write at a time; a row that comes
+ * before the last one is written, or that fails, is dropped and counted. Rows are written at the end of the last
+ * complete row, so that the next one overwrites a row that a full disk cut off.
  */
 import { open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ const MOST_TRIES = 100;
  * @property {string} path
  * @property {number} bytes
  * @property {number} rowsDropped
- * @property {string} problem why the last row was dropped; '' where it was not
+ * @property {string} problem why the last row was dropped; '' if it was written
  */
 
 /** @param {import('./fields.js').Value[]} values @returns {string} */
@@ -36,9 +36,9 @@ export function csvHeader() {
 }
 
 /**
- * @param {string} folder made where it is missing
- * @param {Date} start names the file
- * @returns {Promise<CsvLog>} with the header written
+ * @param {string} folder created if missing
+ * @param {Date} start the name of the file
+ * @returns {Promise<CsvLog>} with its header written
  * @throws {HoldfastError} BAD_LOG_DIR
  */
 export async function openCsvLog(folder, start) {
@@ -53,12 +53,12 @@ export async function openCsvLog(folder, start) {
     const why = codeOf(error) === 'EEXIST' ? 'it is a file, not a folder' : messageOf(error);
     throw new HoldfastError(
       'BAD_LOG_DIR',
-      `can't write to --log-dir ${folder}: ${why}; give another, or --no-log`,
+      `can't write to --log-dir ${folder}: ${why}; use another folder, or --no-log`,
     );
   }
 }
 
-/** @param {string} folder @param {string} name a second one of the same second gets a number */
+/** @param {string} folder @param {string} name gets a number if it is taken */
 async function createFile(folder, name) {
   for (let i = 1; ; i++) {
     const path = join(folder, i === 1 ? `${name}.csv` : `${name}-${i}.csv`);
@@ -78,7 +78,7 @@ export class CsvLog {
     this.bytes = 0;
     this.rowsDropped = 0;
     this.problem = '';
-    /** @type {Promise<void> | null} the write that is under way */
+    /** @type {Promise<void> | null} the write in progress */
     this.writing = null;
   }
 
@@ -94,7 +94,7 @@ export class CsvLog {
     void this.append(csvRow(frame));
   }
 
-  /** A line for people has no place in the CSV. */
+  /** Lines for people don't belong in a CSV. */
   note() {}
 
   /** @param {string} text one row @returns {Promise<void>} when it is written or dropped */
@@ -125,7 +125,7 @@ export class CsvLog {
     this.problem = why;
   }
 
-  /** @returns {Promise<void>} when all that can be is on disk */
+  /** @returns {Promise<void>} when everything that can be is on disk */
   async close() {
     await this.writing;
     await this.file.truncate(this.bytes).catch(() => {});
@@ -133,7 +133,7 @@ export class CsvLog {
     await this.file.close().catch(() => {});
   }
 
-  /** Removes the file of a run that did not begin. @returns {Promise<void>} */
+  /** Removes the file of a run that did not start. @returns {Promise<void>} */
   async discard() {
     await this.close();
     await unlink(this.path).catch(() => {});

@@ -1,23 +1,27 @@
 /*
- * From raw samples to a frame: rates against the last second, merged histograms, the cost of a stream. Pure.
+ * From raw samples to a frame: rates since the last frame, merged histograms, the cost of a stream. Pure.
  */
-import { addCounts, totalOf } from '../lib/counts.js';
+import { HISTOGRAMS } from '../lib/counters.js';
+import { addCounts, closedOf, lostOf } from '../lib/counts.js';
 import { mergeHistograms } from '../lib/histogram.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
-/** With fewer streams the server's own memory drowns what they cost. */
+/** With fewer streams, the server's own memory hides their cost. */
 export const COST_FROM_STREAMS = 1000;
-/** Memory does not shrink as streams leave, so they have a cost only while about as many as ever are open. */
+/** Memory does not shrink when streams leave, so the cost is known only close to the peak. */
 const COST_FROM_PEAK_SHARE = 0.9;
 
 /** @typedef {import('./collect.js').Sample} Sample */
 /** @typedef {import('./collect.js').WorkerSample} WorkerSample */
-/** @typedef {'opened' | 'ended' | 'pings' | 'deliveries' | 'bytesWritten'} RateName */
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
 
-/** Those of a snapshot. */
-const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingCpu', 'deliveryCpu']);
+/** The counters that have a rate. */
+const RATES = /** @type {const} */ (['opened', 'pings', 'deliveries', 'bytesWritten']);
+/** The histograms of a snapshot. */
+const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ...HISTOGRAMS]);
 
-/** @typedef {(typeof HISTOGRAMS)[number]} HistogramName */
+/** @typedef {(typeof RATES)[number] | 'ended'} RateName */
+/** @typedef {(typeof ALL_HISTOGRAMS)[number]['name']} HistogramName */
 /** @typedef {Record<HistogramName, import('../lib/histogram.js').Histogram>} Histograms */
 
 /**
@@ -26,7 +30,7 @@ const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingC
  */
 
 /**
- * What costs are measured against: the memory at the last second before the first stream.
+ * The baseline for costs: the memory at the last frame before the first stream.
  * @typedef {object} Base
  * @property {number} heapBytes
  * @property {number} nativeBytes
@@ -35,33 +39,33 @@ const HISTOGRAMS = /** @type {const} */ (['ticks', 'lateness', 'openCpu', 'pingC
  */
 
 /**
- * A sample, and all that follows from it and from the reading before.
+ * A sample, and everything derived from it and the reading before.
  * @typedef {object} Derived
  * @property {WorkerReading[]} workers
  * @property {import('../lib/counts.js').Counts} counts since the server started, dead workers included
  * @property {number} ended streams that were closed or lost
- * @property {Record<RateName, number>} rates a second
+ * @property {Record<RateName, number>} rates per second
  * @property {{ userPercent: number, sysPercent: number, idlePercent: number } | null} cpu of the machine; 100 is one core
- * @property {Map<number, number>} cpuSecondsOf every process there was, by pid
+ * @property {Map<number, number>} cpuSecondsOf every process so far, by pid
  * @property {Base} base
- * @property {number} peakStreams the most there were
- * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null where it can't be told
+ * @property {number} peakStreams the most so far
+ * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null if it is unknown
  *
- * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading the histograms are of all workers
+ * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading its histograms are those of all workers
  */
 
 /**
- * Everything known at one second, as every view gets it.
+ * The data of one second, as all views get it.
  * @typedef {object} Frame
  * @property {Record<string, import('./fields.js').Value>} totals by field
- * @property {{ pid: number, values: Record<string, number | null> }} primary what it has of a worker's fields
+ * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
  * @property {FrameWorker[]} workers
  * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
  *
  * @typedef {object} FrameWorker
  * @property {number} id
  * @property {number} pid
- * @property {import('../lib/workers.js').WorkerState | 'late'} state
+ * @property {import('../lib/states.js').WorkerState | 'late'} state
  * @property {Record<string, number | null>} values by field
  */
 
@@ -92,9 +96,15 @@ export function deriveReading(previous, sample) {
   };
 }
 
-/** @param {import('../lib/messages.js').Snapshot[]} snapshots @returns {Histograms} merged */
+/** @param {Snapshot[]} snapshots @returns {Histograms} merged */
 function histogramsOf(snapshots) {
-  const merged = HISTOGRAMS.map((name) => [name, mergeHistograms(snapshots.map((one) => one[name]))]);
+  const merged = ALL_HISTOGRAMS.map(({ name, unit }) => [
+    name,
+    mergeHistograms(
+      snapshots.map((one) => one[name]),
+      unit,
+    ),
+  ]);
   return /** @type {Histograms} */ (Object.fromEntries(merged));
 }
 
@@ -138,7 +148,7 @@ function rounded(value) {
 function countsOf({ workers, retired }) {
   const counts = structuredClone(retired);
   for (const { snapshot } of workers) if (snapshot) addCounts(counts, snapshot);
-  return { counts, ended: totalOf(counts.closed) + counts.lost };
+  return { counts, ended: closedOf(counts) + lostOf(counts) };
 }
 
 /**
@@ -148,19 +158,15 @@ function countsOf({ workers, retired }) {
  */
 function ratesOf(previous, now) {
   const seconds = previous ? (now.elapsedMs - previous.elapsedMs) / 1000 : 0;
-  if (!previous || seconds <= 0) return { opened: 0, ended: 0, pings: 0, deliveries: 0, bytesWritten: 0 };
-  return {
-    opened: (now.counts.opened - previous.counts.opened) / seconds,
-    ended: (now.ended - previous.ended) / seconds,
-    pings: (now.counts.pings - previous.counts.pings) / seconds,
-    deliveries: (now.counts.deliveries - previous.counts.deliveries) / seconds,
-    bytesWritten: (now.counts.bytesWritten - previous.counts.bytesWritten) / seconds,
-  };
+  const rate = (/** @type {number} */ after, /** @type {number} */ before) =>
+    seconds > 0 ? (after - before) / seconds : 0;
+  const pairs = RATES.map((name) => [name, rate(now.counts[name], previous?.counts[name] ?? 0)]);
+  return { ...Object.fromEntries(pairs), ended: rate(now.ended, previous?.ended ?? 0) };
 }
 
 /**
  * @param {Reading | null} previous @param {Sample} sample
- * @returns {Map<number, number>} with the last that was known of those that are gone
+ * @returns {Map<number, number>} including the last known values of processes that are gone
  */
 function cpuSecondsAfter(previous, { primary, workers }) {
   const seconds = new Map(previous?.cpuSecondsOf);
@@ -191,9 +197,9 @@ function memoryOf({ workers, host }) {
 }
 
 /**
- * What a stream costs: the memory that came since the start, by streams. The kernel's is that of the whole
- * machine, so it is shared among all the sockets that came since: clients on this machine have one a stream
- * of their own, and would else be charged to the server.
+ * The cost of a stream: the growth of memory since the baseline, divided by the streams. Kernel memory is that of the
+ * whole machine, so it is divided by all new sockets: otherwise the sockets of local clients, one per stream, would be
+ * charged to the server.
  * @param {Base} base @param {Sample} sample @param {number} streams
  */
 function costOf(base, sample, streams) {

@@ -1,8 +1,9 @@
 /*
- * What the machine says of itself, from /proc. The parsers are pure; `readHost` is the edge.
+ * CPU, memory and sockets of the whole machine, from /proc. The parsers are pure; `readHost` reads the files.
  */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { parseMeminfo } from '../lib/meminfo.js';
 
 /** The page size's key in the auxiliary vector (getauxval(3), AT_PAGESZ). */
 const AT_PAGESZ = 6n;
@@ -10,25 +11,21 @@ const AT_PAGESZ = 6n;
 /**
  * @typedef {object} Host
  * @property {CpuTimes} cpu since the machine started
- * @property {Memory} memory
+ * @property {import('../lib/meminfo.js').Meminfo} memory
  * @property {Sockets} sockets
  */
 
 /**
- * In units of the kernel's clock, over all cores.
+ * In clock ticks of the kernel, summed over all cores.
  * @typedef {{ cores: number, user: number, sys: number, idle: number, total: number }} CpuTimes
  *
- * `usedBytes` is what is neither free nor buffers and cache; slab is part of it, for the kernel's memory of a
- * held socket (its inode and dentry) counts as reclaimable though it can't be reclaimed.
- * @typedef {{ totalBytes: number, usedBytes: number, freeBytes: number, cachedBytes: number, slabBytes: number }} Memory
- *
- * `tcp` counts the TCP sockets of all namespaces and of both families, as the slab holds them (`inuse` has
- * those of IPv4 in this namespace alone).
+ * `tcp` counts the TCP sockets of all namespaces, IPv4 and IPv6, like the slab does (`inuse` counts only IPv4 in
+ * this namespace).
  * @typedef {{ tcp: number, bufferBytes: number }} Sockets
  */
 
 /**
- * /proc/stat: nice counts as user, the interrupts as sys, iowait as idle (proc(5)).
+ * /proc/stat: nice counts as user, interrupts count as sys, iowait counts as idle (proc(5)).
  * @param {string} text @returns {CpuTimes}
  */
 export function parseStat(text) {
@@ -37,17 +34,6 @@ export function parseStat(text) {
   const times = { user: user + nice, sys: system + irq + softirq, idle: idle + iowait };
   const total = times.user + times.sys + times.idle + steal;
   return { cores: text.match(/^cpu\d+ /gm)?.length ?? 1, ...times, total };
-}
-
-/** /proc/meminfo. @param {string} text @returns {Memory} */
-export function parseMeminfo(text) {
-  const bytesOf = (/** @type {string} */ name) =>
-    Number(/(\d+) kB/.exec(lineOf(text, `${name}:`))?.[1] ?? 0) * 1024;
-  const totalBytes = bytesOf('MemTotal');
-  const freeBytes = bytesOf('MemFree');
-  const cachedBytes = bytesOf('Buffers') + bytesOf('Cached');
-  const usedBytes = totalBytes - freeBytes - cachedBytes;
-  return { totalBytes, usedBytes, freeBytes, cachedBytes, slabBytes: bytesOf('Slab') };
 }
 
 /**
@@ -69,7 +55,7 @@ export function parsePageSize(bytes) {
   return 4096;
 }
 
-/** @param {string} text @param {string} start @returns {string} '' where there is none */
+/** @param {string} text @param {string} start @returns {string} '' if there is none */
 function lineOf(text, start) {
   return text.split('\n').find((line) => line.startsWith(start)) ?? '';
 }
@@ -83,7 +69,7 @@ function numberAfter(line, word) {
 
 let pageBytes = 0;
 
-/** @returns {Promise<Host | null>} null where there is no /proc */
+/** @returns {Promise<Host | null>} null if there is no /proc */
 export async function readHost() {
   try {
     pageBytes ||= parsePageSize(readFileSync('/proc/self/auxv'));

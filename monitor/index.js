@@ -1,5 +1,5 @@
 /*
- * The monitor: once a refresh it collects a sample, makes a frame of it, and hands it to every view.
+ * The monitor: once per refresh it collects a sample, makes a frame of it, and passes it to every view.
  */
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../lib/errors.js';
@@ -7,7 +7,7 @@ import { Sampler } from '../lib/sampler.js';
 import { collect } from './collect.js';
 import { deriveReading, frameOf } from './frame.js';
 
-/** The share of a refresh that a worker has to answer. */
+/** The share of a refresh within which a worker must report. */
 const DEADLINE_SHARE = 0.5;
 
 /**
@@ -21,7 +21,7 @@ const DEADLINE_SHARE = 0.5;
 export class Monitor {
   /**
    * @param {object} options
-   * @param {import('../lib/workers.js').Workers} options.workers
+   * @param {import('./collect.js').Workers} options.workers
    * @param {View[]} options.views
    * @param {import('./csv.js').CsvLog | null} options.log
    * @param {import('../lib/config.js').Config} options.config
@@ -33,7 +33,7 @@ export class Monitor {
     this.refreshMs = config.refreshMs;
     this.sampler = new Sampler(0);
     this.startedMs = 0;
-    /** Refreshes since the start, of the frame that is next. */
+    /** Number of the next frame: refreshes since the start. */
     this.turn = 0;
     /** @type {import('./frame.js').Reading | null} */
     this.reading = null;
@@ -46,18 +46,18 @@ export class Monitor {
     this.late = new Set();
   }
 
-  /** Shows the first frame, which costs are measured against, and then one a refresh. @returns {Promise<void>} */
+  /** Shows the first frame, the baseline for costs, and then one per refresh. @returns {Promise<void>} when the first is shown */
   async start() {
     this.startedMs = performance.now();
     await this.frame();
     this.schedule();
   }
 
-  /** The next multiple of the refresh: frames don't drift, and those that a stall missed are left out. */
+  /** Waits for the next multiple of the refresh: frames don't drift, and those that a stall missed are skipped. */
   schedule() {
     const sinceMs = performance.now() - this.startedMs;
     this.turn = Math.max(this.turn + 1, Math.ceil(sinceMs / this.refreshMs));
-    // A timer may fire up to 1 ms early, which would put the frame into the second before.
+    // A timer may fire up to 1 ms early, which would put the frame into the previous second.
     const delayMs = this.turn * this.refreshMs - sinceMs + 1;
     this.timer = setTimeout(() => {
       this.working = this.frame()
@@ -78,29 +78,30 @@ export class Monitor {
     this.watchLog();
   }
 
-  /** A frame that can't be made (no descriptor is left, say) is left out; the streams stay. @param {unknown} error */
+  /** A frame that can't be made (no file descriptor left, for example) is skipped; the streams stay. @param {unknown} error */
   failed(error) {
     this.note(`no frame: ${messageOf(error)}`);
   }
 
-  /** Says when a worker begins to be late, and when it is on time again. @param {import('./frame.js').Frame} frame */
+  /** Notes when a worker starts to be late, and when it is on time again. @param {import('./frame.js').Frame} frame */
   watchWorkers({ workers }) {
     for (const { id, pid, state } of workers) {
       if (state === 'late' && !this.late.has(pid))
-        this.note(`worker ${id} (pid ${pid}) is late with its snapshot`);
-      if (state === 'ready' && this.late.has(pid)) this.note(`worker ${id} (pid ${pid}) is on time again`);
+        this.note(`worker ${id} (pid ${pid}) did not report in time`);
+      if (state === 'ready' && this.late.has(pid))
+        this.note(`worker ${id} (pid ${pid}) reports in time again`);
     }
     this.late = new Set(workers.filter(({ state }) => state === 'late').map(({ pid }) => pid));
   }
 
-  /** Says once when the CSV begins to lose rows, and once when it no longer does. */
+  /** Notes once when the CSV starts to lose rows, and once when it stops. */
   watchLog() {
     const { problem = '', rowsDropped = 0 } = this.log?.status() ?? {};
     if (problem !== this.problem) {
       this.note(
         problem
           ? `CSV: row dropped: ${problem}`
-          : `CSV: written again; ${rowsDropped} rows were dropped in all`,
+          : `CSV: writing again; ${rowsDropped} rows were dropped in total`,
       );
     }
     this.problem = problem;
@@ -111,13 +112,13 @@ export class Monitor {
     for (const view of this.views) this.guard(view, () => view.note(line));
   }
 
-  /** A view that fails goes; the server and the other views stay. @param {View} view @param {() => void} call */
+  /** A view that fails is removed; the server and the other views go on. @param {View} view @param {() => void} call */
   guard(view, call) {
     try {
       call();
     } catch (error) {
       this.views = this.views.filter((other) => other !== view);
-      this.note(`a view failed and is off: ${messageOf(error)}`);
+      this.note(`a view failed and was removed: ${messageOf(error)}`);
     }
   }
 

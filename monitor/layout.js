@@ -1,5 +1,5 @@
 /*
- * Where the parts of the dashboard lie, for a terminal of any size. Pure.
+ * The layout of the dashboard for a terminal of any size. Pure.
  */
 
 /** @typedef {{ left: number, top: number, width: number, height: number }} Box in characters */
@@ -9,17 +9,17 @@
 export const FEWEST_COLUMNS = 60;
 export const FEWEST_ROWS = 20;
 
-/** The share of the rows that a row of charts, and the table, each get. */
+/** The share of the rows for each row of charts, and for the table. */
 const ROW_SHARE = 0.27;
 const CHART_ROWS_MIN = 5;
-/** Borders, heads, the primary and two workers. */
+/** Borders, the header, the primary and two workers. */
 const TABLE_ROWS_MIN = 7;
 const COST_COLUMNS = 17;
 
 /**
  * @param {number} columns
  * @param {number} rows
- * @returns {Record<Part, Box> | null} null where the terminal is too small
+ * @returns {Record<Part, Box> | null} null if the terminal is too small
  */
 export function layout(columns, rows) {
   if (columns < FEWEST_COLUMNS || rows < FEWEST_ROWS) return null;

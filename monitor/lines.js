@@ -1,5 +1,5 @@
 /*
- * The lines view: one readable line a second on stdout; what happens goes to stderr.
+ * The lines view: one line per frame on stdout; notes go to stderr.
  */
 import { formatBytes, formatCount, formatElapsed, formatMs } from '../lib/format.js';
 
@@ -21,7 +21,7 @@ export function lineOf({ totals, workers, log }) {
       ? 'no worker'
       : `RSS ${formatBytes(n('rssBytes'))}, heap ${formatBytes(n('heapUsedBytes'))}`,
   ];
-  if (totals.streamHeapBytes !== null) parts.push(`a stream ${costText(totals)}`);
+  if (totals.streamHeapBytes !== null) parts.push(`per stream ${costText(totals)}`);
   const cpu = cpuText(totals);
   if (cpu) parts.push(`µs open/ping/delivery ${cpu}`);
   if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
@@ -29,7 +29,7 @@ export function lineOf({ totals, workers, log }) {
   return parts.join(' | ');
 }
 
-/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} what a stream costs, by kind */
+/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} the cost of a stream by kind of memory */
 export function costText(totals) {
   const kinds = /** @type {const} */ (['Heap', 'Native', 'Kernel']);
   return kinds
@@ -37,7 +37,7 @@ export function costText(totals) {
     .join(' + ');
 }
 
-/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} µs of CPU to open, ping, deliver; '' where none is known */
+/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} µs of CPU to open, ping, deliver; '' if none is known */
 export function cpuText(totals) {
   const all = [totals.openCpuUs, totals.pingCpuUs, totals.deliveryCpuUs];
   if (all.every((us) => us === null)) return '';
@@ -53,7 +53,7 @@ export class Lines {
 
   /** @param {import('./frame.js').Frame} frame */
   show(frame) {
-    if (this.out.writableNeedDrain) return; // nobody reads: what is not written takes no memory
+    if (this.out.writableNeedDrain) return; // nobody reads, so keep nothing in memory
     this.out.write(`${lineOf(frame)}\n`);
   }
 
@@ -65,7 +65,7 @@ export class Lines {
   close() {}
 }
 
-/** Says what happens and shows no frames: for --dashboard off. */
+/** Shows notes but no frames: for --dashboard off. */
 export class Notes extends Lines {
   show() {}
 }

@@ -1,12 +1,11 @@
 /*
- * The Prometheus view: the rows of the field table that have a metric, as text. Made anew for each scrape
- * from the last frame, so that nothing of a worker that is gone stays behind.
+ * The Prometheus view: the rows of the field table that have a metric, as text. It is created from the last frame for
+ * each scrape, so that no values of dead workers remain.
  */
 import { Counter, Gauge, Registry } from 'prom-client';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
-/** Prometheus wants base units. */
-/** @type {Record<string, number>} */
+/** Factors to base units, which Prometheus expects. @type {Record<string, number>} */
 const SCALE = { ms: 1e-3, µs: 1e-6 };
 
 /** @typedef {import('./fields.js').Field & { metric: NonNullable<import('./fields.js').Field['metric']> }} MetricField */
@@ -34,7 +33,7 @@ export function metricsText(frame) {
 /** The content type of `metricsText`. */
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** @returns {Map<string, MetricField[]>} the rows of each metric: one, or one a label */
+/** @returns {Map<string, MetricField[]>} the rows of each metric: one, or one per label */
 function byMetric() {
   /** @type {Map<string, MetricField[]>} */
   const found = new Map();
@@ -44,7 +43,7 @@ function byMetric() {
   return found;
 }
 
-/** @param {MetricField[]} fields @param {string} help 'streams closed: slow' → 'streams closed' where rows share it */
+/** @param {MetricField[]} fields @param {string} help 'streams closed: slow' → 'streams closed' if rows share it */
 function helpOf(fields, help) {
   return fields.length === 1 ? help : help.replace(/( with \d+|: [\w-]+)$/, '');
 }

@@ -1,5 +1,5 @@
 /*
- * What the dashboard says, as text and series, from frames. Pure; `{name-fg}` are colours of blessed.
+ * The contents of the dashboard, as text and series made from frames. Pure; `{name-fg}` are colours of blessed.
  */
 import { basename } from 'node:path';
 import { formatBytes, formatCount, formatElapsed, formatMs, formatShort } from '../lib/format.js';
@@ -10,10 +10,10 @@ import { cpuText } from './lines.js';
 /** @typedef {import('./frame.js').Frame} Frame */
 
 /**
- * A chart: what it reads of a frame, and how it shows it.
+ * A chart: which values of a frame it shows, and how.
  * @typedef {object} Panel
  * @property {Line[]} lines
- * @property {(frame: Frame) => string} label its title, which is its legend too
+ * @property {(frame: Frame) => string} label its title, which is also its legend
  * @property {(values: number[], rows: number) => import('./chart.js').Scale} scale for all values shown
  * @property {(value: number) => string} format of the axis
  */
@@ -22,7 +22,7 @@ import { cpuText } from './lines.js';
 
 const IDLE_TICK_MS = 10;
 
-/** @param {Frame} frame @param {string} name @returns {number} 0 where it is not known */
+/** @param {Frame} frame @param {string} name @returns {number} 0 if it is unknown */
 const n = (frame, name) => Number(frame.totals[name] ?? 0);
 
 /** @param {Frame} frame @param {string} name */
@@ -110,13 +110,13 @@ export const PANELS = {
   },
 };
 
-/** Heap is used/total; ticks are avg/p90/max. Widths are in characters, the gap to the next one included. */
+/** Heap is used/total; ticks are avg/p90/max. Widths are in characters, including the gap to the next column. */
 export const TABLE = {
   headers: ['worker', 'pid', 'CPU %', 'RSS MB', 'streams', 'heap MB', 'ticks ms'],
   widths: [9, 8, 6, 7, 8, 8, 14],
 };
 
-/** As short as the column wants them. */
+/** Short enough for the column. */
 const STATES = {
   forked: 'fork',
   starting: 'start',
@@ -127,7 +127,7 @@ const STATES = {
   gone: 'gone',
 };
 
-/** @param {Frame} frame @returns {string[][]} a row for the primary and one for each worker */
+/** @param {Frame} frame @returns {string[][]} one row for the primary and one per worker */
 export function tableRows(frame) {
   const { primary, workers } = frame;
   return [
@@ -151,7 +151,7 @@ function rowOf(name, pid, values) {
   ];
 }
 
-/** @param {Frame} frame @returns {string} what one stream costs, and in CPU to open, to ping, to deliver to */
+/** @param {Frame} frame @returns {string} memory per stream, and CPU to open, to ping and to deliver */
 export function costContent(frame) {
   const cpu = cpuText(frame.totals);
   return [...memoryRows(frame), ...(cpu ? [` µs ${cpu}`] : [])].join('\n');
@@ -160,7 +160,7 @@ export function costContent(frame) {
 /** @param {Frame} frame @returns {string[]} */
 function memoryRows(frame) {
   if (frame.totals.streamHeapBytes === null) {
-    return [' known from', ` ${formatCount(COST_FROM_STREAMS)} streams,`, ' near the peak'];
+    return [' measured from', ` ${formatCount(COST_FROM_STREAMS)} streams,`, ' at the peak'];
   }
   const [heap, native, kernel] = ['Heap', 'Native', 'Kernel'].map((kind) => n(frame, `stream${kind}Bytes`));
   return [
@@ -172,7 +172,7 @@ function memoryRows(frame) {
 }
 
 /**
- * The line at the top: as much of it as fits. A long path is cut to its name.
+ * The line at the top: as much as fits. A path that is too long is shortened to its name.
  * @param {Frame} frame @param {number} columns
  * @returns {string}
  */

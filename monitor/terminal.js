@@ -1,5 +1,5 @@
 /*
- * The dashboard: frames drawn in the terminal with blessed-contrib. Loaded only when it is used.
+ * The dashboard: frames drawn in the terminal with blessed-contrib. Loaded only if it is used.
  */
 import blessed from 'blessed';
 import contrib from 'blessed-contrib';
@@ -9,21 +9,22 @@ import { costContent, headerContent, PANELS, TABLE, tableRows } from './panels.j
 
 /** Frames kept for the charts: more than the widest terminal shows. */
 const HISTORY = 600;
-/** Lines kept for the log pane, likewise. */
+/** Lines kept for the log pane: also more than it shows. */
 const NOTES = 200;
 
 const HELP = `
-  q, Ctrl-C   drain and end; once more ends at once
+  q, Ctrl-C   drain and exit; press again to quit now
   g           collect garbage in every worker now
   up, down    scroll the workers
-  ?           show or hide this
+  ?           show or hide this help
 
   kernel   slab and socket buffers of the machine
-  native   memory of the workers less their JS heap
+  native   memory of the workers minus their JS heap
   heap     JS heap of the workers
-  ticks    between two runs of a 10 ms interval (--sample-interval)
-  cost     memory since the first stream, by streams; µs are CPU to open,
-           to ping, and to deliver a message (hold transport)
+  ticks    time between two runs of a 10 ms interval
+  cost     memory growth since the first stream, per
+           stream; µs of CPU to open, ping and deliver
+           (hold transport only)
   CPU      100% is one core
 `;
 
@@ -45,7 +46,7 @@ export class Terminal {
       blessed.box({ parent: this.screen, tags: true, ...options });
     const border = { type: 'line', fg: 'cyan' };
     this.header = box({ style: { inverse: true } });
-    // Without `wrap: false` a full row that ends in a colour would break, and push the rest down.
+    // Without `wrap: false` a full row that ends in a colour would wrap, and push the rest down.
     this.charts = /** @type {Record<PanelName, any>} */ (
       Object.fromEntries(
         Object.keys(PANELS).map((name) => [name, this.add(contrib.canvas, { border, wrap: false })]),
@@ -71,8 +72,8 @@ export class Terminal {
       hidden: true,
       top: 'center',
       left: 'center',
-      width: 70,
-      height: 16,
+      width: 58,
+      height: 17,
     });
     this.tooSmall = box({
       hidden: true,
@@ -94,7 +95,7 @@ export class Terminal {
     return made;
   }
 
-  /** Puts every part in its place and draws anew. */
+  /** Moves every part to its place and redraws. */
   resize() {
     const { width, height } = /** @type {{ width: number, height: number }} */ (this.screen);
     const places = layout(width, height);
@@ -154,15 +155,15 @@ export class Terminal {
     this.draw();
   }
 
-  /** Gives the terminal back. */
+  /** Restores the terminal. */
   close() {
     this.screen.destroy();
   }
 }
 
 /**
- * Borders are box characters themselves: under a TERM that has line drawing, blessed would send the letters
- * of the alternate character set instead, and print those where the terminal ignores it.
+ * Borders are drawn with Unicode box characters. With a TERM that has line drawing, blessed would send letters of the
+ * alternate character set instead, which show as letters in terminals that ignore it.
  */
 function makeScreen() {
   const screen = quietly(() => blessed.screen({ smartCSR: true, forceUnicode: true, title: 'Holdfast' }));
@@ -171,8 +172,8 @@ function makeScreen() {
 }
 
 /**
- * Some terminfo entries (that of screen-256color) hold a string that blessed can't compile. It falls back on
- * its own, but prints the string first.
+ * Some terminfo entries (screen-256color) contain a string that blessed can't compile. It has a fallback for that, but
+ * prints the string first.
  * @template T
  * @param {() => T} make
  * @returns {T}

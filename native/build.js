@@ -1,29 +1,52 @@
 /*
- * Builds the addon with cargo, as `npm install` does. Where it can't, it says in one line why, and that the http
- * transport serves; npm install goes on.
+ * Builds the addon with cargo; `npm install` runs it. If that is not possible, it prints the reason in one line, and npm
+ * install continues: Hold and the server then hold streams in JS.
+ *
+ * Installed as a package, it builds in a temporary folder: cargo's intermediate files take 170 MB and would never be used
+ * again. In a clone, and if CARGO_TARGET_DIR is set, they are kept for the next build.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, renameSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ADDON } from './index.js';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
-const TARGET = process.env.CARGO_TARGET_DIR ?? join(FOLDER, 'target');
 
-/** @returns {string} why it was not built, '' where it was */
+/** @returns {string} why it was not built, '' on success */
 function build() {
   if (process.env.HOLDFAST_NATIVE === 'off') return 'HOLDFAST_NATIVE is off';
-  if (process.platform !== 'linux') return `it is for Linux, and this is ${process.platform}`;
-  if (spawnSync('cargo', ['--version']).error) return 'cargo is not here (https://rustup.rs)';
-  process.stdout.write('holdfast: building the native core with cargo, about half a minute the first time\n');
+  if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
+  if (spawnSync('cargo', ['--version']).error) return 'cargo is not installed (https://rustup.rs)';
+  process.stdout.write(
+    'holdfast: building the native core with cargo; the first time takes about half a minute\n',
+  );
+  const kept = keptTarget();
+  const target = kept ?? mkdtempSync(join(tmpdir(), 'holdfast-build-'));
+  try {
+    return buildIn(target);
+  } finally {
+    if (!kept) rmSync(target, { recursive: true, force: true });
+  }
+}
+
+/** @returns {string | undefined} cargo's folder, undefined for a temporary one */
+function keptTarget() {
+  if (process.env.CARGO_TARGET_DIR) return process.env.CARGO_TARGET_DIR;
+  return FOLDER.split(sep).includes('node_modules') ? undefined : join(FOLDER, 'target');
+}
+
+/** @param {string} target @returns {string} why it was not built, '' on success */
+function buildIn(target) {
   const { status } = spawnSync('cargo', ['build', '--release', '--locked'], {
     cwd: FOLDER,
     stdio: 'inherit',
+    env: { ...process.env, CARGO_TARGET_DIR: target },
   });
-  if (status !== 0) return `cargo ended with status ${status}`;
-  // Renamed into its place: a process that has the old one loaded keeps it whole.
-  copyFileSync(join(TARGET, 'release', 'libholdfast_native.so'), `${ADDON}.new`);
+  if (status !== 0) return `cargo exited with status ${status}`;
+  // Renamed, not overwritten: a process that has loaded the old one keeps it intact.
+  copyFileSync(join(target, 'release', 'libholdfast_native.so'), `${ADDON}.new`);
   renameSync(`${ADDON}.new`, ADDON);
   return '';
 }
@@ -31,6 +54,6 @@ function build() {
 const why = build();
 process.stdout.write(
   why
-    ? `holdfast: the native core was not built: ${why}. The http transport serves.\n`
-    : 'holdfast: the native core is built\n',
+    ? `holdfast: native core not built: ${why}; streams will be held in JS\n`
+    : 'holdfast: native core built\n',
 );

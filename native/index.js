@@ -1,25 +1,39 @@
 /*
- * Loads what `node native/build.js` built. HOLDFAST_NATIVE=off does without it.
+ * Loads the addon that `node native/build.js` built, unless HOLDFAST_NATIVE=off.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { PROTOCOL } from './protocol.js';
 
 export const ADDON = fileURLToPath(new URL('holdfast.node', import.meta.url));
 
 /** @typedef {import('./types.js').Native} Native */
 
+/** `problem` is the reason, in one line, why there is no addon. */
 /** @type {{ native: Native, problem: '' } | { native: null, problem: string }} */
 export const { native, problem } = load();
 
-/** @returns {{ native: Native, problem: '' } | { native: null, problem: string }} why it is not here, on one line */
+/** @returns {{ native: Native, problem: '' } | { native: null, problem: string }} */
 function load() {
-  if (process.env.HOLDFAST_NATIVE === 'off') return { native: null, problem: 'HOLDFAST_NATIVE is off' };
-  if (!existsSync(ADDON))
-    return { native: null, problem: 'it was not built: run npm install with cargo in PATH' };
+  if (process.env.HOLDFAST_NATIVE === 'off') return missing('HOLDFAST_NATIVE is off');
+  if (!existsSync(ADDON)) return missing('it was not built: run npm install with cargo in PATH');
   try {
-    return { native: createRequire(import.meta.url)(ADDON), problem: '' };
+    return checked(createRequire(import.meta.url)(ADDON));
   } catch (error) {
-    return { native: null, problem: `it does not load: ${String(error).replace(/\s*\n\s*/g, ' ')}` };
+    return missing(`it does not load: ${String(error).replace(/\s*\n\s*/g, ' ')}`);
   }
+}
+
+/** @param {Native} addon which may have been built from another version of this code */
+function checked(addon) {
+  // Protocol 1 did not export its number.
+  const number = addon.protocol?.().number ?? 1;
+  if (number === PROTOCOL) return { native: addon, problem: /** @type {const} */ ('') };
+  return missing(`it speaks protocol ${number} and this version needs ${PROTOCOL}: run npm run build`);
+}
+
+/** @param {string} why */
+function missing(why) {
+  return { native: null, problem: why };
 }

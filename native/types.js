@@ -1,72 +1,73 @@
 /*
- * The face of the addon, as `src/lib.rs` and `src/dialer.rs` have it; what each value means is said there.
+ * The surface of the addon, as native/src/lib.rs and native/src/dialer.rs export it.
  */
 
 /**
- * @typedef {object} Settings
- * @property {number} shards
- * @property {number} seat
- * @property {number} seats
- * @property {boolean} unshare
- * @property {number} capacity
- * @property {number} connections
- * @property {number} pingIntervalMs
- * @property {string} pingText
- * @property {string} pingEvents
- * @property {boolean} nodelay
- * @property {number} maxHeadBytes
- * @property {number} headTimeoutMs
- * @property {number} maxBacklogBytes
- * @property {number} userTimeoutMs
- * @property {string[]} headers
- * @property {boolean} reportsCloses
+ * The tables of the native core, for test/native.parity.test.js. `number` is checked when the addon is loaded.
+ * @typedef {object} Protocol
+ * @property {number} number
+ * @property {{ name: string, code: number }[]} ops
+ * @property {string[]} encodings by number
+ * @property {string[]} framings by number
+ * @property {string[]} reasons why streams end
+ * @property {number[]} refusals statuses
+ * @property {string[]} causes why a dialled connection failed or was lost
+ * @property {string[]} counts
+ * @property {string[]} histograms each as 'name unit'
+ * @property {string[]} options
+ * @property {string[]} dialCounts
+ * @property {string[]} dialHistograms each as 'name unit'
  */
 
 /**
- * @typedef {object} Happenings
- * @property {Float64Array} heads
- * @property {Buffer} lines
- * @property {Float64Array} closed
- * @property {Float64Array} adopted
- * @property {number[]} passed
- * @property {number} drained
- * @property {boolean} hasMore
- */
-
-/**
- * @typedef {object} Encoded
+ * A histogram without its unit, which is in the table that it belongs to.
+ * @typedef {object} RawHistogram
  * @property {number} count
  * @property {number} sum
  * @property {number} min
  * @property {number} max
- * @property {number[]} buckets
+ * @property {number[]} buckets index, count, index, count…
  */
 
 /**
- * @typedef {object} Counters
- * @property {number} streams
- * @property {number} connections
- * @property {number} opened
- * @property {number[]} closed
- * @property {number} pings
- * @property {number} deliveries
- * @property {number} bytesWritten
- * @property {number} backlogBytes
- * @property {Encoded} latenessUs
- * @property {Encoded} openCpuNs
- * @property {Encoded} pingCpuNs
- * @property {Encoded} deliveryCpuNs
+ * @typedef {object} CoreSettings
+ * @property {Float64Array} options in the order of `Protocol.options`; booleans are 0 or 1
+ * @property {string[]} headers lower-case names of the headers to include in the record of each head
+ * @property {Buffer[]} pings the payload of a ping, by encoding
+ */
+
+/**
+ * What has happened since the last call.
+ * @typedef {object} CoreEvents
+ * @property {Float64Array} heads ids of the connections whose heads are in `lines`
+ * @property {Buffer} lines
+ * @property {Float64Array} closed id, index of the reason, id, index…
+ * @property {Float64Array} adopted token, id (negative if refused), token, id…
+ * @property {number[]} passed descriptors
+ * @property {number[]} failed shards that panicked and were restarted
+ * @property {number} drained shards that have no connection left
+ * @property {boolean} hasMore whether to call again soon
+ */
+
+/**
+ * @typedef {object} CoreCounters
+ * @property {Float64Array} counts in the order of `Protocol.counts`
+ * @property {Float64Array} closed by reason
+ * @property {Float64Array} refused by status
+ * @property {RawHistogram[]} histograms in the order of `Protocol.histograms`, since the last time
  */
 
 /**
  * @typedef {object} Core
- * @property {boolean} isUnshared
- * @property {() => number} takeBell
- * @property {(address: string, port: number) => number} listen
+ * @property {boolean} hasOwnTables whether each shard has a descriptor table of its own
+ * @property {() => number} takeBell returns a descriptor that becomes readable when there are events to take
+ * @property {(address: string, port: number) => number} listen returns the port
  * @property {(records: Uint8Array) => void} command
- * @property {(mostHeads: number) => Happenings} takeEvents
- * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt
- * @property {() => Counters} takeCounters
+ * @property {(mostHeads: number) => CoreEvents} takeEvents
+ * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
+ *   the descriptor
+ * @property {() => CoreCounters} takeCounters
+ * @property {(shard: number) => void} failShard makes a shard panic; for tests
  * @property {() => void} stop
  */
 
@@ -90,21 +91,11 @@
 
 /**
  * @typedef {object} DialCounters
- * @property {number} inFlight
- * @property {number} open
- * @property {number} overdue
- * @property {number} opened
- * @property {number} closed
- * @property {number} pings
- * @property {number} messages
- * @property {number} bytes
- * @property {number[]} failed
- * @property {number[]} lost
+ * @property {Float64Array} counts in the order of `Protocol.dialCounts`
+ * @property {Float64Array} failed by cause
+ * @property {Float64Array} lost by cause
  * @property {{ cause: number, text: string }[]} samples
- * @property {Encoded} connectUs
- * @property {Encoded} firstByteUs
- * @property {Encoded} latenessUs
- * @property {Encoded} deliveryUs
+ * @property {RawHistogram[]} histograms in the order of `Protocol.dialHistograms`, since the last time
  */
 
 /**
@@ -119,9 +110,10 @@
 
 /**
  * @typedef {object} Native
- * @property {new (settings: Settings) => Core} Core
+ * @property {() => Protocol} protocol
+ * @property {new (settings: CoreSettings) => Core} Core
  * @property {new (settings: DialSettings) => Dialer} Dialer
- * @property {() => boolean} canUnshare
+ * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */
 
 export {};

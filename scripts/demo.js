@@ -1,67 +1,52 @@
 /*
- * npm run demo: the server in this terminal, and one drone that climbs to 5,000 streams. What follows
- * `npm run demo --` goes to the server.
+ * npm run demo: the server in this terminal, and one drone that opens 5,000 streams. Options after `npm run demo --` go to
+ * the server.
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { readConfig } from '../lib/config.js';
-import { exitWith, HoldfastError } from '../lib/errors.js';
+import { exitWith } from '../lib/errors.js';
+import { untilListening } from '../lib/listening.js';
 
 const STREAMS = 5000;
 const RAMP = 250;
-const READY_POLL_MS = 100;
-/** The server comes to rest first, so that what it uses for itself is not charged to the streams. */
+/** The server gets time to settle, so that its own memory and CPU are not charged to the streams. */
 const REST_MS = 3000;
 
 /** @param {string} path @returns {string} */
 const pathOf = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 async function main() {
-  const args = process.argv.slice(2);
-  const { config } = readConfig(args, process.env);
-  if (typeof config.adminPort !== 'number' || config.adminPort === 0 || config.port === 0) {
-    throw new HoldfastError('BAD_OPTION', 'the demo needs a --port and an --admin-port from 1 to 65535');
-  }
   process.stdout.write(
-    `Holdfast demo: a drone climbs to ${STREAMS} streams at ${RAMP} a second; q or Ctrl-C ends it. Options go to the server.\n`,
+    `Holdfast demo: a drone opens ${STREAMS} streams, ${RAMP} per second. Press q or Ctrl-C to quit.\n`,
   );
-  const server = spawn(process.execPath, [...process.execArgv, pathOf('server.js'), ...args], {
-    stdio: 'inherit',
-  });
-  // Ctrl-C reaches the server too; a signal sent to this process alone is handed on.
-  process.on('SIGINT', () => {});
-  process.on('SIGTERM', () => server.kill('SIGTERM'));
+  const server = startServer(process.argv.slice(2));
+  /** @type {Promise<number>} */
   const ended = new Promise((resolve) => server.once('exit', (code) => resolve(code ?? 1)));
-  const ready = await Promise.race([untilReady(config.adminPort), ended.then(() => false)]);
-  if (!ready) process.exit(await ended);
-  await Promise.race([after(REST_MS), ended]);
-  const droneArgs = [
-    '--port',
-    String(config.port),
-    '--listen-port',
-    '0',
-    '--n',
-    String(STREAMS),
-    '--ramp',
-    String(RAMP),
-    '--quiet',
-  ];
-  const drone = spawn(process.execPath, [pathOf('fleet/drone.js'), ...droneArgs], {
-    stdio: 'ignore',
-    detached: true,
-  });
-  process.on('exit', () => drone.kill());
+  const listening = await untilListening(server).catch(() => null); // the server has printed the reason
+  if (listening) await Promise.race([after(REST_MS), ended]);
+  if (listening && server.exitCode === null) startDrone(listening.port);
   process.exit(await ended);
 }
 
-/** @param {number} adminPort @returns {Promise<boolean>} true once the server takes streams */
-async function untilReady(adminPort) {
-  for (;;) {
-    const answer = await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => null);
-    if (answer?.ok) return true;
-    await after(READY_POLL_MS);
-  }
+/** @param {string[]} args */
+function startServer(args) {
+  const server = spawn(process.execPath, [...process.execArgv, pathOf('server.js'), ...args], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  // The terminal sends Ctrl-C to the server, too; a signal to this process alone is passed on.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => server.kill('SIGTERM'));
+  return server;
+}
+
+/** It ends with this process. @param {number} port of the server */
+function startDrone(port) {
+  const where = ['--port', String(port), '--listen-port', '0'];
+  const size = ['--n', String(STREAMS), '--ramp', String(RAMP)];
+  const args = [pathOf('fleet/drone.js'), ...where, ...size, '--quiet'];
+  const drone = spawn(process.execPath, args, { stdio: 'ignore', detached: true });
+  process.on('exit', () => drone.kill());
 }
 
 main().catch((error) => exitWith('demo', error));

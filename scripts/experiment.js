@@ -1,33 +1,37 @@
 /*
- * Repeats the experiments: server and fleet through a written scenario, and a report of what was found.
+ * Runs the experiments: server and fleet through a written scenario, and a report of the results.
  */
-import { join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { exitWith } from '../lib/errors.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { writeComparison } from './lab/comparison.js';
 import { writeDocs } from './lab/docs.js';
 import { experimentNames, findExperiment } from './lab/experiment.js';
 import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
+import { rewritePages } from './lab/page.js';
 import { planOf, secondsOf } from './lab/plan.js';
 import { ROOT } from './lab/server.js';
-import { outOf, runExperiment, shown, timeText } from './lab/session.js';
+import { outOf, pathIn, runExperiment, shown, timeText } from './lab/session.js';
 
 const MOST_STREAMS = 10_000_000;
+const DOCS = 'docs/experiments.md';
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
-  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (15000, or what the machine takes)'),
-  option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open a second (3000)'),
-  option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (each experiment has its own)'),
-  option('repeats', 'repeats', integer(1, 100), '', 'trials of each run, in turn (each experiment has its own)'),
+  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (15000, or fewer if the machine has no room)'),
+  option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second (3000)'),
+  option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (each experiment has its own default)'),
+  option('repeats', 'repeats', integer(1, 100), '', 'trials of each run, in turn (each experiment has its own default)'),
   option('long', 'isLong', FLAG, false, 'hold five times as long'),
-  option('out', 'out', text('DIR', 'a folder'), 'logs', 'folder where each experiment makes its own'),
-  option('to', 'to', text('FILE', 'a file'), 'docs/experiments.md', 'what `docs` writes'),
+  option('out', 'out', text('DIR', 'a folder'), 'logs', 'where each experiment creates its own folder'),
+  option('to', 'to', text('FILE', 'a file'), '', `also write the report to this file, for example docs/bench.md (docs: ${DOCS})`),
 ];
 
 /** @typedef {import('./lab/experiment.js').Experiment} Experiment */
 
 async function main() {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // whoever read it left
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   const { values, words, help } = readOptions(OPTIONS, process.argv.slice(2), {}, 1);
   const [name] = words;
   if (help || !name) return void process.stdout.write(helpText());
@@ -50,34 +54,42 @@ async function list(given) {
   }
 }
 
-/** @param {any} given */
-function docs({ out, to }) {
-  const file = to === 'docs/experiments.md' ? join(ROOT, to) : resolve(to);
-  const count = writeDocs(outOf(out), file);
-  process.stdout.write(`${shown(file)}: ${count} ${count === 1 ? 'experiment' : 'experiments'}\n`);
+/** Writes docs/ again, and the comparison in the README if it has a place for one. @param {any} given */
+async function docs({ out, to }) {
+  const file = pathIn(to || DOCS);
+  const reports = await writeDocs(outOf(out), file);
+  process.stdout.write(
+    `${shown(file)}: ${reports.length} ${reports.length === 1 ? 'experiment' : 'experiments'}\n`,
+  );
+  if (to) return;
+  for (const page of await rewritePages(join(ROOT, 'docs'))) process.stdout.write(`${shown(page)}\n`);
+  const readme = join(ROOT, 'README.md');
+  const technologies = reports.find(({ name }) => name === 'technologies');
+  if (technologies && existsSync(readme) && writeComparison(readme, technologies))
+    process.stdout.write(`${shown(readme)}: the comparison\n`);
 }
 
 /** @param {Experiment} experiment @param {any} given */
 async function run(experiment, given) {
   const command = ['node', 'scripts/experiment.js', ...process.argv.slice(2)].join(' ');
-  const { status } = await runExperiment(experiment, given, { command });
-  process.exit(status);
+  process.exit(await runExperiment(experiment, given, { command }));
 }
 
 function helpText() {
   return `Usage: node scripts/experiment.js NAME [options]
 
-Runs server and fleet through a written scenario, and leaves a folder with the CSVs, what the clients saw, charts, and a
-report: the question, what was done, what was found, and how sure it is.
+Runs server and fleet through a written scenario. Leaves a folder with the CSVs, the clients' figures, charts and a report:
+the question, the method, the results, and how reliable they are.
 
-  list             which experiments there are, what each asks, and about how long it takes
-  NAME             runs it
-  docs             writes docs/experiments.md from the newest whole report of each
+  list             lists the experiments: the question of each, and about how long it takes
+  NAME             runs one
+  docs             writes ${DOCS} from the newest complete report of each, updates the other pages of docs/, and
+                   the comparison in README.md
 
 Options:
 ${optionLines(OPTIONS)}
 
-Ctrl-C ends it: nothing is left running, and what was measured stays.
+Ctrl-C stops it: no process is left running, and everything measured so far is kept.
 `;
 }
 

@@ -1,161 +1,113 @@
 /*
- * Makes an SVG of a terminal from what tmux captured of it:
- *
- *     tmux capture-pane -ep | node scripts/picture.js > docs/dashboard.svg
- *
- * Box characters and braille are drawn as lines and dots, so that the picture looks the same in any font.
+ * npm run picture: draws docs/dashboard.svg, the picture in the README. Runs the demo in tmux, waits until all streams are open,
+ * captures the terminal and writes it as an SVG.
  */
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { exitWith, HoldfastError } from '../lib/errors.js';
+import { integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { freePort } from '../lib/port.js';
+import { ROOT } from './lab/server.js';
+import { pathIn, shown } from './lab/session.js';
+import { parseScreen } from './picture/screen.js';
+import { renderScreen } from './picture/svg.js';
 
-const CELL = { width: 9, height: 18 };
-const BASELINE = 13.5;
-const BACKGROUND = '#16181d';
-const FOREGROUND = '#d7dae0';
-/** The eight colours of a terminal, and their bright ones. */
-const COLORS = '#16181d #e06c75 #98c379 #e5c07b #61afef #c678dd #56b6c2 #d7dae0'.split(' ');
+const SIZE = { columns: 100, rows: 30 };
+const STREAMS = 5000;
+const OPEN_S = 120;
+const POLL_MS = 500;
 
-/** Which sides of a cell a box character reaches: up, right, down, left. @type {Record<string, string>} */
-const BOXES = { '│': 'ud', '─': 'rl', '┌': 'rd', '┐': 'dl', '└': 'ur', '┘': 'ul', '┤': 'udl', '├': 'udr' };
-/** The dots of a braille character by bit: column, row. */
-const DOTS = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [0, 3], [1, 3]]; // biome-ignore format: one line
+const OPTIONS = [
+  option('hold', 'holdS', integer(0, 3600), 40, 'seconds to hold the streams before the picture'),
+  option('to', 'to', text('FILE', 'a file'), 'docs/dashboard.svg', 'where to write it'),
+];
 
-/** @typedef {{ color: string, ground: string, inverse: boolean, bold: boolean }} Style ground is '' where there is none */
-/** @typedef {{ char: string, style: Style }} Cell */
-
-/** @returns {Style} */
-const plainStyle = () => ({ color: FOREGROUND, ground: '', inverse: false, bold: false });
-
-/**
- * Reads text with SGR sequences (ECMA-48), as `tmux capture-pane -e` writes it.
- * @param {string} text
- * @returns {Cell[][]} a row a line
- */
-export function parseScreen(text) {
-  let style = plainStyle();
-  return text
-    .replace(/\n+$/, '')
-    .split('\n')
-    .map((line) => {
-      /** @type {Cell[]} */
-      const cells = [];
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: ESC begins a sequence
-      for (const [, codes, char] of line.matchAll(/\x1b\[([\d;]*)m|([^\x1b])/gu)) {
-        if (char === undefined) style = restyle(style, codes);
-        else cells.push({ char, style });
-      }
-      return cells;
-    });
-}
-
-/** @param {Style} style @param {string} codes '1;32' @returns {Style} */
-function restyle(style, codes) {
-  const numbers = codes.split(';').map(Number);
-  let next = style;
-  for (let i = 0; i < numbers.length; i++) {
-    const code = numbers[i];
-    if (code === 0) next = plainStyle();
-    else if (code === 1) next = { ...next, bold: true };
-    else if (code === 7 || code === 27) next = { ...next, inverse: code === 7 };
-    else if (code === 49) next = { ...next, ground: '' };
-    else if (code >= 40 && code <= 47) next = { ...next, ground: COLORS[code - 40] };
-    else if (code === 39) next = { ...next, color: FOREGROUND };
-    else if (code >= 30 && code <= 37) next = { ...next, color: COLORS[code - 30] };
-    else if (code >= 90 && code <= 97) next = { ...next, color: COLORS[code - 90] };
-    else if (code === 38 && numbers[i + 1] === 5) {
-      next = { ...next, color: COLORS[numbers[i + 2] % 8] ?? FOREGROUND };
-      i += 2;
-    }
+async function main() {
+  const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
+  const usage = `Usage: npm run picture -- [options]\n\n${optionLines(OPTIONS)}\n`;
+  if (help) return void process.stdout.write(usage);
+  const { holdS, to } = /** @type {{ holdS: number, to: string }} */ (values);
+  const adminPort = await freePort(0, '127.0.0.1');
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-picture-'));
+  const terminal = new Terminal(await demoCommand(adminPort, folder));
+  try {
+    await untilOpen(adminPort, terminal);
+    await after(holdS * 1000);
+    writeFileSync(pathIn(to), renderScreen(parseScreen(terminal.capture())));
+  } finally {
+    await terminal.close();
+    rmSync(folder, { recursive: true });
   }
-  return next;
+  process.stdout.write(`${shown(pathIn(to))}\n`);
 }
 
-/** @param {Cell[][]} rows @returns {string} an SVG document */
-export function renderScreen(rows) {
-  const width = (Math.max(...rows.map((row) => row.length)) + 2) * CELL.width;
-  const height = (rows.length + 1) * CELL.height;
-  const shapes = rows.flatMap((row, i) => rowShapes(row, (i + 0.5) * CELL.height));
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14.5">
-<title>What the terminal shows</title>
-<rect width="100%" height="100%" rx="8" fill="${BACKGROUND}"/>
-${shapes.join('\n')}
-</svg>
-`;
+/** @param {number} adminPort @param {string} folder for its CSV @returns {Promise<string>} */
+async function demoCommand(adminPort, folder) {
+  const ports = ['--port', await freePort(0, '127.0.0.1'), '--admin-port', adminPort];
+  const how = ['--transport', 'hold', '--drain', 0, '--log-dir', folder];
+  return [process.execPath, 'scripts/demo.js', ...ports, ...how].join(' ');
 }
 
-/** @param {Cell[]} row @param {number} y @returns {string[]} its grounds, then a shape for each word or drawn character */
-function rowShapes(row, y) {
-  const xOf = (/** @type {number} */ index) => (index + 1) * CELL.width;
-  const grounds = runsOf(row, (a, b) => groundOf(a.style) === groundOf(b.style))
-    .filter(({ cells }) => groundOf(cells[0].style) !== '')
-    .map(({ cells, start }) => {
-      const width = cells.length * CELL.width;
-      return `<rect x="${xOf(start)}" y="${y}" width="${width}" height="${CELL.height}" fill="${groundOf(cells[0].style)}"/>`;
-    });
-  const shapes = runsOf(row, (a, b) => isText(a) && isText(b) && a.style === b.style)
-    .filter(({ cells }) => cells[0].char !== ' ')
-    .map(({ cells, start }) => shapeOf(cells, xOf(start), y));
-  return [...grounds, ...shapes];
-}
-
-/**
- * @param {Cell[]} row @param {(a: Cell, b: Cell) => boolean} belong
- * @returns {{ cells: Cell[], start: number }[]} neighbours that belong together
- */
-function runsOf(row, belong) {
-  /** @type {{ cells: Cell[], start: number }[]} */
-  const runs = [];
-  for (const [i, cell] of row.entries()) {
-    const last = runs.at(-1);
-    if (last && belong(last.cells[last.cells.length - 1], cell)) last.cells.push(cell);
-    else runs.push({ cells: [cell], start: i });
+/** @param {number} adminPort @param {Terminal} terminal @throws {HoldfastError} NO_PICTURE */
+async function untilOpen(adminPort, terminal) {
+  const endMs = Date.now() + OPEN_S * 1000;
+  while ((await streamsOf(adminPort)) < STREAMS) {
+    if (!terminal.isOpen()) throw noPicture('the demo ended; npm run demo shows why');
+    if (Date.now() > endMs) throw noPicture(`the demo did not open ${STREAMS} streams within ${OPEN_S} s`);
+    await after(POLL_MS);
   }
-  return runs;
 }
 
-/** @param {Cell} cell whether it is drawn as a letter */
-function isText({ char }) {
-  return char !== ' ' && !(char in BOXES) && brailleBits(char) === null;
+/** @param {string} why */
+function noPicture(why) {
+  return new HoldfastError('NO_PICTURE', why);
 }
 
-/** @param {string} char @returns {number | null} */
-function brailleBits(char) {
-  const bits = char.charCodeAt(0) - 0x2800;
-  return bits >= 0 && bits < 256 ? bits : null;
+/** @param {number} adminPort @returns {Promise<number>} 0 while there is no answer */
+async function streamsOf(adminPort) {
+  try {
+    const frame = await (await fetch(`http://127.0.0.1:${adminPort}/frame`)).json();
+    return frame.totals.streams;
+  } catch {
+    return 0;
+  }
 }
 
-/** @param {Style} style */
-const groundOf = ({ ground, inverse, color }) => (inverse ? color : ground);
+/** A program in tmux. */
+class Terminal {
+  /** @param {string} command @throws {HoldfastError} NO_TMUX */
+  constructor(command) {
+    this.name = `holdfast-picture-${process.pid}`;
+    const size = ['-x', String(SIZE.columns), '-y', String(SIZE.rows)];
+    const { error, stderr } = this.tmux('new-session', '-d', ...size, `TERM=screen-256color ${command}`);
+    if (error || stderr)
+      throw new HoldfastError('NO_TMUX', `the picture needs tmux: ${error?.message ?? stderr.trim()}`);
+  }
 
-/** @param {Cell[]} cells a word, or one drawn character @param {number} x @param {number} y @returns {string} */
-function shapeOf(cells, x, y) {
-  const { color, inverse, bold } = cells[0].style;
-  const ink = inverse ? BACKGROUND : color;
-  const text = cells.map(({ char }) => char).join('');
-  const bits = brailleBits(text);
-  if (text in BOXES) return boxOf(BOXES[text], x, y, ink);
-  if (bits !== null) return brailleOf(bits, x, y, ink);
-  const escaped = text.replace(/[&<>]/g, (special) => `&#${special.charCodeAt(0)};`);
-  const weight = bold ? ' font-weight="bold"' : '';
-  return `<text x="${x}" y="${y + BASELINE}" textLength="${cells.length * CELL.width}" fill="${ink}"${weight}>${escaped}</text>`;
+  /** @param {string[]} args */
+  tmux(...args) {
+    const own = ['-u', '-L', this.name, '-f', '/dev/null'];
+    return spawnSync('tmux', [...own, ...args], { cwd: ROOT, encoding: 'utf8' });
+  }
+
+  /** @returns {string} the screen, with colours */
+  capture() {
+    return this.tmux('capture-pane', '-ep').stdout;
+  }
+
+  isOpen() {
+    return this.tmux('has-session').status === 0;
+  }
+
+  /** Quits the demo, which ends the session. */
+  async close() {
+    this.tmux('send-keys', 'q');
+    for (let i = 0; i < 20 && this.isOpen(); i++) await after(POLL_MS);
+    this.tmux('kill-server');
+  }
 }
 
-/** @param {string} sides @param {number} x @param {number} y @param {string} color */
-function boxOf(sides, x, y, color) {
-  const [middleX, middleY] = [x + CELL.width / 2, y + CELL.height / 2];
-  /** @type {Record<string, string>} */
-  const ends = { u: `V${y}`, d: `V${y + CELL.height}`, l: `H${x}`, r: `H${x + CELL.width}` };
-  const path = [...sides].map((side) => `M${middleX} ${middleY}${ends[side]}`).join('');
-  return `<path d="${path}" stroke="${color}"/>`;
-}
-
-/** @param {number} bits @param {number} x @param {number} y @param {string} color */
-function brailleOf(bits, x, y, color) {
-  const dots = DOTS.filter((_, bit) => bits & (1 << bit)).map(([column, row]) => {
-    const [centerX, centerY] = [x + (column + 0.5) * (CELL.width / 2), y + (row + 0.5) * (CELL.height / 4)];
-    return `<circle cx="${centerX}" cy="${centerY}" r="1.5"/>`;
-  });
-  return `<g fill="${color}">${dots.join('')}</g>`;
-}
-
-if (process.argv[1]?.endsWith('picture.js'))
-  process.stdout.write(renderScreen(parseScreen(readFileSync(0, 'utf8'))));
+main().catch((error) => exitWith('picture', error));

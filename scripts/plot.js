@@ -9,15 +9,15 @@ import { FORMATS, plot } from './plot/index.js';
 
 const HELP = `Usage: node scripts/plot.js FILE.csv… [options]
 
-Plots what the server wrote into logs/: memory, CPU, ticks and streams, with the number of streams dashed in each.
-Several files are compared: a chart has a line for each, from their starts on, and a table says how they differ.
+Plots the CSVs that the server writes to logs/: memory, CPU, ticks and streams. The dashed line in each chart is the number
+of open streams. Several files are compared: each chart has a line per file, and a table shows the differences.
 
-  --out DIR               folder for the charts (that of the first CSV)
-  --format svg|png|html   what to make; give it again, or a list with commas, for more (svg,html)
-  --help                  print this
+  --out DIR               folder for the charts (default: that of the first CSV)
+  --format svg|png|html   output formats; repeat it or separate them by commas (default: svg,html)
+  --help                  print this help
 
-svg and png: four files a run, NAME.memory.svg and so on. html: one page with zoom and a table, that needs no network.
-A file NAME.json beside NAME.csv may say which machine it was: {"machine": "8 x Xeon, 32 GB, Linux 6.1"}
+svg and png: four files per run, NAME.memory.svg and so on. html: one self-contained page with zoom and a table.
+A file NAME.json beside NAME.csv can name the machine: {"machine": "8 x Xeon, 32 GB, Linux 6.1"}
 `;
 
 /** @typedef {{ help: boolean, paths: string[], out?: string, formats: import('./plot/index.js').Format[] }} Wish */
@@ -26,11 +26,11 @@ A file NAME.json beside NAME.csv may say which machine it was: {"machine": "8 x 
 export function readArgs(args) {
   const { values, positionals } = parse(args);
   const formats = (values.format ?? ['svg', 'html']).flatMap((given) => given.split(','));
-  const stranger = formats.find((format) => !FORMATS.some((known) => known === format));
-  if (stranger !== undefined) throw badOption(`--format got '${stranger}': expected ${FORMATS.join(', ')}`);
+  const unknown = formats.find((format) => !FORMATS.some((known) => known === format));
+  if (unknown !== undefined) throw badOption(`--format got '${unknown}': expected ${FORMATS.join(', ')}`);
   if (values.out === '') throw badOption("--out got '': expected a folder");
   if (positionals.length === 0 && !values.help)
-    throw badOption('no CSV was given: node scripts/plot.js logs/NAME.csv');
+    throw badOption('no CSV given: node scripts/plot.js logs/NAME.csv');
   return {
     help: values.help ?? false,
     paths: positionals,

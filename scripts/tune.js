@@ -1,42 +1,42 @@
 /*
- * Sets the limits of a machine for a run: `check` says what each is and what it has to be, `apply` raises what is
- * too low, `revert` puts all back. The judgement is lib/limits.js, the same that the server says at its start.
+ * Sets the limits of a machine for a run: `check` shows what each is and what it has to be, `apply` raises those that are too
+ * low, `revert` restores the old values. The rules are in limits/index.js; the server uses them at its start, too.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { MOST_WORKERS } from '../lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
-import { readMachine, SYSCTLS } from '../lib/kernel.js';
-import { planHere } from '../lib/limits/needs.js';
-import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../lib/limits.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
-import { MOST_WORKERS } from '../lib/plan.js';
+import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
+import { readMachine, SYSCTLS } from '../limits/kernel.js';
+import { planHere } from '../limits/needs.js';
 import { revertSteps, runSteps, stepsOf } from './tune/apply.js';
 import { renderVerdict } from './tune/table.js';
 
 const ACTIONS = ['check', 'apply', 'revert'];
 const DAY_MS = 86_400_000;
-/** What else listens, as it comes: the control of a drone, the admin port of the server. */
+/** Other default ports: the control of a drone, the admin port of the server. */
 const OTHER_PORTS = [8889, 8890];
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
-  option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to hold; 0 is what the server holds when it is told no number'),
-  option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'as in server.js; auto is hold where it is built'),
+  option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to hold; 0: as many as the server plans for by default'),
+  option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'as in server.js; auto is hold if the native core is built'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'as in server.js'),
   option('port', 'port', integer(1, 65_535), 8888, 'as in server.js'),
-  option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to a stream'),
-  option('open-rate', 'openRate', integer(1, 1_000_000), 1000, 'streams that are opened a second'),
-  option('fleet', 'isFleetHere', FLAG, false, 'the clients run on this machine too'),
-  option('sources', 'sources', integer(0, 65_536), 0, 'addresses they dial from; 0 is as many as they need, as on loopback'),
-  option('only', 'only', text('NAMES', 'names of limits, with commas'), '', 'look at these limits alone, as in net.core.somaxconn,nofile'),
-  option('json', 'json', FLAG, false, 'check: print it as JSON, with the readings of the machine'),
-  option('machine', 'machine', text('FILE', 'a file'), '', 'check: judge readings that --json has saved, of any machine'),
-  option('dry-run', 'dryRun', FLAG, false, 'apply, revert: say what would be done, and change nothing'),
-  option('root', 'root', text('DIR', 'a folder'), '/', 'the folder that stands for /, for a trial'),
+  option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings of a stream'),
+  option('open-rate', 'openRate', integer(1, 1_000_000), 1000, 'streams opened per second'),
+  option('fleet', 'isFleetHere', FLAG, false, 'the clients run on this machine, too'),
+  option('sources', 'sources', integer(0, 65_536), 0, 'addresses that the clients dial from; 0: as many as they need, as on loopback'),
+  option('only', 'only', text('NAMES', 'names of limits, separated by commas'), '', 'consider only these limits, for example net.core.somaxconn,nofile'),
+  option('json', 'json', FLAG, false, 'check: print JSON, including what was read from the machine'),
+  option('machine', 'machine', text('FILE', 'a file'), '', 'check: use what --json printed, on this or another machine'),
+  option('dry-run', 'dryRun', FLAG, false, 'apply, revert: show what would be done, and change nothing'),
+  option('root', 'root', text('DIR', 'a folder'), '/', 'a folder to use instead of /, for a trial'),
 ];
 
-/** @typedef {import('../lib/kernel.js').Machine} Machine */
-/** @typedef {import('../lib/limits/needs.js').Wish} Wish */
+/** @typedef {import('../limits/kernel.js').Machine} Machine */
+/** @typedef {import('../limits/needs.js').Wish} Wish */
 /** @typedef {import('./tune/table.js').Verdict} Verdict */
 
 /**
@@ -51,9 +51,9 @@ function main() {
   if (help) return void say(helpText());
   if (version) return void say(JSON.parse(readFileSync(pathOf('package.json'), 'utf8')).version);
   if (!ACTIONS.includes(action))
-    throw new HoldfastError('BAD_OPTION', `there is no '${action}': there are ${ACTIONS.join(', ')}`);
+    throw new HoldfastError('BAD_OPTION', `unknown command '${action}': expected ${ACTIONS.join(', ')}`);
   if (action !== 'check' && config.machine)
-    throw new HoldfastError('BAD_OPTION', `--machine goes with check alone: ${action} changes this machine`);
+    throw new HoldfastError('BAD_OPTION', `--machine works with check only: ${action} changes this machine`);
   const isDone = action === 'check' ? check(config) : action === 'apply' ? apply(config) : revert(config);
   process.exitCode = isDone ? 0 : 1;
 }
@@ -71,7 +71,7 @@ function machineOf({ machine, root }) {
     const saved = JSON.parse(readFileSync(machine, 'utf8'));
     return saved.machine ?? saved;
   } catch (error) {
-    throw new HoldfastError('BAD_MACHINE', `${machine} has no readings of a machine: ${messageOf(error)}`);
+    throw new HoldfastError('BAD_MACHINE', `${machine} was not written by check --json: ${messageOf(error)}`);
   }
 }
 
@@ -94,10 +94,13 @@ function findingsOf({ only }, machine, wish) {
   const chosen = findings.filter(({ name }) => names.includes(name) || names.includes(name.split(' ')[0]));
   const missing = names.find((one) => !chosen.some(({ name }) => name.startsWith(one)));
   if (missing === undefined) return chosen;
-  throw new HoldfastError('BAD_OPTION', `--only got '${missing}', which is no limit here; check lists them`);
+  throw new HoldfastError(
+    'BAD_OPTION',
+    `--only got '${missing}', which is not a limit here; check lists them all`,
+  );
 }
 
-/** @param {Config} config @returns {boolean} false where something forbids the run */
+/** @param {Config} config @returns {boolean} false if a limit forbids the run */
 function check(config) {
   const machine = machineOf(config);
   const wish = wishOf(config, machine);
@@ -111,7 +114,7 @@ function check(config) {
   return !findings.some(({ isForbidding }) => isForbidding);
 }
 
-/** Where conntrack is off, its limits are not missed. @param {Machine} machine */
+/** Without conntrack nobody misses its limits. @param {Machine} machine */
 function hiddenOf({ sysctls }) {
   return SYSCTLS.filter((name) => !(name in sysctls) && !name.includes('conntrack') && name !== 'fs.file-nr');
 }
@@ -129,7 +132,7 @@ function fitOf(machine, wish) {
   };
 }
 
-/** @param {Config} config @returns {boolean} false where a part of it could not be done */
+/** @param {Config} config @returns {boolean} false if some of it could not be done */
 function apply(config) {
   const machine = machineOf(config);
   const wish = wishOf(config, machine);
@@ -137,30 +140,30 @@ function apply(config) {
   const steps = stepsOf(config.root, findings);
   if (steps.length === 0) say(`nothing to change for ${wish.streams} streams`);
   if (config.dryRun) {
-    for (const { text: what } of steps) say(`would: ${what}`);
+    for (const { text: what } of steps) say(`would ${what}`);
     return true;
   }
   const failed = runSteps(steps, say);
   const after = findingsOf(config, readMachine(config.root), wish);
-  // What is of no avail here was said already; a limit of descriptors counts from the next login on.
+  // A limit on descriptors only takes effect at the next login.
   if (steps.some(({ text: what }) => what.includes('limits.d')))
-    say('nofile counts from the next login on; see that the shell that starts the server is a new one');
-  if (steps.length > 0) say(`'node scripts/tune.js revert' puts all back as it was`);
+    say('nofile takes effect at the next login: start the server from a new shell');
+  if (steps.length > 0) say(`'node scripts/tune.js revert' restores the old values`);
   say(verdictLine(after, wish.streams));
   return failed === 0;
 }
 
-/** @param {Config} config @returns {boolean} false where a part of it could not be done */
+/** @param {Config} config @returns {boolean} false if some of it could not be done */
 function revert({ root, dryRun }) {
   const { steps, end } = revertSteps(root);
   if (steps.length === 0) say('nothing to revert: nothing was applied here');
   if (dryRun) {
-    for (const { text: what } of steps) say(`would: ${what}`);
+    for (const { text: what } of steps) say(`would ${what}`);
     return true;
   }
   const failed = runSteps(steps, say);
   if (failed === 0) end();
-  else say('what was there is still kept: revert again where it can be done');
+  else say('the old values are still saved: run revert again once this is possible');
   return failed === 0;
 }
 
@@ -168,13 +171,13 @@ function revert({ root, dryRun }) {
 function helpText() {
   return `Usage: node scripts/tune.js [check|apply|revert] [options]
 
-Says which limits of this machine so many streams meet, and sets them.
+Shows which limits of this machine matter for a number of streams, and sets them.
 
-  check    a table: each limit, what it is, what is needed and why, and the line to change; the default.
-           Exit status 1 where something forbids the run, with what would fit
-  apply    as root: raises what is too low, lowers no limit. It writes /etc/sysctl.d/90-holdfast.conf and
-           /etc/security/limits.d/90-holdfast.conf, and loads the first. What was there is kept
-  revert   puts back what was there before the first apply, exactly
+  check    (default) prints a table: each limit, its value, the value needed and why, and what to change.
+           Exit status 1 if a limit forbids the run; then it also says what would fit
+  apply    as root: raises limits that are too low and lowers none. Writes /etc/sysctl.d/90-holdfast.conf and
+           /etc/security/limits.d/90-holdfast.conf, and loads the first. The old values are saved
+  revert   restores exactly what was there before the first apply
 
 ${optionLines(OPTIONS)}
 

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { reportOf, reportText } from '../fleet/requests/ab.js';
 
-/** Two runs against a server that closed one of a hundred connections and answered as many with 503. */
+/** Two runs against a server that closed one in a hundred connections and answered as many requests with 503. */
 const SAVED = JSON.parse(readFileSync(new URL('fixtures/requests.json', import.meta.url), 'utf8'));
 
-/** @param {'count' | 'rate'} name @param {object} [measured] @param {object} [asked] what is otherwise */
+/** @param {'count' | 'rate'} name @param {object} [measured] @param {object} [asked] what differs from the saved run */
 const saved = (name, measured = {}, asked = {}) =>
   reportOf({ ...SAVED[name].asked, ...asked }, { ...SAVED[name].measured, ...measured }, SAVED.machine);
 
@@ -18,7 +18,7 @@ const NOTHING = {
   latencyMs: { ...SAVED.count.measured.latencyMs, count: 0 },
 };
 
-test('the report has the lines of ab, in its order', () => {
+test('the report has the lines of ab, in the same order', () => {
   assert.equal(
     reportText(saved('count')),
     `Server Software:        example
@@ -53,15 +53,15 @@ Percentage of the requests served within a certain time (ms)
   99%      12.991
  100%      22.198 (longest request)
 
-Latency counts from the sending of a request, which waits until the one before it is answered.
+Latency counts from when a request was sent; each connection sends its next request after the answer to the last.
 Machine: ${SAVED.machine}
 `,
   );
 });
 
-test('with a rate the report says that latency counts from when a request was due, and what it would be from sending', () => {
+test('with a rate, latency counts from when a request was due, and the report gives it from sending too', () => {
   const text = reportText(saved('rate'));
-  assert.match(text, /^Rate asked for: {9}250 \[#\/sec\]$/m);
+  assert.match(text, /^Requested rate: {9}250 \[#\/sec\]$/m);
   assert.match(text, /^Time per request: {7}0\.924 \[ms\] \(mean, from when it was due\)$/m);
   assert.match(text, /^ {2}99% {7}2\.483$/m);
   assert.match(
@@ -72,7 +72,7 @@ test('with a rate the report says that latency counts from when a request was du
   assert.equal(saved('count').latencyFrom, 'sent');
 });
 
-test('a request without an answer and a status beyond 2xx and 3xx are failures, a redirect is none', () => {
+test('a request without an answer and a status other than 2xx and 3xx fail the run, a redirect does not', () => {
   assert.equal(saved('count').isOk, false);
   assert.equal(saved('count', { failed: NONE }).isOk, false);
   assert.equal(saved('count', { statuses: { 200: 1980 } }).isOk, false);
@@ -81,7 +81,7 @@ test('a request without an answer and a status beyond 2xx and 3xx are failures, 
   assert.equal(saved('count', { failed: NONE, ...NOTHING }).isOk, false);
 });
 
-test('kinds of failures and statuses are listed only where there are some', () => {
+test('failures and statuses are listed only if there are some', () => {
   const text = reportText(
     saved('count', { failed: { ...NONE, timeout: 3, reset: 4 }, statuses: { 200: 1980 } }),
   );
@@ -89,12 +89,12 @@ test('kinds of failures and statuses are listed only where there are some', () =
   assert.doesNotMatch(text, /Non-2xx/);
 });
 
-test('a redirect is among the responses that are not 2xx, as in ab', () => {
+test('a redirect is listed among the non-2xx responses, as in ab', () => {
   const text = reportText(saved('count', { statuses: { 200: 1900, 302: 79, 404: 1 } }));
   assert.match(text, /^Non-2xx responses: {6}80\n {3}\(302: 79, 404: 1\)$/m);
 });
 
-test('where nothing was answered no figure is made up', () => {
+test('without answers no figure is made up', () => {
   const report = saved('count', { ...NOTHING, end: 'unanswered', failed: { ...NONE, refused: 10 } });
   const text = reportText(report);
   assert.equal(report.result.requestsPerSecond, 0);
@@ -103,25 +103,25 @@ test('where nothing was answered no figure is made up', () => {
   assert.doesNotMatch(text, /Percentage|NaN|Infinity/);
 });
 
-test('answers that never end are told from routes that answer', () => {
+test('answers that never end are recognised as streams', () => {
   const failed = { ...NONE, timeout: 10 };
   const late = saved('count', { ...NOTHING, end: 'unanswered', failed, endless: 10 });
   assert.match(
     late.notes.join('\n'),
-    /10 answers began and did not end within 10 s\. .*`node fleet\/cli\.js run`/,
+    /10 answers began but did not end within 10 s\. .*`node fleet\/cli\.js run`/,
   );
   const cut = saved('count', { ...NOTHING, end: 'duration', failed: NONE, inFlight: 10 });
-  assert.match(cut.notes.join('\n'), /No answer came to its end\. .*`node fleet\/cli\.js run`/);
+  assert.match(cut.notes.join('\n'), /No answer was completed\. .*`node fleet\/cli\.js run`/);
   assert.doesNotMatch(saved('count').notes.join('\n'), /cli\.js run/);
 });
 
-test('a rate that was not held is said, with what the percentiles leave out', () => {
+test('the report says if the rate was not reached, and what the percentiles leave out', () => {
   const notes = saved('rate', { unsent: 1234, inFlight: 10 }).notes.join('\n');
-  assert.match(notes, /The rate was not held: 1,234 requests were due .*the percentiles leave them out/);
-  assert.match(notes, /10 requests were on their way at the end/);
+  assert.match(notes, /The rate was not reached: 1,234 requests were due .*the percentiles leave them out/);
+  assert.match(notes, /10 requests were in flight at the end/);
 });
 
-test('port and path of a bare URL are named', () => {
+test('the report has the port and path of a URL without them', () => {
   const plain = reportText(saved('count', {}, { url: 'http://127.0.0.1/' }));
   assert.match(plain, /^Server Port: {12}80$/m);
   assert.match(plain, /^Document Path: {10}\/$/m);

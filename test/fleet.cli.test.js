@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { spawnDrone, urlOf } from './helpers/drone.js';
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { hasTmux, openTerminal } from './helpers/tmux.js';
 import { until } from './helpers/until.js';
@@ -11,11 +12,11 @@ import { until } from './helpers/until.js';
 /** @typedef {import('node:test').TestContext} TestContext */
 
 /**
- * The command, with a registry of the test's own. What it started ends with the test.
+ * The fleet command, with a folder of drones for the test alone. What it starts ends with the test.
  * @param {TestContext} t
  */
 function fleet(t) {
-  // Hooks run in the order in which they were given: drones are found by the folder, which goes after them.
+  // Hooks run in order: this one needs the folder, which is removed by a later one.
   t.after(() => {
     const { stdout } = spawnSync(process.execPath, ['fleet/cli.js', 'stop', 'all'], {
       cwd: ROOT,
@@ -42,7 +43,7 @@ function fleet(t) {
   return { folder, command, json };
 }
 
-/** @param {string} folder @returns {string[]} processes of drones that were told to register in it */
+/** @param {string} folder @returns {string[]} the processes of drones that register in it */
 function dronesOf(folder) {
   const { stdout } = spawnSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8', maxBuffer: 16_777_216 });
   return stdout.split('\n').filter((line) => line.includes('drone.js') && line.includes(folder));
@@ -58,7 +59,7 @@ function isAlive(pid) {
   }
 }
 
-/** @returns {Promise<number>} a port on which nobody listens */
+/** @returns {Promise<number>} a port where nobody listens */
 async function closedPort() {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -67,7 +68,7 @@ async function closedPort() {
   return port;
 }
 
-test('drones that were started are seen, told, and stopped by commands that come later', async (t) => {
+test('later commands list, change and stop the drones that were started', async (t) => {
   const server = await startServer(t, ['--ping-interval', '200', '--accept-load']);
   const { folder, command, json } = fleet(t);
   const { drones } = await json('start', '2', '--target', `127.0.0.1:${server.port}`, '--streams', '301');
@@ -77,22 +78,22 @@ test('drones that were started are seen, told, and stopped by commands that come
   const { total, ...status } = await until(async () => {
     const seen = await json('status');
     return seen.total.counts.open === 301 && seen.total.percentiles.latenessMs.count > 0 && seen;
-  }, 'status sees them, and how late their pings are');
+  }, 'status lists them, with the lateness of their pings');
   assert.deepEqual(status.drones.map((/** @type {any} */ one) => [one.state, one.counts.open]).sort(), [
     ['holding', 150],
     ['holding', 151],
   ]);
   assert.equal(total.percentiles.firstByteMs.count, 301);
 
-  assert.match((await command('set', 'streams', '41')).stdout, /41 streams shared out among 2 drones/);
+  assert.match((await command('set', 'streams', '41')).stdout, /41 streams divided among 2 drones/);
   await server.untilTotals(({ streams }) => streams === 41, 'the rest was closed');
-  assert.match((await command('set', 'n', '30')).stdout, /n is 30 for each of 2 drones/);
+  assert.match((await command('set', 'n', '30')).stdout, /n set to 30 for each of 2 drones/);
   await server.untilTotals(({ streams }) => streams === 60, 'each holds 30');
   await command('set', 'restart', '1');
   await until(async () => {
     const { counts } = (await json('status')).total;
     return counts.open === 60 && counts.opened === 60;
-  }, 'they count anew');
+  }, 'they count from 0');
 
   assert.deepEqual(await json('stop', '1'), { stopped: 1 });
   assert.equal((await json('status')).drones.length, 1);
@@ -102,18 +103,21 @@ test('drones that were started are seen, told, and stopped by commands that come
   assert.match((await command('status')).stdout, /no drones/);
 });
 
-test('status is a table without colours where stdout is no terminal', async (t) => {
+test('status is a table without colours outside a terminal', async (t) => {
   const { command } = fleet(t);
   await command('start', '2');
   const { code, stdout } = await command('status');
   assert.equal(code, 0);
-  assert.match(stdout, /^drone +place +state +streams +of +flight +a second +p50\/p99 ms +p99 ms +errors$/m);
+  assert.match(
+    stdout,
+    /^drone +place +state +streams +of +flight +per second +p50\/p99 ms +p99 ms +errors$/m,
+  );
   assert.equal(stdout.match(/^\d+ +local +idle +0 +0 +0 +0 +- +-$/gm)?.length, 2);
   assert.match(stdout, /^total +2 drones +0 +0 /m);
   assert.ok(!stdout.includes('\x1b'));
 });
 
-test('a drone that was killed is gone from the status, and so is its file', async (t) => {
+test('a drone that was killed disappears from the status, with its file', async (t) => {
   const { folder, json } = fleet(t);
   await json('start', '2');
   const [{ pid }] = (await json('status')).drones;
@@ -125,7 +129,7 @@ test('a drone that was killed is gone from the status, and so is its file', asyn
   assert.deepEqual(readdirSync(folder), [`${drones[0].pid}.json`]);
 });
 
-test('a file whose pid is another program by now is taken away, and that program is left alone', async (t) => {
+test('a file whose pid belongs to another program by now is removed, and that program is left alone', async (t) => {
   const { folder, json } = fleet(t);
   await json('status');
   const other = run(t, process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
@@ -136,7 +140,7 @@ test('a file whose pid is another program by now is taken away, and that program
   assert.ok(isAlive(other.pid));
 });
 
-test('a drone that does not answer is late, and holds up nobody', async (t) => {
+test('a drone that does not answer is late, and does not delay the others', async (t) => {
   const { command, json } = fleet(t);
   await json('start', '2');
   const [{ pid }, other] = (await json('status')).drones;
@@ -150,16 +154,16 @@ test('a drone that does not answer is late, and holds up nobody', async (t) => {
   assert.ok(!isAlive(pid) && !isAlive(other.pid));
 });
 
-test('a target that refuses is told in one line, and no drone is left', async (t) => {
+test('a target that refuses is an error of one line, and no drone is left', async (t) => {
   const { folder, command } = fleet(t);
   const { code, stdout, stderr } = await command('start', '2', '--target', '0.0.0.0:1', '--streams', '10');
   assert.equal(code, 1);
-  assert.match(stderr, /^fleet: .*0\.0\.0\.0:1 is not dialled: .*\n$/);
+  assert.match(stderr, /^fleet: .*refusing to load 0\.0\.0\.0:1: .*\n$/);
   assert.doesNotMatch(stdout, /started/);
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a folder that others can write to is not trusted', async (t) => {
+test('a folder that others can write to is refused', async (t) => {
   const folder = temporaryFolder(t);
   const open = join(folder, 'open');
   const { command } = fleet(t);
@@ -167,23 +171,20 @@ test('a folder that others can write to is not trusted', async (t) => {
   chmodSync(open, 0o777);
   const { code, stderr } = await command('status', '--fleet-dir', open);
   assert.equal(code, 1);
-  assert.match(stderr, /^fleet: --fleet-dir .* is not a folder that you alone can write to.*\n$/);
+  assert.match(stderr, /^fleet: others can write to --fleet-dir .*\n$/);
 });
 
-test('drones elsewhere are told with their tokens, and stay when a run is over', async (t) => {
+test('drones on other machines are controlled with their tokens, and keep running after a run', async (t) => {
   const server = await startServer(t);
   const { command, json } = fleet(t);
   const file = join(temporaryFolder(t), 'hosts.json');
   const env = { ...process.env, HOLDFAST_TOKEN: 'the-token' };
-  const drone = run(t, process.execPath, ['fleet/drone.js', '--listen-port', '0', '--quiet'], { env });
-  const port = await until(
-    () => Number(/control on http:\/\/127\.0\.0\.1:(\d+)/.exec(drone.output.stdout)?.[1]),
-    'it listens',
-  );
+  const drone = spawnDrone(t, ['--quiet'], { env });
+  const port = Number(new URL(await urlOf(drone)).port);
   writeFileSync(file, JSON.stringify([{ host: '127.0.0.1', port, token: 'another' }]));
   const wrong = await command('set', 'n', '1', '--on', file);
   assert.equal(wrong.code, 1);
-  assert.match(wrong.stderr, /^fleet: drone 127\.0\.0\.1:\d+: it needs its token.*\n$/);
+  assert.match(wrong.stderr, /^fleet: drone 127\.0\.0\.1:\d+: the token is missing or wrong.*\n$/);
 
   writeFileSync(file, JSON.stringify([{ host: '127.0.0.1', port, token: 'the-token' }]));
   const target = ['--target', `127.0.0.1:${server.port}`];
@@ -196,26 +197,26 @@ test('drones elsewhere are told with their tokens, and stay when a run is over',
   await command('set', 'streams', '5', '--on', file);
   const busy = await command('run', ...target, '-n', '20', '--on', file);
   assert.equal(busy.code, 1);
-  assert.match(busy.stderr, /has 0 idle drones, 1 are wanted \(127\.0\.0\.1:\d+ \w+/);
+  assert.match(busy.stderr, /has 0 idle drones, 1 are needed \(127\.0\.0\.1:\d+ \w+/);
   assert.deepEqual(await json('stop', 'all', '--on', file), { stopped: 1 });
   assert.deepEqual(await drone.exit, { code: 0, signal: null });
 });
 
-test('a file of hosts that is wrong is told with the entry', async (t) => {
+test('the error for a bad file of hosts names the entry', async (t) => {
   const { command } = fleet(t);
   const file = join(temporaryFolder(t), 'hosts.json');
   /** @type {[string, RegExp][]} */
   const cases = [
-    ['{', /hosts\.json can't be read: /],
-    ['{}', /hosts\.json is no list of drones: expected /],
+    ['{', /can't read .*hosts\.json: /],
+    ['{}', /hosts\.json has no list of drones: expected /],
     [
       '[{"host":"10.0.0.5"},{"host":"a b"}]',
       /hosts\.json \[1\]\.host is "a b": expected a name or an IP address/,
     ],
     ['[{"host":"10.0.0.5","port":0}]', /hosts\.json \[0\]\.port is 0: expected a port from 1 to 65535/],
-    ['[{"host":"10.0.0.5","prot":1}]', /hosts\.json \[0\] has 'prot': there are host, port, token/],
-    ['[{}]', /hosts\.json \[0\]\.host is nothing/],
-    ['[{"host":"::1"},{"host":"::1","port":8889}]', /hosts\.json \[1\] is \[::1\]:8889 once more/],
+    ['[{"host":"10.0.0.5","prot":1}]', /hosts\.json \[0\] has 'prot': expected host, port, token/],
+    ['[{}]', /hosts\.json \[0\]\.host is missing/],
+    ['[{"host":"::1"},{"host":"::1","port":8889}]', /hosts\.json \[1\] repeats \[::1\]:8889/],
   ];
   for (const [text, expected] of cases) {
     writeFileSync(file, text);
@@ -226,24 +227,21 @@ test('a file of hosts that is wrong is told with the entry', async (t) => {
   }
 });
 
-test('what is wrong is said in one line, with what was meant', async (t) => {
+test('a mistake is an error of one line, with a suggestion', async (t) => {
   const { command } = fleet(t);
   /** @type {[string[], RegExp][]} */
   const cases = [
-    [['statsu'], /there is no command 'statsu': did you mean status\?/],
-    [['set', 'rmap', '1'], /there is no parameter 'rmap': did you mean ramp\?/],
+    [['statsu'], /unknown command 'statsu': did you mean status\?/],
+    [['set', 'rmap', '1'], /unknown parameter 'rmap': did you mean ramp\?/],
     [['set', 'n', 'x'], /n got 'x': expected a whole number/],
     [['set', 'n'], /set needs a parameter and its value/],
-    [['set', 'n', '1'], /there are no drones to tell/],
-    [['stop'], /stop needs to know how many/],
+    [['set', 'n', '1'], /there are no drones: start some/],
+    [['stop'], /stop needs the number of drones/],
     [['stop', 'some'], /stop got 'some': expected a whole number/],
     [['start', '0'], /start got '0': expected a whole number/],
-    [['run'], /run needs to know how many/],
+    [['run'], /run needs the number of streams/],
     [['run', '-n', '1', '--publish-every', '9'], /--publish-every needs a --channel/],
-    [
-      ['run', '-n', '1', '--report', '/nowhere/at/all.json'],
-      /--report \/nowhere\/at\/all\.json can't be written/,
-    ],
+    [['run', '-n', '1', '--report', '/nowhere/at/all.json'], /can't write --report \/nowhere\/at\/all\.json/],
     [['run', '-n', '1', '--target', 'x:0'], /--target got 'x:0': expected a host and its ports/],
     [['status', '--on', 'mars'], /--on got 'mars': expected local, ec2, or a file of hosts/],
   ];
@@ -255,7 +253,7 @@ test('what is wrong is said in one line, with what was meant', async (t) => {
   }
 });
 
-test('help is there for all and for each', async (t) => {
+test('there is help for all commands and for each', async (t) => {
   const { command } = fleet(t);
   const { stdout } = await command('--help');
   for (const name of ['run', 'start', 'status', 'set', 'stop', 'requests'])
@@ -269,7 +267,7 @@ test('help is there for all and for each', async (t) => {
   }
 });
 
-test('a dry run of drones on EC2 says what would be started, without credentials', async (t) => {
+test('a dry run on EC2 prints what would start, without credentials', async (t) => {
   const { command } = fleet(t);
   const args = ['--on', 'ec2', '--dry-run', '--regions', 'us-east-1,eu-west-1', '--host', 'load.example'];
   for (const line of [
@@ -280,7 +278,7 @@ test('a dry run of drones on EC2 says what would be started, without credentials
     assert.equal(code, 0, stderr);
     assert.match(
       stdout,
-      /^dry run: fleet 'default' would get 10 x t3\.small with 100 streams each \(1,000\)$/m,
+      /^dry run: fleet 'default' would start 10 x t3\.small with 100 streams each \(1,000\)$/m,
     );
     assert.match(stdout, /^ {2}eu-west-1: 5 x t3\.small/m);
     assert.match(stdout, /^estimate: \$/m);
@@ -289,26 +287,28 @@ test('a dry run of drones on EC2 says what would be started, without credentials
   assert.match((await command('status', '--on', 'ec2', '--help')).stdout, /--regions/);
 });
 
-test('Ctrl-C while drones start leaves none', async (t) => {
-  const { folder, command } = fleet(t);
-  await command('status');
-  const env = { ...process.env, HOLDFAST_FLEET_DIR: folder };
-  const start = run(t, process.execPath, ['fleet/cli.js', 'start', '4'], { env });
-  const pids = await until(() => childrenOf(start.pid), 'the first was started');
-  start.child.kill('SIGINT');
-  assert.equal((await start.exit).code, 130);
-  await until(() => !pids.some(isAlive), 'they are gone');
-  assert.deepEqual(readdirSync(folder), []);
-});
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGKILL'])) {
+  test(`${signal} while drones start leaves none running`, async (t) => {
+    const { folder, command } = fleet(t);
+    await command('status');
+    const env = { ...process.env, HOLDFAST_FLEET_DIR: folder };
+    const start = run(t, process.execPath, ['fleet/cli.js', 'start', '4'], { env });
+    await until(() => childrenOf(start.pid), 'the first was started');
+    start.child.kill(signal);
+    assert.equal((await start.exit).code, signal === 'SIGINT' ? 130 : null);
+    await until(() => dronesOf(folder).length === 0, 'they are gone');
+    assert.deepEqual(readdirSync(folder), []);
+  });
+}
 
-/** @param {number} pid @returns {number[] | null} null where there are none yet */
+/** @param {number} pid @returns {number[] | null} null if there are none yet */
 function childrenOf(pid) {
   const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
   const pids = stdout.trim().split(/\s+/).filter(Boolean).map(Number);
   return pids.length > 0 ? pids : null;
 }
 
-test('status is live in a terminal, fits it, follows its size, and leaves it as it was', {
+test('status is live in a terminal, adapts to its size, and restores it', {
   skip: !hasTmux() && 'tmux is missing',
 }, async (t) => {
   const { folder, command } = fleet(t);
@@ -316,10 +316,10 @@ test('status is live in a terminal, fits it, follows its size, and leaves it as 
   const node = `HOLDFAST_FLEET_DIR=${folder} ${process.execPath} ${join(ROOT, 'fleet/cli.js')}`;
   const terminal = openTerminal(t, { columns: 118, rows: 34, command: `env ${node} status` });
   const screen = await terminal.untilShown(/total +2 drones/);
-  assert.match(screen, /^Holdfast fleet, local: 2 drones +q: leave$/m);
+  assert.match(screen, /^Holdfast fleet, local: 2 drones +q: quit$/m);
   assert.match(screen, /^\d+ +local +idle /m);
   terminal.resize(60, 8);
-  await terminal.untilShown(/^Holdfast fleet, local: 2 drones {1,30}q: leave$/m);
+  await terminal.untilShown(/^Holdfast fleet, local: 2 drones {1,30}q: quit$/m);
   await command('stop', '1');
   await terminal.untilShown(/total +1 drone /);
   terminal.type('q');

@@ -1,5 +1,5 @@
 /*
- * How a drone is steered, and by whom.
+ * How a drone is controlled, and by whom.
  */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
@@ -11,20 +11,20 @@ import { HoldfastError } from '../lib/errors.js';
 async function startControl(t, token = '') {
   /** @type {unknown[]} */
   const seen = [];
-  const steered = {
+  const controlled = {
     stats: () => ({ streams: 5 }),
     counts: () => ({ open: 3 }),
     set: async (/** @type {[string, string][]} */ changes) => {
-      if (changes[0]?.[0] === 'host') throw new HoldfastError('NO_CONSENT', 'it does not want to');
-      if (changes[0]?.[0] === 'x') throw new HoldfastError('BAD_PARAM', 'there is no x');
-      if (changes[0]?.[0] === 'fault') throw new TypeError('a fault of ours');
+      if (changes[0]?.[0] === 'host') throw new HoldfastError('NO_CONSENT', 'it refuses');
+      if (changes[0]?.[0] === 'x') throw new HoldfastError('BAD_PARAM', 'unknown parameter x');
+      if (changes[0]?.[0] === 'fault') throw new TypeError('a bug');
       seen.push(...changes);
       return { n: 1 };
     },
     restart: async () => void seen.push('restart'),
     stop: () => void seen.push('stop'),
   };
-  const control = new Control(steered, token);
+  const control = new Control(controlled, token);
   const port = await control.listen('127.0.0.1', 0);
   t.after(() => control.close());
   return { port, seen };
@@ -47,7 +47,7 @@ function ask(port, path, method = 'GET', headers = {}) {
   });
 }
 
-test('GET / says how it does, GET /set sets, POST /restart and /stop do that', async (t) => {
+test('GET / returns the stats, GET /counts the counts, GET /set changes parameters, POST /restart and /stop do so', async (t) => {
   const { port, seen } = await startControl(t);
   assert.deepEqual(await ask(port, '/'), { status: 200, body: { streams: 5 } });
   assert.deepEqual(await ask(port, '/counts'), { status: 200, body: { counts: { open: 3 } } });
@@ -57,21 +57,27 @@ test('GET / says how it does, GET /set sets, POST /restart and /stop do that', a
   assert.deepEqual(seen, [['n', '5'], ['host2', 'a b'], 'restart', 'stop']);
 });
 
-test('what must not be done by following a link takes POST', async (t) => {
+test('what a link must not trigger takes POST', async (t) => {
   const { port, seen } = await startControl(t);
-  for (const path of ['/restart', '/stop']) assert.equal((await ask(port, path)).status, 405);
-  assert.equal((await ask(port, '/nothing')).status, 404);
+  for (const path of ['/restart', '/stop']) {
+    const { status, body } = await ask(port, path);
+    assert.deepEqual([status, body], [405, { error: `${path} takes POST` }]);
+  }
+  assert.deepEqual(await ask(port, '/nothing'), {
+    status: 404,
+    body: { error: 'the paths are /, /counts, /set, /restart, /stop' },
+  });
   assert.deepEqual(seen, []);
 });
 
-test('errors are one line and a status: 400 for a bad parameter, 403 for a target that refuses, 500 for a fault', async (t) => {
+test('errors are one line and a status: 400 for a bad parameter, 403 for a target that refuses, 500 for a bug', async (t) => {
   const { port } = await startControl(t);
-  assert.deepEqual(await ask(port, '/set?x=1'), { status: 400, body: { error: 'there is no x' } });
-  assert.deepEqual(await ask(port, '/set?host=a'), { status: 403, body: { error: 'it does not want to' } });
+  assert.deepEqual(await ask(port, '/set?x=1'), { status: 400, body: { error: 'unknown parameter x' } });
+  assert.deepEqual(await ask(port, '/set?host=a'), { status: 403, body: { error: 'it refuses' } });
   assert.equal((await ask(port, '/set?fault=1')).status, 500);
 });
 
-test('pages of a browser are refused: by their Origin, and by a name that was pointed here', async (t) => {
+test('web pages are refused, by their Origin and by host names that only resolve to here', async (t) => {
   const { port, seen } = await startControl(t);
   assert.equal((await ask(port, '/set?n=9', 'GET', { Origin: 'http://evil.example' })).status, 403);
   assert.equal((await ask(port, '/set?n=9', 'GET', { Host: 'evil.example' })).status, 403);
@@ -79,7 +85,7 @@ test('pages of a browser are refused: by their Origin, and by a name that was po
   assert.deepEqual(seen, [['n', '9']]);
 });
 
-test('with a token all else is refused, and the right one is taken', async (t) => {
+test('with a token, only requests that have it are accepted', async (t) => {
   const { port, seen } = await startControl(t, 'secret');
   for (const authorization of ['', 'Bearer', 'Bearer secre', 'Bearer secrets', 'Basic secret']) {
     const headers = authorization ? { Authorization: authorization } : undefined;
@@ -92,15 +98,15 @@ test('with a token all else is refused, and the right one is taken', async (t) =
   );
 });
 
-test('on an address that others reach it does not listen without a token', async () => {
+test('does not listen on an address others can reach without a token', async () => {
   const control = new Control(/** @type {any} */ ({}), '');
   await assert.rejects(control.listen('0.0.0.0', 0), {
     code: 'NO_TOKEN',
-    message: /--listen 0\.0\.0\.0 is no loopback address: .* HOLDFAST_TOKEN$/,
+    message: /--listen 0\.0\.0\.0 is not a loopback address, .* HOLDFAST_TOKEN$/,
   });
 });
 
-test('a port that is in use is said in one line', async (t) => {
+test('a port that is in use is an error of one line', async (t) => {
   const { port } = await startControl(t);
   const other = new Control(/** @type {any} */ ({}), '');
   await assert.rejects(other.listen('127.0.0.1', port), {

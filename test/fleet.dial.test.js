@@ -1,14 +1,16 @@
 /*
- * Both dialers against the real servers and against servers that behave badly: the same is expected of both.
+ * Both dialers against real servers and against misbehaving ones. The same is expected of both.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { CAUSES, noCauses, sumOf } from '../fleet/drone/causes.js';
+import { COUNTS, HISTOGRAMS } from '../fleet/drone/counters.js';
+import { countersOf } from '../fleet/drone/dial.native.js';
 import { create as createPlain } from '../fleet/drone/dial.plain.js';
-import { Histogram } from '../lib/histogram.js';
-import { descriptorLimit } from '../lib/plan.js';
+import { emptyHistograms, MEASURES } from '../fleet/drone/histograms.js';
+import { descriptorLimit, OWN_DESCRIPTORS } from '../lib/descriptors.js';
 import { native } from '../native/index.js';
 import { startServer, TRANSPORTS } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -22,25 +24,19 @@ import { until } from './helpers/until.js';
 const DIALERS = { plain: createPlain };
 if (native) DIALERS.native = async () => (await import('../fleet/drone/dial.native.js')).create();
 
-const MEASURES = /** @type {const} */ (['connect', 'firstByte', 'lateness', 'delivery']);
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n';
 const OPENING = `${HEAD}8\r\nWelcome!\r\n`;
 const PING = '4\r\nping\r\n';
 const DAY_MS = 86_400_000;
 
-/** A dialer, and all that was taken from it so far. */
+/** A dialer, and everything taken from it so far. */
 class Dialled {
   /** @param {Dialer} dialer @param {number[]} ports @param {Partial<Target>} target */
   constructor(dialer, ports, target) {
     this.dialer = dialer;
     /** @type {Counters['samples']} */
     this.samples = [];
-    this.histograms = {
-      connect: new Histogram(),
-      firstByte: new Histogram(),
-      lateness: new Histogram(),
-      delivery: new Histogram(),
-    };
+    this.histograms = emptyHistograms();
     /** @type {Counters} */
     this.counters = dialer.take();
     this.aim(ports, target);
@@ -103,9 +99,9 @@ function testEach(name, body) {
 }
 
 /**
- * A server that does with each connection what the test says.
+ * A server that does what the test says with each connection.
  * @param {import('node:test').TestContext} t
- * @param {(socket: import('node:net').Socket) => void} act once its request came
+ * @param {(socket: import('node:net').Socket) => void} act when its request has arrived
  */
 async function startBad(t, act) {
   /** @type {Set<import('node:net').Socket>} */
@@ -169,12 +165,12 @@ for (const transport of TRANSPORTS) {
     await dialled.open(3);
     await dialled.until(({ pings }) => pings >= 9, 'pings');
     assert.deepEqual([sumOf(dialled.counters.failed), sumOf(dialled.counters.lost)], [0, 0]);
-    assert.equal(dialled.histograms.lateness.count, 0, 'the interval is not known');
+    assert.equal(dialled.histograms.lateness.count, 0, 'the interval is unknown');
   });
 
   for (const accept of ['text/plain', 'text/event-stream']) {
     testEach(
-      `messages of the ${transport} transport (${accept}) that say when they were sent have a latency`,
+      `messages of the ${transport} transport (${accept}) with their send time are measured`,
       async (t, dial) => {
         const server = await startServer(t, ['--workers', '1', '--transport', transport]);
         const request = `GET /?channel=news HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n\r\n`;
@@ -187,9 +183,9 @@ for (const transport of TRANSPORTS) {
         await publish(`@${(Date.now() - 5000) * 1000} five seconds ago`);
         await publish('at some time');
         await dialled.until(({ messages }) => messages === 20, 'messages');
-        const { count, minUs, maxUs } = dialled.histograms.delivery;
+        const { count, min, max } = dialled.histograms.delivery;
         assert.equal(count, 10);
-        assert.ok(minUs >= 5_000_000 && maxUs < 65_000_000, `${minUs} ${maxUs}`);
+        assert.ok(min >= 5_000_000 && max < 65_000_000, `${min} ${max}`);
       },
     );
   }
@@ -205,7 +201,7 @@ for (const transport of TRANSPORTS) {
     assert.deepEqual([dialled.counters.open, dialled.counters.inFlight], [0, 0]);
   });
 
-  testEach(`a message of the ${transport} transport that nobody asked for is unexpected`, async (t, dial) => {
+  testEach(`a message of the ${transport} transport without a channel is unexpected`, async (t, dial) => {
     const server = await startServer(t, ['--workers', '1', '--transport', transport]);
     const dialled = await dial([server.port], { request: 'GET /?channel=a HTTP/1.1\r\nHost: a\r\n\r\n' });
     await dialled.open(1);
@@ -215,7 +211,7 @@ for (const transport of TRANSPORTS) {
     assert.deepEqual(dialled.samples, [{ cause: 'unexpected', text: 'caf\u00c3\u00a9' }]);
   });
 
-  testEach(`a refusal of the ${transport} transport is a status`, async (t, dial) => {
+  testEach(`a refusal of the ${transport} transport has the cause status`, async (t, dial) => {
     const server = await startServer(t, ['--workers', '1', '--transport', transport]);
     const dialled = await dial([server.port], { request: 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n' });
     dialled.dialer.open(10);
@@ -229,21 +225,21 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-/** What a server says, whether it hangs up then, and what is made of it. @type {[string, string, boolean, Cause][]} */
+/** What a server sends, whether it then closes the connection, and the cause. @type {[string, string, boolean, Cause][]} */
 const ANSWERS = [
-  ['something else than HTTP', 'SSH-2.0-x', false, 'unexpected'],
+  ['something other than HTTP', 'SSH-2.0-x', false, 'unexpected'],
   ['another status', 'HTTP/1.1 503 No\r\nA: b\r\n\r\n', false, 'status'],
   ['a text without chunks', 'HTTP/1.1 200 OK\r\n\r\nWelcome!', false, 'unexpected'],
   ['no welcome', `${HEAD}${PING}`, false, 'unexpected'],
   ['no size of a chunk', `${HEAD}welcome`, false, 'unexpected'],
   ['the last chunk', `${HEAD}0\r\n\r\n`, false, 'closed'],
-  ['nothing, and hangs up', '', true, 'closed'],
-  ['half a head, and hangs up', 'HTTP/1.1 200 OK\r\nA:', true, 'closed'],
+  ['nothing and closes the connection', '', true, 'closed'],
+  ['half a head and closes the connection', 'HTTP/1.1 200 OK\r\nA:', true, 'closed'],
 ];
 
-for (const [what, said, hangsUp, cause] of ANSWERS) {
-  testEach(`an opening fails as ${cause} where the server says ${what}`, async (t, dial) => {
-    const { port } = await startBad(t, (socket) => (hangsUp ? socket.end(said) : socket.write(said)));
+for (const [what, bytes, closes, cause] of ANSWERS) {
+  testEach(`an opening fails with the cause ${cause} if the server sends ${what}`, async (t, dial) => {
+    const { port } = await startBad(t, (socket) => (closes ? socket.end(bytes) : socket.write(bytes)));
     const dialled = await dial([port]);
     dialled.dialer.open(3);
     await dialled.until(({ failed }) => sumOf(failed) === 3, 'failures');
@@ -257,13 +253,13 @@ for (const [what, said, hangsUp, cause] of ANSWERS) {
 /** What follows the welcome. @type {[string, string, Cause][]} */
 const ENDS = [
   ['the last chunk', '0\r\n\r\n', 'closed'],
-  ['another word', '5\r\npings\r\n', 'unexpected'],
+  ['another text', '5\r\npings\r\n', 'unexpected'],
   ['a chunk that does not end where it should', '4\r\npingpong', 'unexpected'],
 ];
 
-for (const [what, said, cause] of ENDS) {
-  testEach(`a stream is lost as ${cause} where ${what} follows`, async (t, dial) => {
-    const { port } = await startBad(t, (socket) => socket.write(`${OPENING}${PING}${said}`));
+for (const [what, bytes, cause] of ENDS) {
+  testEach(`a stream is lost with the cause ${cause} if ${what} follows`, async (t, dial) => {
+    const { port } = await startBad(t, (socket) => socket.write(`${OPENING}${PING}${bytes}`));
     const dialled = await dial([port]);
     dialled.dialer.open(2);
     await dialled.until(({ lost }) => sumOf(lost) === 2, 'losses');
@@ -273,7 +269,7 @@ for (const [what, said, cause] of ENDS) {
   });
 }
 
-testEach('a stream that is reset is lost so', async (t, dial) => {
+testEach('a stream that is reset is lost with that cause', async (t, dial) => {
   const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING));
   const dialled = await dial([port]);
   await dialled.open(1);
@@ -281,7 +277,7 @@ testEach('a stream that is reset is lost so', async (t, dial) => {
   await dialled.until(({ lost }) => lost.reset === 1, 'the loss');
 });
 
-testEach('an opening that takes too long has failed, though the server goes on talking', async (t, dial) => {
+testEach('an opening that takes too long fails, even if the server keeps sending', async (t, dial) => {
   /** @type {NodeJS.Timeout[]} */
   const timers = [];
   t.after(() => timers.forEach(clearInterval));
@@ -295,27 +291,27 @@ testEach('an opening that takes too long has failed, though the server goes on t
   assert.deepEqual([dialled.counters.inFlight, dialled.counters.opened], [0, 0]);
 });
 
-testEach('units that are cut at every byte are whole again', async (t, dial) => {
-  const said = `${OPENING}${PING}${PING}`;
+testEach('data that arrives in pieces is put together, wherever it is cut', async (t, dial) => {
+  const whole = `${OPENING}${PING}${PING}`;
   let cut = 0;
   /** @type {(() => void)[]} */
   const rest = [];
   const { port } = await startBad(t, (socket) => {
     const at = ++cut;
-    socket.write(said.slice(0, at));
-    rest.push(() => socket.write(said.slice(at)));
+    socket.write(whole.slice(0, at));
+    rest.push(() => socket.write(whole.slice(at)));
   });
   const dialled = await dial([port]);
-  const cuts = said.length - 1;
+  const cuts = whole.length - 1;
   dialled.dialer.open(cuts);
   await dialled.until(({ bytes }) => bytes === (cuts * (cuts + 1)) / 2, 'the first parts');
   for (const write of rest) write();
-  await dialled.until(({ bytes }) => bytes === cuts * said.length, 'the rest');
+  await dialled.until(({ bytes }) => bytes === cuts * whole.length, 'the rest');
   const { opened, pings, open, failed, lost } = dialled.counters;
   assert.deepEqual([opened, pings, open, failed, lost], [cuts, 2 * cuts, cuts, noCauses(), noCauses()]);
 });
 
-testEach('a ping that does not come is overdue, and late when it comes at last', async (t, dial) => {
+testEach('a missing ping is overdue, and late when it comes', async (t, dial) => {
   const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING + PING));
   const dialled = await dial([port], { pingIntervalMs: 40 });
   await dialled.open(3);
@@ -324,11 +320,11 @@ testEach('a ping that does not come is overdue, and late when it comes at last',
   for (const socket of sockets) socket.write(PING);
   await dialled.until(({ pings }) => pings === 6, 'late pings');
   const { lateness } = dialled.histograms;
-  assert.ok(lateness.maxUs > 40_000, `${lateness.maxUs}`);
-  assert.ok(lateness.count >= 6, 'each stands for those that were missed');
+  assert.ok(lateness.max > 40_000, `${lateness.max}`);
+  assert.ok(lateness.count >= 6, 'each counts for the missed ones too');
 });
 
-testEach('a stream that is closed while it is overdue tells its lateness', async (t, dial) => {
+testEach('the lateness of a stream closed with an overdue ping is recorded', async (t, dial) => {
   const { port } = await startBad(t, (socket) => socket.write(OPENING + PING));
   const dialled = await dial([port], { pingIntervalMs: 20 });
   await dialled.open(1);
@@ -336,10 +332,10 @@ testEach('a stream that is closed while it is overdue tells its lateness', async
   dialled.dialer.close(1);
   await dialled.until(({ closed, overdue }) => closed === 1 && overdue === 0, 'the end');
   assert.equal(dialled.histograms.lateness.count, 1);
-  assert.ok(dialled.histograms.lateness.maxUs > 20_000);
+  assert.ok(dialled.histograms.lateness.max > 20_000);
 });
 
-testEach('where anything may be said a 200 is a stream and a read is a ping', async (t, dial) => {
+testEach('if anything is expected, a 200 is a stream and every read a ping', async (t, dial) => {
   const { port, sockets } = await startBad(t, (socket) => socket.write('HTTP/1.0 200 OK\r\n\r\n'));
   const dialled = await dial([port], { isStrict: false });
   await dialled.open(1);
@@ -349,7 +345,7 @@ testEach('where anything may be said a 200 is a stream and a read is a ping', as
   await dialled.until(({ lost }) => lost.closed === 1, 'the end');
 });
 
-testEach('each pair of a source and a port is dialled as often as any other', async (t, dial) => {
+testEach('each pair of a source and a port is dialled equally often', async (t, dial) => {
   /** @type {string[]} */
   const pairs = [];
   const act = (/** @type {import('node:net').Socket} */ socket) => {
@@ -363,14 +359,14 @@ testEach('each pair of a source and a port is dialled as often as any other', as
   assert.deepEqual(pairs.sort(), [...expected, ...expected].sort());
 });
 
-testEach('a source that is no address of this machine has no port', async (t, dial) => {
+testEach('a source that is not an address of this machine fails with the cause no-port', async (t, dial) => {
   const { port } = await startBad(t, () => {});
   const dialled = await dial([port], { sources: ['192.0.2.1'] });
   dialled.dialer.open(2);
   await dialled.until(({ failed }) => failed['no-port'] === 2, 'failures');
 });
 
-testEach('another target holds for what is opened from then on', async (t, dial) => {
+testEach('a new target applies to streams opened from then on', async (t, dial) => {
   const first = await startBad(t, (socket) => socket.write(OPENING));
   const second = await startBad(t, (socket) => socket.write(`${OPENING}3\r\nnew\r\n`));
   const dialled = await dial([first.port]);
@@ -383,7 +379,7 @@ testEach('another target holds for what is opened from then on', async (t, dial)
   assert.equal(dialled.counters.open, 1);
 });
 
-testEach('what is stopped has closed all and opens no more', async (t, dial) => {
+testEach('a stopped dialer has closed everything and opens no more', async (t, dial) => {
   let asked = 0;
   const { port, sockets } = await startBad(t, (socket) => {
     if (asked++ < 2) socket.write(OPENING);
@@ -398,7 +394,7 @@ testEach('what is stopped has closed all and opens no more', async (t, dial) => 
   await until(() => sockets.size === 0, 'the end of all connections');
 });
 
-testEach('it says at once what is on its way, and it has each cause', async (t, dial) => {
+testEach('counts what is in flight at once, and has every cause', async (t, dial) => {
   const { port } = await startBad(t, () => {});
   const dialled = await dial([port]);
   dialled.dialer.open(4);
@@ -408,8 +404,8 @@ testEach('it says at once what is on its way, and it has each cause', async (t, 
   assert.ok(dialled.dialer.most > 100);
 });
 
-test('without tables of their own its threads are but one', {
-  skip: !native && 'the native core is not here',
+test('without descriptor tables of their own there is only one thread', {
+  skip: !native && 'the native core is not available',
 }, async (t) => {
   const before = process.env.HOLDFAST_UNSHARE;
   process.env.HOLDFAST_UNSHARE = 'off';
@@ -418,6 +414,31 @@ test('without tables of their own its threads are but one', {
     else process.env.HOLDFAST_UNSHARE = before;
   });
   const dialer = await DIALERS.native();
-  assert.equal(dialer.most, descriptorLimit() - 64);
+  assert.equal(dialer.most, descriptorLimit() - OWN_DESCRIPTORS);
   await dialer.stop();
+});
+
+test('what the native core counts gets the names of the tables', () => {
+  const histograms = HISTOGRAMS.map((_, i) => ({ count: 1, sum: i, min: i, max: i, buckets: [i, 1] }));
+  const counters = countersOf({
+    counts: Float64Array.from(COUNTS, (_, i) => 10 + i),
+    failed: Float64Array.from(CAUSES, (_, i) => i),
+    lost: new Float64Array(CAUSES.length),
+    samples: [{ cause: CAUSES.indexOf('status'), text: 'HTTP/1.1 404' }],
+    histograms,
+  });
+  assert.deepEqual([counters.inFlight, counters.open, counters.bytes], [10, 11, 17]);
+  assert.deepEqual(counters.delivery, { unit: 'µs', ...histograms[3] });
+  assert.deepEqual([counters.failed.refused, counters.failed.other], [0, CAUSES.length - 1]);
+  assert.deepEqual(
+    [sumOf(counters.lost), counters.samples],
+    [0, [{ cause: 'status', text: 'HTTP/1.1 404' }]],
+  );
+});
+
+testEach('a dialer counts exactly the rows of the tables', async (_, dial) => {
+  const { samples, failed, lost, ...named } = (await dial([1])).take();
+  assert.deepEqual(Object.keys(named).sort(), [...COUNTS, ...HISTOGRAMS].map(({ name }) => name).sort());
+  for (const { name, unit } of HISTOGRAMS) assert.equal(named[name].unit, unit);
+  assert.deepEqual([samples, failed, lost], [[], noCauses(), noCauses()]);
 });

@@ -1,9 +1,9 @@
 /*
- * Drones on EC2, against moto's server; and what is known without any server.
+ * Drones on EC2: against moto's server, and what can be tested without a server.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
@@ -18,17 +18,17 @@ import { FOLDER, MOST_USER_DATA_BYTES, userData } from '../fleet/on/ec2/cloudini
 import { ec2, OPTIONS } from '../fleet/on/ec2/ec2.js';
 import { collect, strip } from '../fleet/on/ec2/parcel.js';
 import { readOptions } from '../lib/options.js';
+import { spawnDrone, urlOf } from './helpers/drone.js';
 import { startMoto } from './helpers/moto.js';
 import { startProxy } from './helpers/proxy.js';
-import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
+import { ROOT, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const REGIONS = ['us-east-1', 'eu-west-1', 'ap-south-1'];
 const TOKEN = 'a "$token` of \\ 24 \'chars'.replaceAll(' ', '_');
 const PARAMS = { n: '1000', host: '10.1.2.3', channel: 'per 100% $HOME "x"' };
-const LONG_MS = 60_000;
 
-// Nothing of the machine's own AWS configuration.
+// Keeps the machine's own AWS configuration out of the tests.
 Object.assign(process.env, {
   AWS_ACCESS_KEY_ID: 'testing',
   AWS_SECRET_ACCESS_KEY: 'testing',
@@ -84,7 +84,7 @@ function configOf(bytes) {
 }
 
 /**
- * As cloud-init does it, but below a folder.
+ * Writes the files as cloud-init does, but below a folder.
  * @param {any} config @param {string} folder
  */
 function writeFiles(config, folder) {
@@ -97,12 +97,12 @@ function writeFiles(config, folder) {
   }
 }
 
-/** @param {any} config @param {string} name @returns {any} the file whose path ends so */
+/** @param {any} config @param {string} name @returns {any} the file whose path ends with the name */
 function fileIn(config, name) {
   return config.write_files.find((/** @type {{ path: string }} */ { path }) => path.endsWith(name));
 }
 
-/** The words of ExecStart, read as systemd reads them. @param {string} unit @returns {string[]} */
+/** The words of ExecStart, parsed as systemd does. @param {string} unit @returns {string[]} */
 function commandOf(unit) {
   const [, line] = /** @type {RegExpExecArray} */ (/^ExecStart=(.*)$/m.exec(unit));
   return [...line.matchAll(/"((?:\\.|[^"\\])*)"|(\S+)/g)].map(([, quoted, plain]) =>
@@ -110,13 +110,13 @@ function commandOf(unit) {
   );
 }
 
-test('the user data stays below what EC2 takes', () => {
+test('the user data fits what EC2 accepts', () => {
   const bytes = userData(PARAMS, TOKEN);
   assert.ok(bytes.length < MOST_USER_DATA_BYTES, `${bytes.length} bytes`);
   assert.equal(MOST_USER_DATA_BYTES, 16_384);
 });
 
-test('parameters that make the user data too long are refused in one line', () => {
+test('parameters that make the user data too long are an error of one line', () => {
   const sources = Array.from(
     { length: 20_000 },
     (_, i) => `10.${(i * 7919) % 256}.${(i * 104729) % 256}.${i % 256}`,
@@ -124,16 +124,20 @@ test('parameters that make the user data too long are refused in one line', () =
   assert.throws(() => userData({ ...PARAMS, sources: sources.join(',') }, TOKEN), { code: 'USER_DATA' });
 });
 
-test('the drone travels with exactly what it imports', () => {
-  const { files, packages } = collect();
-  assert.ok('fleet/drone.js' in files && 'fleet/drone/dial.plain.js' in files && 'lib/options.js' in files);
+test('instances get exactly the files that the drone imports, which need no packages', () => {
+  const files = collect();
+  for (const path of [
+    'fleet/drone.js',
+    'fleet/drone/counters.js',
+    'fleet/drone/dial.plain.js',
+    'lib/router.js',
+  ])
+    assert.ok(path in files, path);
   for (const path of Object.keys(files))
-    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|types/);
-  assert.ok(packages.has('hdr-histogram-js'));
-  assert.ok(!packages.has('@aws-sdk/client-ec2'));
+    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|transport|types/);
 });
 
-test('stripping takes comments and indentation, and nothing out of texts and regular expressions', () => {
+test('stripping removes comments and indentation, but nothing from strings and regular expressions', () => {
   const source = [
     '/* a */',
     'const a = /** @type {any} */ (1); // one',
@@ -157,7 +161,7 @@ test('stripping takes comments and indentation, and nothing out of texts and reg
   assert.equal(strip(source.join('\n')), expected.join('\n'));
 });
 
-test('the token stands in one file that only root reads, and in no command', () => {
+test('the token is in one file that only root can read, and in no command', () => {
   const config = configOf(userData(PARAMS, TOKEN));
   const secret = fileIn(config, '.env');
   assert.equal(secret.permissions, '0600');
@@ -166,7 +170,7 @@ test('the token stands in one file that only root reads, and in no command', () 
   assert.ok(!JSON.stringify([others, config.runcmd]).includes('_24_'));
 });
 
-test('the service runs as nobody, with many descriptors, and hands parameters on as they are', () => {
+test('the service runs without privileges, with many descriptors, and passes parameters on unchanged', () => {
   const unit = fileIn(configOf(userData(PARAMS, TOKEN)), '.service').content;
   assert.match(unit, /^DynamicUser=yes$/m);
   assert.match(unit, /^LimitNOFILE=1048576$/m);
@@ -176,17 +180,18 @@ test('the service runs as nobody, with many descriptors, and hands parameters on
   assert.equal(words[words.indexOf('--channel') + 1], PARAMS.channel);
 });
 
-test('the script of the first start is one that sh reads', () => {
+test('the setup script is valid for sh, and installs no packages with npm', () => {
   const config = configOf(userData(PARAMS, TOKEN));
   const { status, stderr } = spawnSync('sh', ['-n'], {
     input: fileIn(config, 'setup.sh').content,
     encoding: 'utf8',
   });
   assert.deepEqual({ status, stderr }, { status: 0, stderr: '' });
+  assert.doesNotMatch(fileIn(config, 'setup.sh').content, /npm/);
   assert.deepEqual(config.runcmd, [['sh', `${FOLDER}/setup.sh`]]);
 });
 
-test('systemd finds nothing wrong with the service', (t) => {
+test('systemd accepts the service', (t) => {
   const folder = temporaryFolder(t);
   const file = join(folder, 'holdfast-drone.service');
   const unit = fileIn(configOf(userData(PARAMS, TOKEN)), '.service').content;
@@ -194,17 +199,17 @@ test('systemd finds nothing wrong with the service', (t) => {
   const { error, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], {
     encoding: 'utf8',
   });
-  if (error) return t.skip('systemd is not here');
+  if (error) return t.skip('systemd is missing');
   assert.doesNotMatch(stderr, /holdfast-drone\.service:/);
 });
 
-test('a dry run says what it would start and cost, and needs no server and no credentials', async (t) => {
+test('a dry run prints what it would start and cost, without a server or credentials', async (t) => {
   const dry = { dryRun: true, endpoint: 'http://127.0.0.1:1', token: '' };
   const { place, lines } = placeOf(t, dry);
   assert.deepEqual(await place.start(40, PARAMS), []);
   assert.match(
     lines[0],
-    /^dry run: fleet 'test' would get 40 x t3\.small with 1,000 streams each \(40,000\)$/,
+    /^dry run: fleet 'test' would start 40 x t3\.small with 1,000 streams each \(40,000\)$/,
   );
   assert.deepEqual(lines.slice(1, 4), [
     '  us-east-1: 14 x t3.small, newest Amazon Linux 2023',
@@ -212,18 +217,18 @@ test('a dry run says what it would start and cost, and needs no server and no cr
     '  ap-south-1: 13 x t3.small, newest Amazon Linux 2023',
   ]);
   assert.match(lines[4], /open to nobody/);
-  assert.match(lines[5], /^estimate: \$1\.03 an hour = 40 x .*us-east-1 in \d{4}-\d\d/);
+  assert.match(lines[5], /^estimate: \$1\.03 per hour = 40 x .*us-east-1 in \d{4}-\d\d/);
   assert.deepEqual(await place.list(), []);
   assert.equal(await place.stop('all'), 0);
 });
 
-test('a dry run of a type whose price is not known says so', async (t) => {
+test('a dry run says if the price of a type is unknown', async (t) => {
   const { place, lines } = placeOf(t, { dryRun: true, instanceType: 'u7i-12tb.224xlarge' });
   await place.start(1, PARAMS);
-  assert.match(lines.at(-1) ?? '', /^estimate: none, the price of u7i-12tb\.224xlarge is not known here/);
+  assert.match(lines.at(-1) ?? '', /^estimate: unknown price for u7i-12tb\.224xlarge/);
 });
 
-test('without credentials it ends in one line that says where they come from', () => {
+test('missing credentials are an error of one line that says where to set them', () => {
   const script = `const { ec2 } = await import('./fleet/on/ec2/ec2.js');
     const { exitWith } = await import('./lib/errors.js');
     ec2({ regions: ['us-east-1'], instanceType: 't3.small', name: 'x', token: '', endpoint: 'http://127.0.0.1:1', say() {} })
@@ -231,16 +236,13 @@ test('without credentials it ends in one line that says where they come from', (
   const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...env } = process.env;
   const args = ['--input-type=module', '-e', script];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: 'utf8' });
-  assert.match(
-    stderr,
-    /^fleet: no AWS credentials were found: set AWS_PROFILE, [^\n]*--dry-run needs none\n$/,
-  );
+  assert.match(stderr, /^fleet: no AWS credentials: set AWS_PROFILE, [^\n]*--dry-run needs none\n$/);
   assert.equal(status, 1);
 });
 
-test('what would fail later is refused before anything is started', async (t) => {
+test('mistakes are refused before anything starts', async (t) => {
   const { place } = placeOf(t, { endpoint: 'http://127.0.0.1:1' });
-  await assert.rejects(place.start(1, { n: '5' }), { code: 'BAD_PARAM', message: /each drone itself/ });
+  await assert.rejects(place.start(1, { n: '5' }), { code: 'BAD_PARAM', message: /the drone itself/ });
   await assert.rejects(place.start(1, { speed: '5' }), { code: 'BAD_PARAM' });
   const short = placeOf(t, { endpoint: 'http://127.0.0.1:1', token: 'short' });
   await assert.rejects(short.place.start(1, PARAMS), { code: 'NO_TOKEN' });
@@ -251,7 +253,7 @@ test('what would fail later is refused before anything is started', async (t) =>
   });
 });
 
-test('the options are read and checked', () => {
+test('the options are parsed and checked', () => {
   const read = (/** @type {string[]} */ ...args) => readOptions(OPTIONS, args, {}).values;
   assert.deepEqual(read('--regions', 'us-east-1,eu-west-1').regions, ['us-east-1', 'eu-west-1']);
   assert.equal(read('--from', '203.0.113.7').from, '203.0.113.7/32');
@@ -270,32 +272,42 @@ test('against the API of EC2', async (t) => {
   const { endpoint, problem } = await startMoto(t);
   if (problem) return t.skip(problem);
 
-  await t.test('40 start in three regions, are listed, and end; instances of others stay', async (t) => {
-    const { place, lines } = placeOf(t, { endpoint, name: 'forty', from: '203.0.113.7/32' });
-    const client = clientOf(t, endpoint, 'us-east-1');
-    const image = await anImage(endpoint, t);
-    const others = [await startOther(client, image, []), await startOther(client, image, tagOf('forty-two'))];
+  await t.test(
+    '40 instances start in three regions, are listed, and end; other instances stay',
+    async (t) => {
+      const { place, lines } = placeOf(t, { endpoint, name: 'forty', from: '203.0.113.7/32' });
+      const client = clientOf(t, endpoint, 'us-east-1');
+      const image = await anImage(endpoint, t);
+      const others = [
+        await startOther(client, image, []),
+        await startOther(client, image, tagOf('forty-two')),
+      ];
 
-    const started = await place.start(40, PARAMS);
-    assert.deepEqual(countsOf(started), { 'us-east-1': 14, 'eu-west-1': 13, 'ap-south-1': 13 });
-    const listed = await place.list();
-    assert.deepEqual(listed.map(({ name }) => name).sort(), started.map(({ name }) => name).sort());
-    for (const { url, token, state } of listed) {
-      assert.match(url, /^http:\/\/\d+\.\d+\.\d+\.\d+:8889$/);
-      assert.deepEqual({ token, state }, { token: TOKEN, state: 'running' });
-    }
+      const started = await place.start(40, PARAMS);
+      assert.deepEqual(countsOf(started), { 'us-east-1': 14, 'eu-west-1': 13, 'ap-south-1': 13 });
+      const listed = await place.list();
+      assert.deepEqual(listed.map(({ name }) => name).sort(), started.map(({ name }) => name).sort());
+      for (const { url, token, state } of listed) {
+        assert.match(url, /^http:\/\/\d+\.\d+\.\d+\.\d+:8889$/);
+        assert.deepEqual({ token, state }, { token: TOKEN, state: 'running' });
+      }
 
-    assert.equal(await place.stop(4), 4);
-    assert.deepEqual(countsOf(await place.list()), { 'us-east-1': 12, 'eu-west-1': 12, 'ap-south-1': 12 });
-    assert.equal(await place.stop('all'), 36);
-    assert.deepEqual(await place.list(), []);
-    assert.deepEqual(await statesOf(client, others), ['running', 'running']);
-    for (const region of REGIONS)
-      assert.deepEqual(await groupsOf(clientOf(t, endpoint, region), 'forty'), [], `group left in ${region}`);
-    assert.ok(!lines.join().includes(TOKEN));
-  });
+      assert.equal(await place.stop(4), 4);
+      assert.deepEqual(countsOf(await place.list()), { 'us-east-1': 12, 'eu-west-1': 12, 'ap-south-1': 12 });
+      assert.equal(await place.stop('all'), 36);
+      assert.deepEqual(await place.list(), []);
+      assert.deepEqual(await statesOf(client, others), ['running', 'running']);
+      for (const region of REGIONS)
+        assert.deepEqual(
+          await groupsOf(clientOf(t, endpoint, region), 'forty'),
+          [],
+          `group left in ${region}`,
+        );
+      assert.ok(!lines.join().includes(TOKEN));
+    },
+  );
 
-  await t.test('instances and their groups carry tags, and the token is in none of them', async (t) => {
+  await t.test('instances and groups are tagged, and the token is in no tag', async (t) => {
     const { place } = placeOf(t, { endpoint, name: 'tagged', regions: ['us-east-1'] });
     const [{ name }] = await place.start(1, PARAMS);
     const client = clientOf(t, endpoint, 'us-east-1');
@@ -308,14 +320,14 @@ test('against the API of EC2', async (t) => {
     assert.equal(instance?.SecurityGroups?.[0].GroupId, group.GroupId);
   });
 
-  await t.test('the control port is open to nobody, or to those who were named last', async (t) => {
+  await t.test('the control port is open to nobody, or to the last --from', async (t) => {
     const shared = { endpoint, name: 'walled', regions: ['us-east-1'] };
     const rules = async () =>
       (await groupsOf(clientOf(t, endpoint, 'us-east-1'), 'walled'))[0].IpPermissions ?? [];
     const closed = placeOf(t, shared);
     await closed.place.start(1, PARAMS);
     assert.deepEqual(await rules(), []);
-    assert.match(closed.lines[0], /open to nobody, which is the default.*--from/);
+    assert.match(closed.lines[0], /open to nobody \(the default\).*--from/);
     for (const from of ['203.0.113.7/32', '198.51.100.0/24']) {
       const { place, lines } = placeOf(t, { ...shared, from });
       assert.deepEqual(await place.start(0, PARAMS), []);
@@ -325,14 +337,14 @@ test('against the API of EC2', async (t) => {
         { FromPort, ToPort, cidrs, more },
         { FromPort: 8889, ToPort: 8889, cidrs: [from], more: [] },
       );
-      assert.ok(lines[0].includes(`open to ${from} alone`));
+      assert.ok(lines[0].includes(`open only to ${from}`));
     }
     const wide = placeOf(t, { ...shared, from: '0.0.0.0/0' });
     await wide.place.start(0, PARAMS);
-    assert.match(wide.lines[0], /OPEN TO EVERYBODY: the token alone guards it/);
+    assert.match(wide.lines[0], /OPEN TO EVERYBODY: only the token protects it/);
   });
 
-  await t.test('where no region is named, instances are found in all', async (t) => {
+  await t.test('without --regions, instances are found in all regions', async (t) => {
     const far = placeOf(t, { endpoint, name: 'far', regions: ['sa-east-1'] });
     await far.place.start(2, PARAMS);
     const { place } = placeOf(t, { endpoint, name: 'far', regions: 'auto' });
@@ -341,7 +353,7 @@ test('against the API of EC2', async (t) => {
     assert.equal(await place.stop('all'), 3);
   });
 
-  await t.test('what EC2 throttles is tried again', async (t) => {
+  await t.test('throttled requests are retried', async (t) => {
     let left = 4;
     const busy = { status: 503, code: 'RequestLimitExceeded', message: 'Request limit exceeded.' };
     /** @type {(string | null)[]} */
@@ -355,10 +367,10 @@ test('against the API of EC2', async (t) => {
     assert.equal((await place.start(3, PARAMS)).length, 3);
     assert.equal(tokens.length, 5);
     assert.match(tokens[0] ?? '', /^[\da-f-]{36}$/);
-    assert.equal(new Set(tokens).size, 1, 'each is the same request, of which EC2 carries out one');
+    assert.equal(new Set(tokens).size, 1, 'all are the same request, which EC2 executes once');
   });
 
-  await t.test('what one region has no room for starts in the others', async (t) => {
+  await t.test('instances that one region has no capacity for start in the others', async (t) => {
     const full = {
       status: 500,
       code: 'InsufficientInstanceCapacity',
@@ -383,10 +395,10 @@ test('against the API of EC2', async (t) => {
     const tries = proxy.asked.filter(
       ({ action, region }) => action === 'RunInstances' && region === 'eu-west-1',
     );
-    assert.equal(tries.length, 3, 'for 4, 2 and 1; none is tried again');
+    assert.equal(tries.length, 3, 'for 4, 2 and 1; none is retried');
   });
 
-  await t.test('where no region has room it fails in one line', async (t) => {
+  await t.test('if no region has capacity, it is an error of one line', async (t) => {
     const full = { status: 500, code: 'InsufficientInstanceCapacity', message: 'No room.' };
     const proxy = await startProxy(t, endpoint, (action) => (action === 'RunInstances' ? full : null));
     const { place } = placeOf(t, { endpoint: proxy.endpoint, name: 'none' });
@@ -396,7 +408,7 @@ test('against the API of EC2', async (t) => {
     });
   });
 
-  await t.test('what AWS refuses for good is one line with its code', async (t) => {
+  await t.test('a refusal of AWS is an error of one line with its code', async (t) => {
     const denied = { status: 403, code: 'UnauthorizedOperation', message: 'You are not authorized.' };
     const proxy = await startProxy(t, endpoint, (_, region) => (region === 'eu-west-1' ? denied : null));
     const { place } = placeOf(t, { endpoint: proxy.endpoint, name: 'denied' });
@@ -405,16 +417,16 @@ test('against the API of EC2', async (t) => {
     assert.equal(proxy.asked.filter(({ region }) => region === 'eu-west-1').length, 1);
   });
 
-  await t.test('regions that nobody named and the account may not see are left out', async (t) => {
+  await t.test('regions without permission are skipped unless they were named', async (t) => {
     const denied = { status: 403, code: 'UnauthorizedOperation', message: 'You are not authorized.' };
     const proxy = await startProxy(t, endpoint, (_, region) => (region === 'eu-west-1' ? denied : null));
     const { place, lines } = placeOf(t, { endpoint: proxy.endpoint, name: 'partly', regions: 'auto' });
     await place.start(1, PARAMS);
     assert.equal(await place.stop('all'), 1);
-    assert.match(lines.join('\n'), /eu-west-1: You are not authorized.*left out/);
+    assert.match(lines.join('\n'), /eu-west-1: You are not authorized.*skipping this region/);
   });
 
-  await t.test('security groups that stay in use are named', async (t) => {
+  await t.test('security groups that stay in use are reported', async (t) => {
     const used = { status: 400, code: 'DependencyViolation', message: 'resource sg has a dependent object' };
     const proxy = await startProxy(t, endpoint, (action) => (action === 'DeleteSecurityGroup' ? used : null));
     const { place, lines } = placeOf(t, {
@@ -425,10 +437,10 @@ test('against the API of EC2', async (t) => {
     });
     await place.start(1, PARAMS);
     assert.equal(await place.stop('all'), 1);
-    assert.match(lines.at(-1) ?? '', /^security groups are left, still in use: us-east-1/);
+    assert.match(lines.at(-1) ?? '', /^security groups still in use: us-east-1/);
   });
 
-  await t.test('the drone in the user data runs, and answers to those who know its token', async (t) => {
+  await t.test('the drone in the user data runs, and answers requests that have its token', async (t) => {
     const server = await startServer(t, ['--ping-interval', '200']);
     const { place } = placeOf(t, { endpoint, name: 'lives', regions: ['us-east-1'] });
     const [{ name }] = await place.start(1, {
@@ -447,20 +459,15 @@ test('against the API of EC2', async (t) => {
     const home = join(folder, FOLDER);
     const unpacked = spawnSync(process.execPath, ['unpack.mjs'], { cwd: home, encoding: 'utf8' });
     assert.equal(unpacked.stderr, '');
-    symlinkSync(join(ROOT, 'node_modules'), join(home, 'node_modules'));
-    assert.deepEqual(readdirSync(join(home, 'native')), ['index.js']);
+    assert.deepEqual(readdirSync(join(home, 'native')), ['index.js', 'protocol.js']);
 
-    // As in the unit, but for what this machine is: its node, a free port, its own server as the target.
+    // As in the unit, except for the machine: its Node.js, a free port, its own server as the target.
     const [, script, ...words] = commandOf(fileIn(config, '.service').content);
-    words[words.indexOf('--listen-port') + 1] = '0';
+    words.splice(words.indexOf('--listen-port'), 2);
     words[words.indexOf('--host') + 1] = '127.0.0.1';
     const env = { PATH: process.env.PATH, HOLDFAST_TOKEN: TOKEN };
-    const drone = run(t, process.execPath, [script, ...words], { cwd: home, env });
-    const port = await until(
-      () => /control on http:\/\/0\.0\.0\.0:(\d+)\//.exec(drone.output.stdout)?.[1],
-      () => `the drone listens: ${drone.output.stderr}`,
-      LONG_MS,
-    );
+    const drone = spawnDrone(t, words, { script, cwd: home, env });
+    const { port } = new URL(await urlOf(drone));
     const ask = (/** @type {string} */ token) =>
       fetch(`http://127.0.0.1:${port}/`, { headers: { Authorization: `Bearer ${token}` } });
     assert.equal((await ask('another')).status, 401);

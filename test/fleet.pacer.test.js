@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { Pacer } from '../fleet/requests/pacer.js';
 
 /**
- * Takers that are free again at once, until there is nothing left for them.
+ * Takers that are free again immediately, until there are no more requests.
  * @param {Pacer} pacer @param {number} count
- * @returns {Promise<{ taker: number, dueMs: number, atMs: number }[]>} what they took, in order
+ * @returns {Promise<{ taker: number, dueMs: number, atMs: number }[]>} the requests they took, in order
  */
 async function takeAll(pacer, count) {
   /** @type {{ taker: number, dueMs: number, atMs: number }[]} */
@@ -27,7 +27,7 @@ async function takeAll(pacer, count) {
   return taken;
 }
 
-test('a rate makes one schedule for all takers, and nothing leaves before it is due', async () => {
+test('a rate is one schedule for all takers, and no request is early', async () => {
   const taken = await takeAll(new Pacer(200, 40), 3);
   assert.equal(taken.length, 40);
   for (const [i, { dueMs, atMs }] of taken.entries()) {
@@ -36,7 +36,7 @@ test('a rate makes one schedule for all takers, and nothing leaves before it is 
   }
 });
 
-test('takers come in the order in which they were free', async () => {
+test('takers take turns in the order in which they became free', async () => {
   const taken = await takeAll(new Pacer(0, 12), 4);
   assert.deepEqual(
     taken.map(({ taker }) => taker),
@@ -44,13 +44,13 @@ test('takers come in the order in which they were free', async () => {
   );
 });
 
-test('without a rate every request is due when its taker is free, and the limit holds for all together', async () => {
+test('without a rate a request is due as soon as a taker is free, and the limit is for all takers together', async () => {
   const taken = await takeAll(new Pacer(0, 1000), 7);
   assert.equal(taken.length, 1000);
   for (const { dueMs, atMs } of taken) assert.ok(dueMs <= atMs);
 });
 
-test('what is due and finds nobody free is overdue, up to the limit', () => {
+test('requests that are due but find no free taker are overdue, up to the limit', () => {
   const pacer = new Pacer(100, 20);
   let takes = 0;
   pacer.wait({ take: () => takes++, leave: () => {} });
@@ -61,7 +61,15 @@ test('what is due and finds nobody free is overdue, up to the limit', () => {
   pacer.stop();
 });
 
-test('a pacer that is stopped gives nothing more', () => {
+test('a request that is due is not overdue if a taker is free for it', () => {
+  const pacer = new Pacer(100, 20);
+  for (let i = 0; i < 3; i++) pacer.wait({ take: () => {}, leave: () => {} });
+  assert.equal(pacer.overdue(pacer.startMs + 25), 0);
+  assert.equal(pacer.overdue(pacer.startMs + 45), 2);
+  pacer.stop();
+});
+
+test('a stopped pacer hands out nothing', () => {
   const pacer = new Pacer(0, 10);
   pacer.stop();
   pacer.wait({ take: () => assert.fail('taken'), leave: () => assert.fail('left') });

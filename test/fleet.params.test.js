@@ -5,7 +5,7 @@ import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } fro
 /** @param {Record<string, string>} changes */
 const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));
 
-test('a parameter keeps its type', () => {
+test('parameters are parsed to their types', () => {
   const { n, port, host, sources, interval } = changed({
     n: '1000',
     port: '8888,9000-9002',
@@ -18,7 +18,7 @@ test('a parameter keeps its type', () => {
   assert.deepEqual(sources, ['127.0.0.2', '127.0.0.3', '127.0.0.4', '::1']);
 });
 
-test('a range of addresses crosses the bounds of a byte', () => {
+test('a range of addresses can cross a byte boundary', () => {
   assert.deepEqual(changed({ sources: '10.0.0.255-10.0.1.1' }).sources, [
     '10.0.0.255',
     '10.0.1.0',
@@ -26,12 +26,12 @@ test('a range of addresses crosses the bounds of a byte', () => {
   ]);
 });
 
-test('a channel can be taken away again', () => {
+test('a channel can be removed again', () => {
   const params = changedParams(changed({ channel: 'news' }), [['channel', '']]);
   assert.equal(params.channel, '');
 });
 
-// biome-ignore format: a table reads best with a row a line
+// biome-ignore format: a table reads best with one row per line
 const BAD = [
   ['n', '-1'], ['n', '1e3'], ['n', ''], ['port', '0'], ['port', '70000'], ['port', '9-8'], ['port', ''], ['port', '80,'],
   ['host', 'a b'], ['host', ''], ['path', 'x'], ['path', '/a b'], ['path', '/a\r\nX: y'], ['accept', 'json'], ['ramp', '0'],
@@ -40,7 +40,7 @@ const BAD = [
 ];
 
 for (const [name, given] of BAD) {
-  test(`${name} can't be ${JSON.stringify(given)}, and the line says what can`, () => {
+  test(`${name} can't be ${JSON.stringify(given)}, and the error says what is expected`, () => {
     assert.throws(() => changed({ n: '5', [name]: given }), {
       code: 'BAD_PARAM',
       message: new RegExp(`^${name} got '${given.replace(/[.*+?^$()[\]\\]/g, '\\$&')}': expected `),
@@ -48,14 +48,14 @@ for (const [name, given] of BAD) {
   });
 }
 
-test('an unknown parameter is named, with those that there are', () => {
+test('the error for an unknown parameter names it and lists the known ones', () => {
   assert.throws(() => changed({ streams: '5' }), {
     code: 'BAD_PARAM',
-    message: /^there is no parameter 'streams': there are n, host, port, /,
+    message: /^unknown parameter 'streams': expected one of n, host, port, /,
   });
 });
 
-test('the request names host, channel and format', () => {
+test('the request contains host, channel and format', () => {
   assert.equal(requestOf(defaultParams()), 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8888\r\n\r\n');
   const params = changed({ host: '::1', path: '/?a=b', channel: 'a&b', accept: 'events' });
   assert.equal(
@@ -64,7 +64,7 @@ test('the request names host, channel and format', () => {
   );
 });
 
-test('a server can be dialled by several of its addresses', () => {
+test('a server can be dialled under several of its addresses', () => {
   const host = '127.0.0.1-127.0.0.3';
   assert.deepEqual(hostsOf(changed({ host }).host), ['127.0.0.1', '127.0.0.2', '127.0.0.3']);
   assert.deepEqual(hostsOf('10.0.0.5,10.0.0.9'), ['10.0.0.5', '10.0.0.9']);
@@ -75,7 +75,7 @@ test('a server can be dialled by several of its addresses', () => {
     assert.throws(() => changed({ host: bad }), { code: 'BAD_PARAM' });
 });
 
-test('loopback gives an address for every 8,000 streams to a port', () => {
+test('loopback has one source address for every 8,000 streams to a port', () => {
   assert.deepEqual(loopbackSources(8000, 0, 1), ['127.0.0.2']);
   assert.deepEqual(loopbackSources(8001, 254, 1), ['127.0.1.0', '127.0.1.1']);
   assert.equal(loopbackSources(1_000_000, 0, 1).length, 125);

@@ -5,18 +5,18 @@ import { Reconciler } from '../fleet/drone/reconcile.js';
 const STEP_MS = 100;
 
 /**
- * A world in which every opening ends, after a step, as `outcome` says.
- * @param {import('../fleet/drone/reconcile.js').Wish} wish
+ * A simulation in which every opening succeeds or fails after one step, as `isOpened` says.
+ * @param {import('../fleet/drone/reconcile.js').Goal} goal
  * @param {(step: number) => boolean} isOpened
  */
-function worldOf(wish, isOpened) {
+function simulate(goal, isOpened) {
   const reconciler = new Reconciler(0, 0, () => 0.5);
   const state = { open: 0, inFlight: 0, opened: 0, failed: 0 };
   /** @type {number[]} */
   const changes = [];
   const turn = (/** @type {number} */ steps) => {
     for (let i = 0; i < steps; i++) {
-      const change = reconciler.step(changes.length * STEP_MS, wish, state);
+      const change = reconciler.step(changes.length * STEP_MS, goal, state);
       if (isOpened(changes.length)) {
         state.open += state.inFlight;
         state.opened += state.inFlight;
@@ -27,41 +27,41 @@ function worldOf(wish, isOpened) {
     }
     return changes;
   };
-  return { turn, state, wish, reconciler };
+  return { turn, state, goal, reconciler };
 }
 
 const always = () => true;
 const never = () => false;
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((a, b) => a + b, 0);
 
-test('it opens as many a second as the ramp says, and no more than are wanted', () => {
-  const { turn, state } = worldOf({ target: 2500, ramp: 1000, concurrency: 1000 }, always);
+test('opens as many per second as the ramp says, and no more than the target', () => {
+  const { turn, state } = simulate({ target: 2500, ramp: 1000, concurrency: 1000 }, always);
   assert.equal(sum(turn(10)), 1000);
   assert.equal(sum(turn(10)), 2000);
   turn(20);
   assert.deepEqual([state.open, state.inFlight], [2500, 0]);
 });
 
-test('no more are on their way at once than the concurrency allows', () => {
-  const { turn } = worldOf({ target: 1000, ramp: 100_000, concurrency: 7 }, always);
+test('never opens more at a time than the concurrency allows', () => {
+  const { turn } = simulate({ target: 1000, ramp: 100_000, concurrency: 7 }, always);
   assert.ok(turn(20).every((change) => change <= 7));
 });
 
-test('a slow ramp opens one now and then', () => {
-  const { turn } = worldOf({ target: 100, ramp: 2, concurrency: 10 }, always);
+test('a slow ramp opens one stream now and then', () => {
+  const { turn } = simulate({ target: 100, ramp: 2, concurrency: 10 }, always);
   assert.equal(sum(turn(50)), 10);
 });
 
-test('what is too many is closed at once, but for those still on their way', () => {
-  const world = worldOf({ target: 500, ramp: 10_000, concurrency: 500 }, always);
-  world.turn(5);
-  world.wish.target = 100;
-  world.turn(1);
-  assert.deepEqual([world.state.open, world.state.inFlight], [100, 0]);
+test('streams above the target are closed at once, except those still opening', () => {
+  const simulation = simulate({ target: 500, ramp: 10_000, concurrency: 500 }, always);
+  simulation.turn(5);
+  simulation.goal.target = 100;
+  simulation.turn(1);
+  assert.deepEqual([simulation.state.open, simulation.state.inFlight], [100, 0]);
 });
 
-test('those that fail wait longer and longer, and half a minute at most', () => {
-  const { turn } = worldOf({ target: 1, ramp: 1000, concurrency: 10 }, never);
+test('streams that fail wait longer and longer, up to half a minute', () => {
+  const { turn } = simulate({ target: 1, ramp: 1000, concurrency: 10 }, never);
   const tries = turn(3000).flatMap((change, step) => (change > 0 ? [step * STEP_MS] : []));
   const waits = tries.slice(1).map((ms, i) => ms - tries[i]);
   assert.ok(waits.length > 8 && waits.length < 20, `${waits}`);
@@ -69,17 +69,17 @@ test('those that fail wait longer and longer, and half a minute at most', () => 
   assert.ok(Math.max(...waits) <= 30_000, `${waits}`);
 });
 
-test('many that fail are not told to wait longer than they were away, and come back soon', () => {
+test('after an outage, many failed streams are reopened soon', () => {
   const AWAY_STEPS = 50;
-  const wish = { target: 1000, ramp: 1_000_000, concurrency: 1_000_000 };
-  const { turn, state, reconciler } = worldOf(wish, (step) => step > AWAY_STEPS);
+  const goal = { target: 1000, ramp: 1_000_000, concurrency: 1_000_000 };
+  const { turn, state, reconciler } = simulate(goal, (step) => step > AWAY_STEPS);
   reconciler.random = Math.random;
   turn(2 * AWAY_STEPS);
   assert.equal(state.open, 1000);
 });
 
 test('after a success the waits are short again', () => {
-  const { turn, reconciler, state } = worldOf(
+  const { turn, reconciler, state } = simulate(
     { target: 1, ramp: 1000, concurrency: 10 },
     (step) => step > 600,
   );
@@ -92,15 +92,15 @@ test('after a success the waits are short again', () => {
   assert.ok(reconciler.lastMs - lostMs <= 500, `${reconciler.lastMs - lostMs}`);
 });
 
-test('what is lost is opened again, but not all at the same moment', () => {
-  const lots = [0, 0.25, 0.5, 0.75, 0.99];
-  const reconciler = new Reconciler(1000, 0, () => lots[Math.floor(Math.random() * lots.length)]);
-  const wish = { target: 1000, ramp: 1_000_000, concurrency: 1_000_000 };
-  assert.equal(reconciler.step(0, wish, { open: 1000, inFlight: 0, opened: 1000, failed: 0 }), 0);
+test('lost streams are reopened, but not all at the same moment', () => {
+  const draws = [0, 0.25, 0.5, 0.75, 0.99];
+  const reconciler = new Reconciler(1000, 0, () => draws[Math.floor(Math.random() * draws.length)]);
+  const goal = { target: 1000, ramp: 1_000_000, concurrency: 1_000_000 };
+  assert.equal(reconciler.step(0, goal, { open: 1000, inFlight: 0, opened: 1000, failed: 0 }), 0);
   const opened = [];
   let open = 0;
   for (let step = 1; step < 20; step++) {
-    const change = reconciler.step(step * STEP_MS, wish, {
+    const change = reconciler.step(step * STEP_MS, goal, {
       open,
       inFlight: 0,
       opened: 1000 + open,
@@ -114,10 +114,10 @@ test('what is lost is opened again, but not all at the same moment', () => {
   assert.equal(opened[0], 0);
 });
 
-test('a loop that was held up does not open all that it missed at once', () => {
+test('after the event loop was blocked, not everything missed is opened at once', () => {
   const reconciler = new Reconciler();
-  const wish = { target: 1_000_000, ramp: 100, concurrency: 1_000_000 };
+  const goal = { target: 1_000_000, ramp: 100, concurrency: 1_000_000 };
   const state = { open: 0, inFlight: 0, opened: 0, failed: 0 };
-  reconciler.step(0, wish, state);
-  assert.ok(reconciler.step(60_000, wish, state) <= 100);
+  reconciler.step(0, goal, state);
+  assert.ok(reconciler.step(60_000, goal, state) <= 100);
 });

@@ -5,12 +5,12 @@ import { merge } from '../fleet/merge.js';
 import { progressLine } from '../fleet/show/progress.js';
 import { reportOf, reportText } from '../fleet/show/report.js';
 
-/** @param {number} i @returns {import('../fleet/ask.js').Stats} what a real drone said */
+/** @param {number} i @returns {import('../fleet/ask.js').Stats} the answer of a real drone */
 const drone = (i) =>
   JSON.parse(readFileSync(new URL(`fixtures/fleet/drone-${i}.json`, import.meta.url), 'utf8'));
 
-/** @param {number[]} drones @returns {import('../fleet/crew.js').Roll} */
-const rollOf = (...drones) => ({ ...merge(drones.map(drone)), late: 0, died: 0 });
+/** @param {number[]} drones @returns {import('../fleet/crew.js').Summary} */
+const summaryOf = (...drones) => ({ ...merge(drones.map(drone)), late: 0, died: 0 });
 
 /** @param {Partial<import('../fleet/show/report.js').Facts>} [facts] @returns {import('../fleet/show/report.js').Facts} */
 const factsOf = (facts) => ({
@@ -19,8 +19,8 @@ const factsOf = (facts) => ({
   target: '127.0.0.1:8888',
   place: 'local',
   dialer: 'native',
-  roll: rollOf(1, 2),
-  ramp: { elapsedMs: 1500, opened: 301, isWhole: true },
+  summary: summaryOf(1, 2),
+  ramp: { elapsedMs: 1500, opened: 301, isComplete: true },
   withinMs: 30_000,
   heldMs: 10_000,
   publications: { sent: 5, failed: 0, problem: '' },
@@ -29,23 +29,23 @@ const factsOf = (facts) => ({
   ...facts,
 });
 
-test('a run in which nothing went wrong says so, with its figures', () => {
+test('the report of a run without problems says so, with its figures', () => {
   const report = reportOf(factsOf());
   assert.deepEqual([report.isOk, report.problems, report.retried, report.openAllMs], [true, [], 0, 1500]);
   const text = reportText(report);
   assert.match(text, /^301 streams to 127\.0\.0\.1:8888, 2 drones \(local, native\)$/m);
   assert.match(text, /^asked +301$/m);
   assert.match(text, /^opened +301 {2}301 open at the end$/m);
-  assert.match(text, /^all open after +1\.5 s {2}201 opened a second$/m);
-  assert.match(text, /^messages +1,505 {2}5 publications; to 301 streams that is 1,505$/m);
+  assert.match(text, /^all open after +1\.5 s {2}201 opened per second$/m);
+  assert.match(text, /^messages +1,505 {2}5 publications x 301 streams = 1,505$/m);
   for (const name of ['connect', 'first byte', 'ping lateness', 'delivery'])
     assert.match(text, new RegExp(`^${name} +[\\d,]+ +[\\d.]+ +[\\d.]+ +[\\d.]+ +[\\d.]+$`, 'm'));
-  assert.match(text, /^ok: none failed, none was lost$/m);
+  assert.match(text, /^ok: no stream failed or was lost$/m);
 });
 
-test('streams that failed are told by cause, are retried, and are not ok', () => {
+test('streams that failed are listed by cause, counted as retried, and not ok', () => {
   const report = reportOf(
-    factsOf({ asked: 50, roll: rollOf(3), ramp: { elapsedMs: 3000, opened: 0, isWhole: false } }),
+    factsOf({ asked: 50, summary: summaryOf(3), ramp: { elapsedMs: 3000, opened: 0, isComplete: false } }),
   );
   const { refused } = drone(3).counts.failed;
   assert.equal(report.isOk, false);
@@ -53,48 +53,48 @@ test('streams that failed are told by cause, are retried, and are not ok', () =>
   assert.equal(report.retried, refused - 50);
   assert.equal(report.openAllMs, null);
   assert.match(reportText(report), /^failed +\d+ {2}refused \d+$/m);
-  assert.match(reportText(report), /^NOT OK: 0 of 50 streams were open when the 30 s were over/m);
+  assert.match(reportText(report), /^NOT OK: only 0 of 50 streams were open after 30 s \(--within\)/m);
 });
 
-test('lost streams are not ok, even where all were opened again', () => {
-  const roll = rollOf(1, 2);
-  roll.counts.lost.closed = 7;
-  roll.counts.opened += 7;
-  const report = reportOf(factsOf({ roll }));
+test('lost streams are not ok, even if all were reopened', () => {
+  const summary = summaryOf(1, 2);
+  summary.counts.lost.closed = 7;
+  summary.counts.opened += 7;
+  const report = reportOf(factsOf({ summary }));
   assert.deepEqual([report.isOk, report.retried], [false, 7]);
   assert.deepEqual(report.problems, ['7 streams were lost']);
 });
 
-test('a run that was interrupted says so, and blames no deadline', () => {
+test('the report of an interrupted run says so, and does not complain about --within', () => {
   const report = reportOf(
-    factsOf({ isInterrupted: true, ramp: { elapsedMs: 100, opened: 9, isWhole: false } }),
+    factsOf({ isInterrupted: true, ramp: { elapsedMs: 100, opened: 9, isComplete: false } }),
   );
   assert.deepEqual([report.isOk, report.problems], [false, []]);
   assert.match(reportText(report), /^ended early: interrupted$/m);
 });
 
-test('lateness that is not known says what to do', () => {
-  const roll = rollOf(1, 2);
-  roll.percentiles.latenessMs = { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
+test('if lateness is unknown, the report says what to do', () => {
+  const summary = summaryOf(1, 2);
+  summary.percentiles.latenessMs = { count: 0, p50: 0, p90: 0, p99: 0, max: 0 };
   assert.match(
-    reportText(reportOf(factsOf({ roll }))),
-    /^ping lateness is not known: .*--interval MS .*--accept-load/m,
+    reportText(reportOf(factsOf({ summary }))),
+    /^ping lateness is unknown: .*--interval MS .*--accept-load/m,
   );
 });
 
-test('bytes that were not understood are shown without what a terminal would take for more than text', () => {
-  const roll = rollOf(1);
-  roll.samples = [{ cause: 'unexpected', text: 'SSH-2.0\r\n\x1b[2J\x9b2J' }];
-  const text = reportText(reportOf(factsOf({ roll })));
+test('unexpected bytes are shown without the control characters a terminal would interpret', () => {
+  const summary = summaryOf(1);
+  summary.samples = [{ cause: 'unexpected', text: 'SSH-2.0\r\n\x1b[2J\x9b2J' }];
+  const text = reportText(reportOf(factsOf({ summary })));
   assert.match(text, /unexpected: "SSH-2\.0\\r\\n\\u001b\[2J 2J"/);
 });
 
-test('publications that failed are told', () => {
+test('failed publications are a problem', () => {
   const publications = { sent: 5, failed: 2, problem: 'ECONNREFUSED' };
   assert.deepEqual(reportOf(factsOf({ publications })).problems, ['2 publications failed: ECONNREFUSED']);
 });
 
-test('the line of a ramp says how far it is, and what goes wrong most', () => {
+test('the progress of a ramp shows how far it is, and the most frequent failure', () => {
   const ramping = /** @type {const} */ ({
     phase: 'ramping',
     asked: 602,
@@ -102,14 +102,14 @@ test('the line of a ramp says how far it is, and what goes wrong most', () => {
     holdMs: 1,
     openedPerSecond: 100,
   });
-  const line = progressLine({ ...ramping, roll: rollOf(1, 2, 3) });
+  const line = progressLine({ ...ramping, summary: summaryOf(1, 2, 3) });
   assert.match(
     line,
     /^ramping \[#{12}-{12}\] 301 of 602 open, 100\/s, 0 in flight, 4 s to go, failed \d+ \(refused\)/,
   );
 });
 
-test('the line of a hold says how long, and how late pings come', () => {
+test('the progress of a hold shows the time and how late pings are', () => {
   const holding = /** @type {const} */ ({
     phase: 'holding',
     asked: 301,
@@ -117,6 +117,6 @@ test('the line of a hold says how long, and how late pings come', () => {
     holdMs: 10_000,
     openedPerSecond: 0,
   });
-  const line = progressLine({ ...holding, roll: rollOf(1, 2) });
-  assert.match(line, /^holding \[#{12}-{12}\] 5 of 10 s, 301 open, [\d,]+ pings, late p99 [\d.]+ ms$/);
+  const line = progressLine({ ...holding, summary: summaryOf(1, 2) });
+  assert.match(line, /^holding \[#{12}-{12}\] 5 of 10 s, 301 open, [\d,]+ pings, lateness p99 [\d.]+ ms$/);
 });

@@ -11,7 +11,7 @@ import { until } from './helpers/until.js';
 /** @typedef {import('node:test').TestContext} TestContext */
 
 /**
- * A run against a port of this machine, with a registry of its own.
+ * A run against a port of this machine, with a folder of drones for the test alone.
  * @param {TestContext} t @param {number} port @param {string[]} args
  */
 function startRun(t, port, ...args) {
@@ -31,23 +31,23 @@ function registered(folder, pid) {
   return files.map((name) => JSON.parse(readFileSync(join(own, name), 'utf8')));
 }
 
-/** @param {string} folder @returns {number[]} pids of all drones that were told to register below it */
+/** @param {string} folder @returns {number[]} the pids of all drones that register below it */
 function dronesOf(folder) {
   const { stdout } = spawnSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8', maxBuffer: 16_777_216 });
   const lines = stdout.split('\n').filter((line) => line.includes('drone.js') && line.includes(folder));
   return lines.map((line) => Number.parseInt(line, 10));
 }
 
-/** Nothing is left of a run: no process, no file. @param {string} folder */
+/** Asserts that nothing is left of a run: no process, no file. @param {string} folder */
 async function assertNothingLeft(folder) {
   await until(
     () => dronesOf(folder).length === 0,
-    () => `no drone of ${folder} lives: ${dronesOf(folder)}`,
+    () => `no drone of ${folder} runs: ${dronesOf(folder)}`,
   );
   assert.deepEqual(existsSync(folder) ? readdirSync(folder) : [], []);
 }
 
-/** @returns {Promise<number>} a port on which nobody listens */
+/** @returns {Promise<number>} a port where nobody listens */
 async function closedPort() {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -56,7 +56,7 @@ async function closedPort() {
   return port;
 }
 
-test('a run opens its streams, measures all, reports, and leaves nothing', async (t) => {
+test('a run opens its streams, measures, reports, and leaves nothing behind', async (t) => {
   const server = await startServer(t, ['--ping-interval', '200', '--accept-load']);
   const file = join(temporaryFolder(t), 'report.json');
   const args = ['-n', '500', '--drones', '2', '--hold', '2', '--report', file];
@@ -73,7 +73,7 @@ test('a run opens its streams, measures all, reports, and leaves nothing', async
   assert.match(output.stdout, /^ramping \[/m);
   assert.match(output.stdout, /^holding \[/m);
   assert.match(output.stdout, /^500 streams to 127\.0\.0\.1:\d+, 2 drones \(local, (native|plain)\)$/m);
-  assert.match(output.stdout, /^ok: none failed, none was lost$/m);
+  assert.match(output.stdout, /^ok: no stream failed or was lost$/m);
   assert.ok(!output.stdout.includes('\x1b'));
 
   const report = JSON.parse(readFileSync(file, 'utf8'));
@@ -90,7 +90,7 @@ test('a run opens its streams, measures all, reports, and leaves nothing', async
   await assertNothingLeft(folder);
 });
 
-test('with --json stdout is the report alone', async (t) => {
+test('with --json, stdout contains only the report', async (t) => {
   const server = await startServer(t);
   const { exit, output } = startRun(t, server.port, '-n', '10', '--hold', '0', '--json');
   assert.equal((await exit).code, 0);
@@ -98,27 +98,27 @@ test('with --json stdout is the report alone', async (t) => {
   assert.match(output.stderr, /^ramping/m);
 });
 
-test('lateness that the server did not make known is told, and becomes known by --interval', async (t) => {
+test('if the server does not say its ping interval, the report says so, and --interval helps', async (t) => {
   const server = await startServer(t, ['--ping-interval', '200']);
   const unknown = startRun(t, server.port, '-n', '5', '--hold', '2');
   assert.equal((await unknown.exit).code, 0);
-  assert.match(unknown.output.stdout, /ping lateness is not known: .*--interval MS here or --accept-load/);
+  assert.match(unknown.output.stdout, /ping lateness is unknown: .*--interval MS here or --accept-load/);
   const known = startRun(t, server.port, '-n', '5', '--hold', '2', '--interval', '200', '--json');
   await known.exit;
   assert.ok(JSON.parse(known.output.stdout).percentiles.latenessMs.count > 0);
 });
 
-test('a run against a port where nobody listens ends in time with status 1 and the cause', async (t) => {
+test('a run against a port where nobody listens ends in time, with status 1 and the cause', async (t) => {
   const { exit, output, folder } = startRun(t, await closedPort(), '-n', '50', '--within', '2', '--json');
   assert.equal((await exit).code, 1);
   const report = JSON.parse(output.stdout);
   assert.deepEqual([report.opened, report.isOk, report.openAllMs], [0, false, null]);
   assert.ok(report.failed.byCause.refused >= 50);
-  assert.match(report.problems[0], /^0 of 50 streams were open when the 2\.0 s were over/);
+  assert.match(report.problems[0], /^only 0 of 50 streams were open after 2\.0 s/);
   await assertNothingLeft(folder);
 });
 
-test('streams of a server that goes away are lost, and the status is 1', async (t) => {
+test('streams are lost if the server dies, and the status is 1', async (t) => {
   const server = await startServer(t);
   const { exit, output, folder } = startRun(t, server.port, '-n', '40', '--hold', '5', '--json');
   await until(() => /^holding/m.test(output.stderr), 'it holds');
@@ -127,11 +127,11 @@ test('streams of a server that goes away are lost, and the status is 1', async (
   const report = JSON.parse(output.stdout);
   assert.equal(report.lost.total, 40);
   assert.equal(report.openAtEnd, 0);
-  assert.ok(report.failed.byCause.refused > 0, 'they were tried again');
+  assert.ok(report.failed.byCause.refused > 0, 'the drones tried to reopen them');
   await assertNothingLeft(folder);
 });
 
-test('a drone that is killed is told, its streams are lost, and another takes them on', async (t) => {
+test('the death of a drone is reported, its streams are lost, and another drone takes over', async (t) => {
   const server = await startServer(t, ['--ping-interval', '200']);
   const { exit, output, drones, child, folder } = startRun(
     t,
@@ -147,8 +147,8 @@ test('a drone that is killed is told, its streams are lost, and another takes th
   const [{ pid }] = drones();
   process.kill(pid, 'SIGKILL');
   await until(
-    () => output.stdout.includes(`drone ${pid} has died: 20 streams are lost with it`),
-    'it is told',
+    () => output.stdout.includes(`drone ${pid} died: 20 streams were lost; another drone takes over`),
+    'it is reported',
   );
   await server.untilTotals(({ streams, opened }) => streams === 40 && opened === 60, 'all are open again');
   await until(() => /40 open, .*lost 20 \(drone died\)$/m.test(output.stdout), 'and the run knows', 40_000);
@@ -166,7 +166,7 @@ const STAGES = [
 ];
 
 for (const [stage, isThere] of STAGES) {
-  test(`Ctrl-C while ${stage} reports what was, and leaves nothing`, async (t) => {
+  test(`Ctrl-C while ${stage} prints the report and leaves nothing behind`, async (t) => {
     const server = await startServer(t);
     const a = startRun(t, server.port, '-n', '100000', '--ramp', '20');
     await until(() => isThere(a), stage);
@@ -178,7 +178,7 @@ for (const [stage, isThere] of STAGES) {
   });
 }
 
-test('Ctrl-C while holding reports what was, and leaves nothing', async (t) => {
+test('Ctrl-C while holding prints the report and leaves nothing behind', async (t) => {
   const server = await startServer(t);
   const { exit, output, child, folder } = startRun(t, server.port, '-n', '30', '--hold', '600');
   await until(() => /^holding/m.test(output.stdout), 'it holds');
@@ -188,7 +188,7 @@ test('Ctrl-C while holding reports what was, and leaves nothing', async (t) => {
   await assertNothingLeft(folder);
 });
 
-test('a run that is killed takes its drones with it, and the next one its folder', async (t) => {
+test('the drones of a run that is killed end, and the next run removes its folder', async (t) => {
   const server = await startServer(t);
   const { exit, output, child, folder } = startRun(t, server.port, '-n', '30', '--hold', '600');
   await until(() => /^holding/m.test(output.stdout), 'it holds');
@@ -202,14 +202,14 @@ test('a run that is killed takes its drones with it, and the next one its folder
   await assertNothingLeft(folder);
 });
 
-test('what can not begin is told in one line, and leaves nothing', async (t) => {
+test('a run that can not begin is an error of one line and leaves nothing behind', async (t) => {
   const { exit, output, folder } = startRun(t, 1, '-n', '1', '--host', '0.0.0.0');
   assert.equal((await exit).code, 1);
-  assert.match(output.stderr, /^fleet: .*0\.0\.0\.0:1 is not dialled: .*\n$/);
+  assert.match(output.stderr, /^fleet: .*refusing to load 0\.0\.0\.0:1: .*\n$/);
   await assertNothingLeft(folder);
 });
 
-test('publications that nobody would take are told before anything starts', async (t) => {
+test('a wrong --admin is an error before anything starts', async (t) => {
   const admin = `http://127.0.0.1:${await closedPort()}`;
   const { exit, output, folder } = startRun(
     t,
@@ -224,14 +224,11 @@ test('publications that nobody would take are told before anything starts', asyn
     admin,
   );
   assert.equal((await exit).code, 1);
-  assert.match(
-    output.stderr,
-    /^fleet: --admin http:\S+ does not answer as a server's admin port does \(ECONNREFUSED\)/,
-  );
+  assert.match(output.stderr, /^fleet: --admin http:\S+ is not the admin port of a server \(ECONNREFUSED\)/);
   await assertNothingLeft(folder);
 });
 
-test('in a terminal the ramp is one line that is drawn again', {
+test('in a terminal the progress is one line that is redrawn', {
   skip: !hasTmux() && 'tmux is missing',
 }, async (t) => {
   const server = await startServer(t);

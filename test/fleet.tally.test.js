@@ -11,7 +11,7 @@ function answer(tally, sentMs, more = {}) {
 /** @param {Tally} tally @param {import('../fleet/requests/tally.js').End} end @param {number} nowMs */
 const endOf = (tally, end, nowMs) => tally.measured({ end, unsent: 0, nowMs });
 
-test('what is counted after the end changes nothing of what was measured', () => {
+test('what is counted after the end does not change the result', () => {
   const tally = new Tally();
   answer(tally, 1000);
   const measured = endOf(tally, 'duration', 1100);
@@ -21,7 +21,7 @@ test('what is counted after the end changes nothing of what was measured', () =>
   assert.deepEqual(measured, before);
 });
 
-test('the time is that until the last answer, or until it was ended', () => {
+test('the elapsed time ends with the last answer, or when the run was ended', () => {
   const tally = new Tally();
   answer(tally, 1000);
   answer(tally, 1100);
@@ -30,25 +30,24 @@ test('the time is that until the last answer, or until it was ended', () => {
   assert.equal(endOf(new Tally(), 'stopped', 5000).elapsedMs, 0);
 });
 
-test('latency counts from when a request was due, service from its sending', () => {
+test('latency counts from when a request was due, service time from when it was sent', () => {
   const tally = new Tally();
   answer(tally, 1000, { dueMs: 900 });
   const { latencyMs, serviceMs } = endOf(tally, 'count', 1010);
   assert.equal(latencyMs.count, 1);
-  assert.ok(Math.abs(latencyMs.max - 110) < 0.2, `${latencyMs.max} ms`);
-  assert.ok(Math.abs(serviceMs.max - 10) < 0.02, `${serviceMs.max} ms`);
+  assert.deepEqual([latencyMs.max, serviceMs.max], [110, 10]);
 });
 
-test('no percentile lies above the longest', () => {
+test('no percentile is above the longest request', () => {
   const tally = new Tally();
   for (let i = 1; i <= 200; i++) answer(tally, 1000, { nowMs: 1000 + i * 17.31 });
   const { percentiles, max } = endOf(tally, 'count', 9000).latencyMs;
   assert.deepEqual(Object.keys(percentiles), PERCENTILES.map(String));
   assert.equal(percentiles[100], max);
-  assert.ok(Math.abs(percentiles[50] / (100 * 17.31) - 1) < 0.001, `${percentiles[50]} ms`);
+  assert.ok(Math.abs(percentiles[50] / (100 * 17.31) - 1) < 0.008, `${percentiles[50]} ms`);
 });
 
-test('what is neither answered nor failed is in flight, and a timeout of an answer that began is endless', () => {
+test('a request that is neither answered nor failed is in flight, and an answer that began and timed out is endless', () => {
   const tally = new Tally();
   for (let i = 0; i < 5; i++) tally.addSent(i);
   tally.addFailure('timeout', true, 10);
@@ -58,11 +57,19 @@ test('what is neither answered nor failed is in flight, and a timeout of an answ
   assert.deepEqual([inFlight, endless, failed.timeout, failed.reset], [2, 1, 2, 1]);
 });
 
-test('bodies of other lengths than the first are told', () => {
+test('notes whether bodies differ in length from the first', () => {
   const tally = new Tally();
   answer(tally, 1000, { bodyBytes: 0 });
   answer(tally, 1000, { bodyBytes: 0 });
   assert.deepEqual([tally.documentBytes, tally.lengthsVary], [0, false]);
   answer(tally, 1000, { bodyBytes: 9 });
   assert.deepEqual([tally.documentBytes, tally.lengthsVary, tally.bodyBytes], [0, true, 9]);
+});
+
+test('the server is named by the first answer that says so', () => {
+  const tally = new Tally();
+  answer(tally, 1000);
+  answer(tally, 1000, { server: 'first' });
+  answer(tally, 1000, { server: 'second' });
+  assert.equal(endOf(tally, 'count', 2000).server, 'first');
 });

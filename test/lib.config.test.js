@@ -15,7 +15,7 @@ const refusalOf = (args, env = {}) => {
   return '';
 };
 
-test('without flags the defaults are those of the issue', () => {
+test('without flags all options have their documented defaults', () => {
   assert.deepEqual(read([]), {
     port: 8888,
     host: '',
@@ -45,19 +45,19 @@ test('a flag wins over the environment, and the environment over the default', (
   assert.equal(read(['--ping-interval=800']).pingIntervalMs, 800);
 });
 
-test('a flag without a value is on by its presence; a variable says 1 or 0', () => {
+test('a flag without a value is on if present; an environment variable is 1 or 0', () => {
   assert.equal(read(['--nagle', '--no-log']).nagle, true);
   assert.equal(read(['--no-log']).noLog, true);
   assert.equal(read([], { HOLDFAST_NO_LOG: '1' }).noLog, true);
   assert.equal(read([], { HOLDFAST_NO_LOG: '0' }).noLog, false);
 });
 
-test('auto is taken where a number may be chosen for one', () => {
+test('some numbers can also be auto', () => {
   assert.equal(read(['--workers', '3']).workers, 3);
   assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
 });
 
-test('what is wrong is said with what was given and what was expected', () => {
+test('an error says what was given and what was expected', () => {
   assert.match(refusalOf(['--port', '70000']), /--port got '70000': expected a whole number from 0 to 65535/);
   assert.match(refusalOf(['--port']), /--port got no value/);
   assert.match(refusalOf(['--drain', '1.5']), /--drain got '1\.5'/);

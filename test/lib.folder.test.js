@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { makeFolder } from '../lib/folder.js';
 import { run, temporaryFolder } from './helpers/server.js';
 
-test('a folder is made with those above it, and is left as it is where it is there', (t) => {
+test('a folder is made with those above it, and an existing one is left as it is', (t) => {
   const folder = join(temporaryFolder(t), 'a', 'b', 'c');
   makeFolder(folder, 0o700);
   makeFolder(folder);
@@ -19,12 +19,12 @@ test('a file in its place, or above it, is an error', (t) => {
   assert.throws(() => makeFolder(join(file, 'a', 'b')), { code: 'ENOTDIR' });
 });
 
-test('a server whose CSV has nowhere to go says so, on a file system without room for folders too', async (t) => {
+test("a server that can't write its CSV says so, even on a file system that can't have folders", async (t) => {
   const words = ['server.js', '--port', '0', '--admin-port', '0', '--log-dir', '/proc/holdfast/logs'];
   const { exit, output } = run(t, process.execPath, words);
   assert.equal((await exit).code, 1);
   assert.match(
     output.stderr,
-    /^\S+: can't write to --log-dir \/proc\/holdfast\/logs: ENOENT.+; give another, or --no-log$/m,
+    /^\S+: can't write to --log-dir \/proc\/holdfast\/logs: ENOENT.+; use another folder, or --no-log$/m,
   );
 });

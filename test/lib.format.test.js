@@ -16,7 +16,7 @@ test('bytes get the unit that leaves up to three digits', () => {
   ]);
 });
 
-test('counts are grouped, labels of an axis are short, times are clocks', () => {
+test('counts are grouped, axis labels are short, times look like clocks', () => {
   assert.equal(formatCount(1_234_567.4), '1,234,567');
   assert.deepEqual([0, 0.5, 12, 1500, 20_000, 3e6].map(formatShort), ['0', '0.5', '12', '1.5k', '20k', '3M']);
   assert.deepEqual([10.234, 99.94, 250].map(formatMs), ['10.2', '99.9', '250']);

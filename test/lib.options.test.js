@@ -23,50 +23,50 @@ const refusalOf = (args, mostWords = 0) => {
   return '';
 };
 
-test('a letter stands for its flag, with its value apart or not', () => {
+test('a letter stands for its flag, with or without a space before its value', () => {
   assert.equal(read(['-c', '20']).values.concurrency, 20);
   assert.equal(read(['-c20']).values.concurrency, 20);
   assert.equal(read(['--concurrency', '20']).values.concurrency, 20);
   assert.deepEqual(read(['-qn', '7']).values, { concurrency: 10, n: 7, headers: [], quiet: true, long: 1 });
 });
 
-test('what is wrong with a letter is said of the letter', () => {
+test('an error about a letter names the letter', () => {
   assert.match(refusalOf(['-c', 'many']), /^-c got 'many': expected a whole number from 1 to 100/);
   assert.match(refusalOf(['-c']), /^-c got no value/);
   assert.match(refusalOf(['--concurrency=0']), /^--concurrency got '0'/);
   assert.match(refusalOf(['-l', '3']), /^unknown option -l: did you mean --long\?/);
 });
 
-test('-h asks for help where -H is another option', () => {
+test('-h is help even if -H is another option', () => {
   const { help, values } = read(['-h', '-H', 'A: 1']);
   assert.equal(help, true);
   assert.deepEqual(values.headers, ['A: 1']);
 });
 
-test('an option that repeats gives all its values in order, and the flags win over the environment', () => {
+test('an option that repeats has all its values in order, and flags win over the environment', () => {
   assert.deepEqual(read(['-H', 'A: 1', '-c', '3', '--header', 'B: 2']).values.headers, ['A: 1', 'B: 2']);
   const env = { HOLDFAST_HEADER: 'C: 3' };
   assert.deepEqual(readOptions(TABLE, [], env).values.headers, ['C: 3']);
   assert.deepEqual(readOptions(TABLE, ['-H', 'A: 1'], env).values.headers, ['A: 1']);
 });
 
-test('the list of one reading is not found in the next', () => {
+test('the list of one call is not reused in the next', () => {
   read(['-H', 'A: 1']);
   assert.deepEqual(read([]).values.headers, []);
 });
 
-test('of an option that does not repeat the last value counts', () => {
+test('for an option that does not repeat, the last value counts', () => {
   assert.equal(read(['-c', '2', '--concurrency', '3']).values.concurrency, 3);
 });
 
-test('as many words as are allowed may stand among the flags', () => {
+test('as many arguments as are allowed may be mixed with the flags', () => {
   assert.deepEqual(read(['-c', '2', 'http://localhost/', '-q'], 1).words, ['http://localhost/']);
   assert.deepEqual(read(['-c', '2'], 1).words, []);
   assert.match(refusalOf(['one', 'two'], 1), /^unexpected argument 'two'/);
   assert.match(refusalOf(['one']), /^unexpected argument 'one'/);
 });
 
-test('the help names the letter before the flag, and shows no default that is empty', () => {
+test('the help has the letter before the flag, and no empty defaults', () => {
   const lines = optionLines(TABLE).split('\n');
   assert.match(lines[0], /^ {2}-c, --concurrency N {2,}connections \(10\)$/);
   assert.match(lines[1], /^ {2}-n N {2,}how many \(5\)$/);

@@ -17,14 +17,17 @@ test('health, readiness, the frame and the metrics are served', async (t) => {
   assert.match(metrics.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
   const text = await metrics.text();
   assert.match(text, /^holdfast_streams\{worker="1"\} 0$/m);
-  const { error, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
-    input: text,
-    encoding: 'utf8',
-  });
-  if (!error) assert.equal(`${stdout}${stderr}`, '');
 });
 
-test('the ticks of each worker are served whole, from its start on', async (t) => {
+test('promtool accepts the metrics', async (t) => {
+  const server = await startServer(t);
+  const input = await (await server.admin('/metrics')).text();
+  const { error, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
+  if (error) return t.skip('promtool is not installed (Debian: prometheus)');
+  assert.equal(`${stdout}${stderr}`, '');
+});
+
+test('/ticks has all ticks of each worker since it started', async (t) => {
   const server = await startServer(t);
   const ticksOf = async () => {
     const { workers } = /** @type {any} */ (await (await server.admin('/ticks')).json());
@@ -40,20 +43,20 @@ test('the ticks of each worker are served whole, from its start on', async (t) =
   }, 'more of them');
   const between = later.less(before);
   assert.equal(between.count, later.count - before.count);
-  assert.ok(between.meanMs() > 1 && between.maxMs() >= between.percentileMs(0.9));
+  assert.ok(between.mean('ms') > 1 && between.maximum() >= between.percentile(0.9));
 });
 
 test('other paths are 404, other methods 405', async (t) => {
   const server = await startServer(t);
   const missing = await server.admin('/nothing');
   assert.equal(missing.status, 404);
-  assert.match(await missing.text(), /\/healthz, \/readyz, \/frame, \/metrics/);
+  assert.match(await missing.text(), /\/healthz, \/readyz, \/frame, \/ticks, \/metrics, \/publish/);
   const post = await fetch(`http://127.0.0.1:${server.adminPort}/frame`, { method: 'POST' });
   assert.equal(post.status, 405);
   assert.equal(post.headers.get('allow'), 'GET, HEAD');
 });
 
-test('a crowd at the admin port takes no descriptors from the primary', async (t) => {
+test("many connections to the admin port don't use up the file descriptors of the primary", async (t) => {
   const server = await startServer(t);
   const crowd = Array.from({ length: 300 }, () => rawClient(server.adminPort));
   await until(() => crowd.filter(({ closed }) => closed).length >= 200, 'most are turned away');
@@ -72,7 +75,7 @@ test('it answers on 127.0.0.1 only', async (t) => {
     await assert.rejects(fetch(`http://${address}:${server.adminPort}/healthz`), address);
 });
 
-test('POST /publish takes a message for a channel; anything else is refused with a word', async (t) => {
+test('POST /publish takes a message for a channel; anything else is refused with a reason', async (t) => {
   const server = await startServer(t, ['--ping-interval', '86400000']);
   const publish = (/** @type {string} */ query, /** @type {RequestInit} */ init = {}) =>
     fetch(`http://127.0.0.1:${server.adminPort}/publish${query}`, { method: 'POST', body: 'hello', ...init });

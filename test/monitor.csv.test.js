@@ -10,7 +10,7 @@ import { temporaryFolder } from './helpers/server.js';
 const FRAME = frameAfter(sample());
 const START = new Date('2026-01-02T03:04:05.678Z');
 
-test('the file is named by its start; a second of the same second gets a number', async (t) => {
+test('the file is named after its start time; a second one gets a number', async (t) => {
   const folder = join(temporaryFolder(t), 'made', 'for it');
   const logs = [await openCsvLog(folder, START), await openCsvLog(folder, START)];
   assert.deepEqual(
@@ -40,7 +40,7 @@ test('a folder that cannot be written to is refused in one line', async (t) => {
   });
 });
 
-test('a file that was removed is said to be, and costs its rows', async (t) => {
+test('if the file was removed, that is reported and its rows are dropped', async (t) => {
   const log = await openCsvLog(temporaryFolder(t), START);
   unlinkSync(log.path);
   log.show(FRAME);
@@ -50,7 +50,7 @@ test('a file that was removed is said to be, and costs its rows', async (t) => {
   await log.close();
 });
 
-test('a full disk drops rows, counts them and says why; nothing is kept in memory', async (t) => {
+test('a full disk drops rows, counts them and reports why; nothing is kept in memory', async (t) => {
   if (!existsSync('/dev/full')) return t.skip('no /dev/full here');
   const log = new CsvLog(await open('/dev/full', 'r+'), '/dev/full');
   for (let i = 0; i < 3; i++) {
@@ -63,7 +63,7 @@ test('a full disk drops rows, counts them and says why; nothing is kept in memor
   await log.close();
 });
 
-test('a disk that hangs costs one row in memory, however many come', async (t) => {
+test('while a disk hangs, only one row is kept in memory', async (t) => {
   const log = await openCsvLog(temporaryFolder(t), START);
   const { promise, resolve } = withResolvers();
   const write = log.file.write.bind(log.file);

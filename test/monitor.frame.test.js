@@ -4,7 +4,7 @@ import { noCounts } from '../lib/counts.js';
 import { CLOSE_REASONS, zeroes } from '../lib/reasons.js';
 import { encoded, frameAfter, host, sample, workerSample } from './helpers/samples.js';
 
-test('counts of the workers are added up, and rates are against the last second', () => {
+test('counters of the workers are added up, and rates are since the last frame', () => {
   const before = sample({ workers: [workerSample(1, { opened: 100, pings: 10 }), workerSample(2)] });
   const after = sample({
     timeMs: Date.UTC(2026, 0, 2, 3, 4, 7),
@@ -22,8 +22,13 @@ test('counts of the workers are added up, and rates are against the last second'
   assert.equal(totals.pingsPerSecond, 30);
 });
 
-test('what a dead worker counted stays in the totals, and its streams are lost', () => {
-  const retired = { ...noCounts(), opened: 1000, lost: 900, closed: { ...zeroes(CLOSE_REASONS), slow: 100 } };
+test('the counters of a dead worker stay in the totals, and its streams are lost', () => {
+  const retired = {
+    ...noCounts(),
+    opened: 1000,
+    lostWithWorkers: 900,
+    closed: { ...zeroes(CLOSE_REASONS), slow: 100 },
+  };
   const closed = { ...zeroes(CLOSE_REASONS), slow: 1, drain: 2 };
   const { totals } = frameAfter(
     sample({ retired, workers: [workerSample(1, { opened: 10, streams: 7, closed })] }),
@@ -36,15 +41,15 @@ test('what a dead worker counted stays in the totals, and its streams are lost',
 });
 
 test('percentiles of the whole come from merged histograms, and the maximum is the worst', () => {
-  const quiet = workerSample(1, { ticks: encoded(Array(990).fill(10)) });
-  const busy = workerSample(2, { ticks: encoded(Array(10).fill(500)) });
+  const quiet = workerSample(1, { ticks: encoded(Array(990).fill(10_000)) });
+  const busy = workerSample(2, { ticks: encoded(Array(10).fill(500_000)) });
   const { totals, workers } = frameAfter(sample({ workers: [quiet, busy] }));
   assert.ok(Math.abs(Number(totals.tickP99Ms) - 10) < 0.1);
   assert.equal(totals.tickMaxMs, 500);
   assert.equal(workers[1].values.tickP90Ms, 500);
 });
 
-test('a worker that is late keeps its last counts, has no ticks of this second, and is shown as late', () => {
+test('a late worker keeps its last counters, has no ticks in this frame, and is shown as late', () => {
   const late = workerSample(2, { streams: 50 }, { late: true, unread: [] });
   const { totals, workers } = frameAfter(sample({ workers: [workerSample(1, { streams: 40 }), late] }));
   assert.equal(totals.streams, 90);
@@ -53,8 +58,8 @@ test('a worker that is late keeps its last counts, has no ticks of this second, 
   assert.equal(workers[1].values.tickAvgMs, null);
 });
 
-test('snapshots that came late are merged into the next frame', () => {
-  const two = [{ ticks: encoded([10]) }, { ticks: encoded([700]) }].map(
+test('late snapshots are merged into the next frame', () => {
+  const two = [{ ticks: encoded([10_000]) }, { ticks: encoded([700_000]) }].map(
     (values) => workerSample(1, values).snapshot,
   );
   const worker = workerSample(1, {}, { unread: two.flatMap((one) => one ?? []) });
@@ -69,7 +74,7 @@ test('CPU of the machine is in percent of one core', () => {
   assert.deepEqual([totals.cpuUserPercent, totals.cpuSysPercent, totals.cpuIdlePercent], [50, 20, 130]);
 });
 
-test('the cost of a stream is the memory since the first stream by streams; the kernel shares it among sockets', () => {
+test('the cost of a stream is the growth of memory per stream; that of the kernel is per socket', () => {
   const start = sample({ host: host({ slabBytes: 100e6, bufferBytes: 0, tcpSockets: 10 }) });
   const usage = { cpuPercent: 1, cpuSeconds: 1, rssBytes: 100e6 };
   const later = sample({
@@ -85,7 +90,7 @@ test('the cost of a stream is the memory since the first stream by streams; the 
   assert.equal(totals.streamKernelBytes, 42e6 / 20_000);
 });
 
-test('with few streams a stream has no cost, and without /proc the machine is not known', () => {
+test('with few streams the cost is unknown, and without /proc the machine is', () => {
   const workers = [workerSample(1, { streams: 3 })];
   const few = sample({ elapsedMs: 1000, host: null, workers });
   const { totals } = frameAfter(sample({ host: null }), few);
@@ -94,7 +99,7 @@ test('with few streams a stream has no cost, and without /proc the machine is no
   assert.equal(totals.cpuUserPercent, null);
 });
 
-test('the memory before the first stream is what costs are measured against, however late it comes', () => {
+test('the baseline for costs is the memory before the first stream, however late that comes', () => {
   const idle = (/** @type {number} */ heapPhysicalBytes) =>
     sample({ workers: [workerSample(1, { heapPhysicalBytes })] });
   const held = sample({
@@ -103,14 +108,14 @@ test('the memory before the first stream is what costs are measured against, how
   assert.equal(frameAfter(idle(10e6), idle(30e6), held).totals.streamHeapBytes, 20e6 / 2000);
 });
 
-test('once many have left a stream has no cost: memory does not shrink with streams', () => {
+test('after many streams have left the cost is unknown: memory does not shrink with streams', () => {
   const held = (/** @type {number} */ streams) =>
     sample({ workers: [workerSample(1, { streams, opened: 5000 })] });
   assert.notEqual(frameAfter(sample(), held(5000), held(4600)).totals.streamHeapBytes, null);
   assert.equal(frameAfter(sample(), held(5000), held(4000)).totals.streamHeapBytes, null);
 });
 
-test('CPU time keeps that of the dead, and memory is not known where no worker is', () => {
+test('CPU time includes dead workers, and memory is unknown without workers', () => {
   const gone = workerSample(1, {}, { state: 'gone', snapshot: null, unread: [], usage: null });
   const { totals } = frameAfter(sample(), sample({ workers: [gone] }));
   assert.equal(totals.processCpuSeconds, 3);

@@ -8,7 +8,7 @@ import { encoded, frameAfter, sample, workerSample } from './helpers/samples.js'
 /** @param {string} text without the colours of blessed */
 const plain = (text) => text.replace(/\{[^}]*\}/g, '');
 
-/** What a run of a million might show at its worst. */
+/** The longest texts that a run of a million might show. */
 const LARGE = frameAfter(
   sample(),
   sample({
@@ -68,7 +68,7 @@ test('a linear scale ends at a round number above all values', () => {
   assert.equal(fraction(9999), 1);
 });
 
-test('a log scale has whole powers of ten, and 2 and 5 where there is room', () => {
+test('a log scale has whole powers of ten, and 2 and 5 if there is room', () => {
   assert.deepEqual(logScale(10, 45, 4).ticks, [10, 100]);
   assert.deepEqual(logScale(10, 45, 10).ticks, [10, 20, 50, 100]);
   const { fraction } = logScale(1, 100, 4);
@@ -76,7 +76,7 @@ test('a log scale has whole powers of ten, and 2 and 5 where there is room', () 
   assert.equal(fraction(0), 0);
 });
 
-test('labels lie in rows of their own from the bottom to the top', () => {
+test('labels are in different rows from bottom to top', () => {
   assert.deepEqual(
     [...labelRows(linearScale(4, 2), 5)],
     [
@@ -87,12 +87,12 @@ test('labels lie in rows of their own from the bottom to the top', () => {
   );
 });
 
-test('a value that lies between two rows gets no label', () => {
+test('a value between two rows gets no label', () => {
   assert.deepEqual([...labelRows(linearScale(10, 2), 4).values()], [0, 10]);
 });
 
-test('the box of costs has the CPU of the native transport: to open, to ping, to deliver to', () => {
-  const ns = (/** @type {number} */ us) => encoded([us]); // its ms are taken for µs
+test('the cost box has the CPU of the native transport: to open, to ping, to deliver', () => {
+  const ns = (/** @type {number} */ us) => encoded([us * 1000], 'ns');
   const costs = (/** @type {object} */ values) =>
     plain(costContent(frameAfter(sample({ workers: [workerSample(1, values)] }))));
   assert.match(costs({ openCpu: ns(12.4), pingCpu: ns(4.9) }), /\n µs 12\/4\.9\/-$/);

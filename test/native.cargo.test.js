@@ -1,5 +1,5 @@
 /*
- * The native core by its own tools: tests, clippy without warnings, rustfmt.
+ * The native core, checked with its own tools: tests, clippy without warnings, rustfmt.
  */
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ const RUNS = {
 for (const [what, args] of Object.entries(RUNS)) {
   test(`the native core: ${what}`, (t) => {
     const version = args[0] === 'test' ? ['--version'] : [args[0], '--version'];
-    if (spawnSync('cargo', version).status !== 0) return t.skip(`cargo ${args[0]} is not here`);
+    if (spawnSync('cargo', version).status !== 0) return t.skip(`cargo ${args[0]} is not installed`);
     const { status, stdout, stderr } = spawnSync('cargo', args, { cwd: FOLDER, encoding: 'utf8' });
     if (status !== 0) throw new Error(`cargo ${args.join(' ')}\n${stdout}\n${stderr}`);
   });

@@ -1,43 +1,25 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { groupIsAlive, run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
-/** @returns {Promise<number>} a port that is free now, outside the range that connections take */
-async function freePort() {
-  for (let port = 20_000 + (process.pid % 8000); ; port++) {
-    const server = createServer();
-    const free = await new Promise((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, () => resolve(true));
-    });
-    if (!free) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
-}
+const OWN = ['--port', '0', '--admin-port', 'auto', '--drain', '100'];
 
-test('the demo shows a server whose streams climb within ten seconds, and Ctrl-C ends all of it', async (t) => {
-  const ports = ['--port', String(await freePort()), '--admin-port', String((await freePort()) + 1)];
-  const { output, exit, pid } = run(t, 'npm', [
-    'run',
-    '--silent',
-    'demo',
-    '--',
-    ...ports,
-    '--drain',
-    '100',
-    '--log-dir',
-    temporaryFolder(t),
-  ]);
+test('the demo shows streams opening, and Ctrl-C ends all of its processes', async (t) => {
+  const words = ['run', '--silent', 'demo', '--', ...OWN, '--log-dir', temporaryFolder(t)];
+  const { output, exit, pid } = run(t, 'npm', words);
   await until(
     () => /streams [1-9][\d,]* \(\+2\d\d -0\)\/s/.test(output.stdout),
-    () => `streams climb: ${output.stderr}`,
-    10_000,
+    () => `streams open: ${output.stderr}`,
   );
   process.kill(-pid, 'SIGINT');
   await exit;
-  assert.match(output.stderr, /streams were opened, 0 lost/);
-  await until(() => !groupIsAlive(pid), 'nothing is left');
+  assert.match(output.stderr, /streams opened, 0 lost/);
+  await until(() => !groupIsAlive(pid), 'no process is left');
+});
+
+test('a demo whose server cannot start ends with the status and the message of the server', async (t) => {
+  const { output, exit } = run(t, process.execPath, ['scripts/demo.js', '--port', 'nowhere']);
+  assert.deepEqual(await exit, { code: 1, signal: null });
+  assert.match(output.stderr, /^holdfast: --port got 'nowhere': [^\n]+\n$/);
 });

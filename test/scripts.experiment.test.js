@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isAlive } from '../fleet/on/registry.js';
 import { Clean } from '../scripts/lab/clean.js';
-import { docsText, newest } from '../scripts/lab/docs.js';
+import { comparisonText, insertComparison } from '../scripts/lab/comparison.js';
+import { docsText, newest, sectionsOf } from '../scripts/lab/docs.js';
 import { experimentNames, findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { growth, last, max, median, minus, per, phasesOf, rowsOf, times } from '../scripts/lab/phases.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
 import { reportText } from '../scripts/lab/report.js';
-import { compared, comparedToFirst } from '../scripts/lab/words.js';
+import { compared, comparedToFirst } from '../scripts/lab/text.js';
 import { readCsv, run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -21,11 +22,11 @@ const LONG_MS = 60_000;
 
 /** @type {import('../scripts/lab/experiment.js').Figure[]} */
 const FIGURES = [
-  { name: 'bytes', text: 'memory a stream', unit: 'bytes' },
+  { name: 'bytes', text: 'memory per stream', unit: 'bytes' },
   { name: 'openUs', text: 'CPU to open a stream', unit: 'µs' },
 ];
 
-/** @param {Record<string, number[]>} bytes of each run, one of each repeat */
+/** @param {Record<string, number[]>} bytes by run, one for each repeat */
 function findingsOf(bytes) {
   const outcomes = Object.entries(bytes).flatMap(([name, values]) =>
     values.map((value, i) => ({ run: name, repeat: i + 1, values: { bytes: value, openUs: null } })),
@@ -37,7 +38,7 @@ function findingsOf(bytes) {
 function reportWith(parts) {
   return {
     name: 'twice',
-    question: 'Is it used again?',
+    question: 'Is memory reused?',
     command: 'node scripts/experiment.js twice',
     startedAt: '2026-11-21T10:00:00.000Z',
     facts: {
@@ -65,7 +66,7 @@ function reportWith(parts) {
     order: ['http-1', 'hold-1', 'http-2', 'hold-2'],
     figures: FIGURES,
     outcomes: findingsOf({ http: [9000, 9400], hold: [90, 110] }).outcomes,
-    sentences: ['Hold takes less.'],
+    sentences: ['Hold needs less.'],
     notes: [],
     charts: ['http-1.memory.svg'],
     end: 'whole',
@@ -74,14 +75,14 @@ function reportWith(parts) {
   };
 }
 
-/** @param {string} folder @returns {string} the one folder in it */
+/** @param {string} folder @returns {string} the only folder in it */
 function onlyFolder(folder) {
   const names = readdirSync(folder);
   assert.equal(names.length, 1);
   return join(folder, names[0]);
 }
 
-/** @param {number} leader @returns {number[]} it, and all that it started, in whatever group */
+/** @param {number} leader @returns {number[]} it and all its descendants, in whatever process group */
 function familyOf(leader) {
   const family = [leader];
   for (const pid of family) {
@@ -91,7 +92,7 @@ function familyOf(leader) {
   return family;
 }
 
-test('list names every experiment of the folder, its question, and how long it takes', async (t) => {
+test('list shows every experiment with its question and how long it takes', async (t) => {
   const { exit, output } = run(t, process.execPath, [SCRIPT, 'list']);
   assert.equal((await exit).code, 0, output.stderr);
   const lines = output.stdout.trim().split('\n');
@@ -104,7 +105,7 @@ test('list names every experiment of the folder, its question, and how long it t
     assert.ok(experimentNames().includes(name));
 });
 
-test('an experiment leaves the CSV, what the clients saw, and a report with figures that are numbers', async (t) => {
+test("an experiment leaves the CSV, the clients' figures, and a report", async (t) => {
   const out = temporaryFolder(t);
   const args = [SCRIPT, 'plain', '--streams', '300', '--hold', '2', '--repeats', '1', '--out', out];
   const { exit, output } = run(t, process.execPath, args);
@@ -124,11 +125,11 @@ test('an experiment leaves the CSV, what the clients saw, and a report with figu
     assert.ok(Number.isFinite(values[name]), `${name} is ${values[name]}`);
   const text = readFileSync(join(folder, 'report.md'), 'utf8');
   assert.match(text, /\| resident memory of the workers \| \d+(\.\d)? MB \|/);
-  for (const head of ['What was done', 'What was found', 'How sure it is', 'The machine'])
+  for (const head of ['Method', 'Results', 'Reliability', 'The machine'])
     assert.ok(text.includes(`## ${head}\n`));
 });
 
-test('Ctrl-C in the middle leaves no process, and keeps what was measured', {
+test('Ctrl-C in the middle leaves no process and keeps what was measured', {
   skip: !existsSync('/proc/self/task'),
 }, async (t) => {
   const out = temporaryFolder(t);
@@ -143,10 +144,10 @@ test('Ctrl-C in the middle leaves no process, and keeps what was measured', {
   assert.ok(family.length >= 5, 'the experiment, the server, its workers, the drones');
   process.kill(-pid, 'SIGINT');
   assert.deepEqual(await exit, { code: 130, signal: null }, output.stderr);
-  await until(() => !family.some(isAlive), 'nothing is left');
+  await until(() => !family.some(isAlive), 'no process is left');
   const folder = onlyFolder(out);
   assert.ok(readCsv(folder).some(({ streams }) => streams === '200'));
-  assert.match(readFileSync(join(folder, 'report.md'), 'utf8'), /It was ended early: no trial was over/);
+  assert.match(readFileSync(join(folder, 'report.md'), 'utf8'), /Ended early: no trial had finished/);
 });
 
 test('Ctrl-C while the server starts leaves no process', {
@@ -163,28 +164,28 @@ test('Ctrl-C while the server starts leaves no process', {
   const family = await until(() => familyOf(pid).length > 1 && familyOf(pid), 'the server begins', LONG_MS);
   process.kill(pid, 'SIGINT');
   assert.equal((await exit).code, 130, output.stderr);
-  await until(() => !family.some(isAlive), 'nothing is left');
+  await until(() => !family.some(isAlive), 'no process is left');
 });
 
-test('what goes on after the end of an experiment starts nothing any more', async () => {
+test('nothing can be started after the end of an experiment', async () => {
   const clean = new Clean();
   await clean.run();
   assert.throws(() => clean.spawn(process.execPath, ['--version']), /the experiment is over/);
 });
 
-test('a name that is none gets one line, with the one that was meant', async (t) => {
+test('an unknown name gets one line, with the name that was probably meant', async (t) => {
   const { exit, output } = run(t, process.execPath, [SCRIPT, 'twize', '--out', temporaryFolder(t)]);
   assert.equal((await exit).code, 1);
   assert.match(output.stderr, /^experiment: there is no experiment 'twize': did you mean twice\? [^\n]+\n$/);
 });
 
-test('an option that is out of its range gets one line', async (t) => {
+test('an option out of range gets one line', async (t) => {
   const { exit, output } = run(t, process.execPath, [SCRIPT, 'plain', '--streams', '0']);
   assert.equal((await exit).code, 1);
   assert.match(output.stderr, /^experiment: --streams got '0': expected a whole number from 1 [^\n]+\n$/);
 });
 
-test('a server that can not start is told of in one line, and the report says so', async (t) => {
+test('a server that cannot start gets one line, and the report says so', async (t) => {
   const out = temporaryFolder(t);
   const args = [SCRIPT, 'plain', '--streams', '9000000', '--hold', '1', '--repeats', '1', '--out', out];
   const { exit, output } = run(t, 'bash', [
@@ -195,10 +196,10 @@ test('a server that can not start is told of in one line, and the report says so
   ]);
   assert.equal((await exit).code, 1);
   assert.match(output.stderr, /\nexperiment: plain failed: the server ended \(1\): [^\n]+\n$/);
-  assert.match(readFileSync(join(onlyFolder(out), 'report.md'), 'utf8'), /\*\*It failed: the server ended/);
+  assert.match(readFileSync(join(onlyFolder(out), 'report.md'), 'utf8'), /\*\*Failed: the server ended/);
 });
 
-test('every experiment makes runs and steps that have names of their own, and says how long it takes', async () => {
+test('the runs and steps of every experiment have different names, and every experiment says how long it takes', async () => {
   for (const name of experimentNames()) {
     const experiment = await findExperiment(name);
     const plan = planOf(experiment, { streams: 1000, hold: 0, repeats: 0, isLong: false });
@@ -213,7 +214,7 @@ test('every experiment makes runs and steps that have names of their own, and sa
   }
 });
 
-test('a phase has the rows after its begin up to the first after its end', () => {
+test('a phase has the rows after its start up to the first one after its end', () => {
   const rows = rowsOf(
     'time,elapsedMs,streams,tickMaxMs\r\n,1000,0,\r\n1970-01-01T00:00:09.500Z,2000,50,12.5\r\n,3000,100,30\r\n,4000,100,11\r\n',
   );
@@ -234,7 +235,7 @@ test('a phase has the rows after its begin up to the first after its end', () =>
   assert.equal(per(times(growth('idle', 'up', 'elapsedMs'), 1000), last('up', 'streams'))(phases), 20_000);
 });
 
-test('a figure of what is not there is not known', () => {
+test('a figure without data is not known', () => {
   const rows = rowsOf('elapsedMs,streams\r\n1000,\r\n');
   const phases = phasesOf(rows, { idle: /** @type {any} */ ({ beginMs: 0, endMs: 1000 }) });
   assert.equal(max('idle', 'streams')(phases), null);
@@ -247,11 +248,11 @@ test('a figure of what is not there is not known', () => {
   );
 });
 
-test('figures of two runs whose repeats overlap are within the spread', () => {
+test('if the repeats of two runs overlap, their difference is within the spread', () => {
   const [apart] = compared(findingsOf({ http: [9000, 9400], hold: [3000, 3200] }), 'bytes', 'http', 'hold');
   assert.equal(
     apart,
-    'Memory a stream: http 9.2 KB, hold 3.1 KB; 3.0 times as much in http, which is more than the spread of the trials.',
+    'Memory per stream: http 9.2 KB, hold 3.1 KB; 3.0 times as much in http, which is more than the spread of the trials.',
   );
   const [alike] = compared(findingsOf({ http: [9000, 9400], hold: [9300, 9900] }), 'bytes', 'http', 'hold');
   assert.match(alike, /within the spread of the trials/);
@@ -260,34 +261,34 @@ test('figures of two runs whose repeats overlap are within the spread', () => {
   assert.deepEqual(compared(findingsOf({ http: [9000], hold: [9900] }), 'openUs', 'http', 'hold'), []);
 });
 
-test('where there are many runs a figure of all of them is one sentence', () => {
+test('with many runs there is one sentence per figure', () => {
   const findings = findingsOf({ plain: [9000], small: [4000], large: [20_000] });
   assert.deepEqual(comparedToFirst(findings, ['bytes', 'openUs']), [
-    'Memory a stream: plain 9.0 KB; small 4.0 KB (55.6 % less), large 20.0 KB (2.2 times as much).',
+    'Memory per stream: plain 9.0 KB; small 4.0 KB (55.6 % less), large 20.0 KB (2.2 times as much).',
   ]);
 });
 
-test('a report has medians with the least and the most, and leaves out figures that nobody knows', () => {
+test('a report has medians with the smallest and the largest value, and omits figures without values', () => {
   const text = reportText(reportWith({}));
   assert.match(
     text,
-    /\| figure \| http \| hold \|\n\|---\|---\|---\|\n\| memory a stream \| 9\.2 KB \(9\.0 KB to 9\.4 KB\) \| 100 B \(90 B to 110 B\) \|\n\n/,
+    /\| figure \| http \| hold \|\n\|---\|---\|---\|\n\| memory per stream \| 9\.2 KB \(9\.0 KB to 9\.4 KB\) \| 100 B \(90 B to 110 B\) \|\n\n/,
   );
   assert.doesNotMatch(text, /CPU to open a stream/);
   assert.match(text, /Order of the trials: http-1, hold-1, http-2, hold-2\./);
   assert.match(text, /!\[http-1\.memory\]\(http-1\.memory\.svg\)/);
 });
 
-test('a report says how often each run was tried, and where one was tried less often', () => {
-  const said = (/** @type {object} */ changes) =>
-    reportText(reportWith(changes)).split('## How sure it is')[1];
+test('a report says how many trials were planned, and whether all of them finished', () => {
+  const reliability = (/** @type {object} */ changes) =>
+    reportText(reportWith(changes)).split('## Reliability')[1];
   const { runs, outcomes } = reportWith({});
-  assert.match(said({}), /^\n\n2 trials of each run were planned, in turn\. Figures are medians/);
+  assert.match(reliability({}), /^\n\n2 trials of each run were planned, in turn\. Figures are medians/);
   const some = outcomes.filter(({ run, repeat }) => run === runs[0].name || repeat === 1);
-  assert.match(said({ outcomes: some }), /were planned, in turn; of some only 1 came to its end\. With one/);
+  assert.match(reliability({ outcomes: some }), /were planned, in turn; some finished only 1\. One trial/);
 });
 
-test('an experiment of which nothing can be run here says so, in its report and in the docs', () => {
+test('an experiment that cannot run here says so, in its report and in the docs', () => {
   const report = reportWith({
     runs: [],
     order: [],
@@ -297,15 +298,15 @@ test('an experiment of which nothing can be run here says so, in its report and 
   });
   assert.match(
     reportText(report),
-    /\nHttp is skipped: it is not built\.\n\n## What was found\n\nNothing: none of it can be run here/,
+    /\nHttp is skipped: it is not built\.\n\n## Results\n\nNone: no part of it can run here/,
   );
   assert.match(
     docsText([report]),
-    /## twice\n\nIs it used again\?\n\nIt could not be run here\.\n\n[^\n]+ Http is skipped: it is not built\.\n/,
+    /## twice\n\nIs memory reused\?\n\nIt could not run here\.\n\n[^\n]+ Http is skipped: it is not built\.\n/,
   );
 });
 
-test('docs are made of the newest report of each experiment', () => {
+test('docs contain the newest report of each experiment', () => {
   const older = reportWith({ startedAt: '2026-11-20T10:00:00.000Z', sentences: ['Old.'] });
   const newer = reportWith({ startedAt: '2026-11-22T10:00:00.000Z', sentences: ['New.'] });
   const other = reportWith({ name: 'nagle', sentences: ['Other.'] });
@@ -315,8 +316,68 @@ test('docs are made of the newest report of each experiment', () => {
   assert.doesNotMatch(text, /Old\./);
 });
 
-test('docs without a report get one line', async (t) => {
-  const { exit, output } = run(t, process.execPath, [SCRIPT, 'docs', '--out', temporaryFolder(t)]);
+test('docs without any report gets one line', async (t) => {
+  const { exit, output } = run(t, process.execPath, [
+    SCRIPT,
+    'docs',
+    '--out',
+    temporaryFolder(t),
+    '--to',
+    join(temporaryFolder(t), 'x.md'),
+  ]);
   assert.equal((await exit).code, 1);
-  assert.match(output.stderr, /^experiment: there is no whole report in [^\n]+\n$/);
+  assert.match(output.stderr, /^experiment: there is no complete report in [^\n]+\n$/);
+});
+
+test('docs keeps the reports, so that one experiment can be repeated without the others', async (t) => {
+  const [out, docs] = [temporaryFolder(t), temporaryFolder(t)];
+  const file = join(docs, 'experiments.md');
+  const write = async (/** @type {Report} */ report) => {
+    mkdirSync(join(out, report.name));
+    writeFileSync(join(out, report.name, 'report.json'), JSON.stringify(report));
+    const { exit, output } = run(t, process.execPath, [SCRIPT, 'docs', '--out', out, '--to', file]);
+    assert.equal((await exit).code, 0, output.stderr);
+    rmSync(join(out, report.name), { recursive: true });
+  };
+  await write(reportWith({ name: 'old-one' }));
+  await write(reportWith({ name: 'new-one' }));
+  assert.match(readFileSync(file, 'utf8'), /## new-one\n[\s\S]*## old-one\n/);
+});
+
+test('a section of docs whose report is gone stays as it is', () => {
+  const old = docsText([reportWith({ name: 'nagle' }), reportWith({ name: 'twice' })]);
+  const text = docsText([reportWith({ name: 'twice', sentences: ['New.'] })], sectionsOf(old));
+  assert.deepEqual([...sectionsOf(text).keys()], ['nagle', 'twice']);
+  assert.equal(sectionsOf(text).get('nagle'), sectionsOf(old).get('nagle'));
+  assert.match(sectionsOf(text).get('twice') ?? '', /New\./);
+});
+
+const PEERS = reportWith({
+  name: 'technologies',
+  figures: [...FIGURES, { name: 'pingUs', text: 'CPU per ping', unit: 'µs' }],
+  runs: ['node-http', 'hold', 'go'].map((name) => ({ name, text: '', args: [], nodeFlags: [], sysctls: {} })),
+  outcomes: [
+    { run: 'hold', repeat: 1, values: { bytes: 50, openUs: 20, pingUs: 5 } },
+    { run: 'node-http', repeat: 1, values: { bytes: 8000, openUs: 90, pingUs: 15 } },
+    { run: 'go', repeat: 1, values: { bytes: 25_000, openUs: null, pingUs: -1 } },
+  ],
+});
+
+test('the comparison has our row first, and factors for the others', () => {
+  const text = comparisonText(PEERS);
+  const rows = text.split('\n').slice(2, 5);
+  assert.deepEqual(rows, [
+    '| **Holdfast** | 50 B | 20.0 µs | 5.0 µs |',
+    '| node:http | 8.0 KB (160 x) | 90.0 µs (4.5 x) | 15.0 µs (3.0 x) |',
+    '| Go net/http | 25.0 KB (500 x) | - | too little to measure |',
+  ]);
+  assert.match(text, /15,000 streams[\s\S]*2026-11-21[\s\S]*commit abc/);
+});
+
+test('the comparison goes between its markers, and nowhere if there are none', () => {
+  const page = 'a\n<!-- comparison:start -->\nold\n<!-- comparison:end -->\nb\n';
+  const changed = 'a\n<!-- comparison:start -->\nnew\n<!-- comparison:end -->\nb\n';
+  assert.equal(insertComparison(page, 'new'), changed);
+  assert.equal(insertComparison(changed, 'new'), changed);
+  assert.equal(insertComparison('a\nb\n', 'new'), null);
 });

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
-import { besideText } from '../scripts/lab/million/beside.js';
 import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
+import { targetsText } from '../scripts/lab/million/targets.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 
@@ -20,7 +20,7 @@ function findingsOf(values) {
 
 for (const network of ['off', 'on']) {
   const why = network === 'on' ? ownNetworkProblem() : '';
-  test(`a small run leaves a report, and a copy with its charts (own network ${network})`, {
+  test(`a small run leaves a report, and a copy with charts (own network ${network})`, {
     skip: HELD.skip || why || false,
   }, async (t) => {
     const folder = temporaryFolder(t);
@@ -35,15 +35,19 @@ for (const network of ['off', 'on']) {
     assert.deepEqual([values.open, values.failed, values.lost, values.unanswered], [300, 0, 0, 0]);
     for (const figure of ['heldTickP99Ms', 'upTickP90Ms', 'cpuPercent', 'answerMs'])
       assert.ok(values[figure] > 0, figure);
-    assert.equal(values.downS !== null, network === 'on', 'only a network of its own shows the last socket');
+    assert.equal(
+      values.downS !== null,
+      network === 'on',
+      'only in its own network the last socket can be seen',
+    );
     const text = readFileSync(copy, 'utf8');
-    assert.match(text, /## Beside others\n\n[^\n]+\n\n\| figure \| to reach \| here \|/);
+    assert.match(text, /## Comparison\n\n[^\n]+\n\n\| figure \| to reach \| here \|/);
     const charts = [...text.matchAll(/\]\((copy\/[^)]+\.svg)\)/g)].map(([, path]) => decodeURI(path));
     assert.ok(charts.length >= 4 && charts.every((path) => existsSync(join(folder, path))), `${charts}`);
   });
 }
 
-test('a number of streams that does not fit is refused in one line, with what fits', HELD, async (t) => {
+test('too many streams are refused in one line, with the number that fits', HELD, async (t) => {
   const words = ['--streams', '10000000', '--own-network', 'off', '--out', temporaryFolder(t)];
   const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words], { cwd: ROOT });
   assert.equal((await exit).code, 1);
@@ -54,19 +58,19 @@ test('a number of streams that does not fit is refused in one line, with what fi
   );
 });
 
-test('beside others each figure says whether it was reached, and what is not known is no failure of ours', () => {
+test('the comparison says for each target whether it was reached; an unknown figure does not count as missed', () => {
   const hold = { failed: 0, lost: 3, upS: 70, pingUs: 12 };
-  const text = besideText(findingsOf({ hold, floor: { pingUs: 10 } }));
+  const text = targetsText(findingsOf({ hold, floor: { pingUs: 10 } }));
   assert.match(text, /^\| failed \/ lost \| 0 \/ 0 \| 0 \/ 3 \| \*\*no\*\* \|/m);
   assert.match(text, /^\| ramp \| 80 s \| 70\.0 s \| yes \|/m);
   assert.match(text, /^\| CPU .+ \| 1\.15 \| 1\.20 \| \*\*no\*\* \|/m);
   assert.match(text, /^\| ticks while held.+ \| - \/ - \/ - \/ - \| - \|/m);
 });
 
-test('the worst tick of the seconds without a pause leaves out those that a pause touches, and those not watched', () => {
+test('the longest tick without pauses excludes seconds that a pause touches, and seconds that were not watched', () => {
   const rows = [10.9, 11, 36, 12, 13, 99].map((tickMaxMs, i) => ({ time: 10_000 + i * 1000, tickMaxMs }));
   const seconds = [0.2, 0.3, 26, 0.1, 0.4].map((longestMs, i) => ({ endMs: 10_400 + i * 1000, longestMs }));
-  // Rows end at 10.0, 11.0 …, seconds of the watch at 10.4, 11.4 …: the pause lies between 11.4 and 12.4.
+  // Rows end at 10.0, 11.0 …, seconds of the watch at 10.4, 11.4 …: the pause is between 11.4 and 12.4.
   assert.equal(quietTickMaxMs(rows, seconds), 13);
   assert.equal(quietTickMaxMs(rows.slice(0, 5), seconds.slice(0, 3)), 11);
   assert.equal(quietTickMaxMs(rows, []), null);

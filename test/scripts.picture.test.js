@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseScreen, renderScreen } from '../scripts/picture.js';
+import { parseScreen } from '../scripts/picture/screen.js';
+import { renderScreen } from '../scripts/picture/svg.js';
 
-test('colours are read from the sequences and reach across lines until they are reset', () => {
+test('a colour applies across lines until it is reset', () => {
   const [first, second] = parseScreen('a\x1b[32mb\nc\x1b[0md\x1b[38;5;1me\n');
   assert.equal(first.length, 2);
   assert.notEqual(first[1].style.color, first[0].style.color);
@@ -11,14 +12,14 @@ test('colours are read from the sequences and reach across lines until they are 
   assert.notEqual(second[2].style.color, second[1].style.color);
 });
 
-test('text is escaped, box characters are lines, braille is dots', () => {
+test('text is escaped, box characters become lines, braille becomes dots', () => {
   const svg = renderScreen(parseScreen('<&\n─│\n\u2803'));
   assert.match(svg, /textLength="18" [^>]*>&#60;&#38;<\/text>/);
   assert.equal(svg.match(/<path /g)?.length, 2);
   assert.equal(svg.match(/<circle /g)?.length, 2);
 });
 
-test('a ground is one rectangle under its text, and inverse text has the colour for its ground', () => {
+test('a background is one rectangle behind its text, and inverse text swaps the colours', () => {
   const svg = renderScreen(parseScreen('\x1b[46mab \x1b[0mc\x1b[7mde'));
   assert.equal(svg.match(/<rect x=/g)?.length, 2);
   assert.match(svg, /<rect x="9" [^>]*width="27"/);

@@ -11,7 +11,7 @@ const FIXTURES = join(ROOT, 'test/fixtures/plot');
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
   existsSync,
 );
-// As root Chromium has no sandbox; the rest keeps it from calling home.
+// Chromium has no sandbox for root; the other flags keep it from contacting its vendor.
 const CHROMIUM_FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -47,7 +47,7 @@ async function openPage(t, path, colorScheme = 'light') {
   await page.goto(pathToFileURL(path).href);
   /** @returns {Promise<number[][]>} from and to of each chart, s */
   const ranges = () => page.evaluate('plots.map(({ scales }) => [scales.x.min, scales.x.max])');
-  /** @returns {Promise<string[]>} what the legend of each chart says of the time */
+  /** @returns {Promise<string[]>} the time in the legend of each chart */
   const times = () =>
     page.$$eval('.u-legend', (legends) =>
       legends.map((one) => one.querySelector('.u-value')?.textContent ?? ''),
@@ -66,46 +66,46 @@ function dataOf(html) {
   return JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html)?.[1] ?? '');
 }
 
-test('the page has all in it: no address of anything else', async (t) => {
+test('the page is self-contained', async (t) => {
   const html = readFileSync(await makePage(t, 'hold'), 'utf8');
   assert.ok(
     !/(?:src|href)\s*=|@import|url\(/.test(html.replace(/<script>.*?<\/script>/s, '')),
-    'a reference',
+    'a reference to another file',
   );
   assert.match(html, /default-src 'none'/);
   assert.match(html, /machine: 2 x a CPU of the fixture/);
 });
 
-test('its points are those of the CSV, and a stack says what each of its parts is', async (t) => {
+test('its points are those of the CSV, and the legend of a stack shows the value of each part', async (t) => {
   const { panels, times } = dataOf(readFileSync(await makePage(t, 'hold'), 'utf8'));
   assert.equal(times[0].length, 60);
   const [kernel, native] = panels[0].lines;
   assert.ok(Math.abs(native.tops[30] - kernel.values[30] - native.values[30]) < 2000);
 });
 
-test('names and notes can bring in no markup', async (t) => {
+test('names and notes are escaped', async (t) => {
   const path = join(temporaryFolder(t), '<b>&"x.csv');
   writeFileSync(path, 'streams,</script><i>\r\n1,2\r\n');
   const html = readFileSync(await makePage(t, path), 'utf8');
   assert.ok(!html.includes('<b>') && !html.includes('<i>'));
-  assert.match(html, /unknown columns, left out: &#60;\/script&#62;&#60;i&#62;/);
+  assert.match(html, /unknown columns, ignored: &#60;\/script&#62;&#60;i&#62;/);
 });
 
-test('a run without rows is a page that says so', async (t) => {
+test('the page of a run without rows says so', async (t) => {
   const path = join(temporaryFolder(t), 'empty.csv');
   writeFileSync(path, '');
-  assert.match(readFileSync(await makePage(t, path), 'utf8'), /empty: it is empty: it has no row/);
+  assert.match(readFileSync(await makePage(t, path), 'utf8'), /empty: the file is empty/);
 });
 
-test('in a browser it draws its charts, asks for nothing, and one crosshair says the same time in all', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not here (Debian: chromium)');
+test('in a browser it draws its charts, requests nothing, and one crosshair shows the same time in all charts', async (t) => {
+  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
   const { page, problems, requests, times, pointAt } = await openPage(t, await makePage(t, 'hold'));
   assert.equal(await page.locator('canvas').count(), 5);
   await page.mouse.move(...(await pointAt(0.5)));
   const said = await until(async () => {
     const all = await times();
     return all[0] !== '–' && new Set(all).size === 1 && all;
-  }, 'the crosshair is in all charts');
+  }, 'the crosshair appears in all charts');
   assert.equal(said.length, 5);
   assert.match(said[0], /^0:(29|30)$/);
   const values = await page.$$eval('#memory .u-value', (cells) =>
@@ -117,7 +117,7 @@ test('in a browser it draws its charts, asks for nothing, and one crosshair says
 });
 
 test('a drag zooms all charts, and the button shows the whole run again', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not here (Debian: chromium)');
+  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
   const { page, ranges, pointAt, problems } = await openPage(t, await makePage(t, 'hold'));
   const whole = await ranges();
   await page.mouse.move(...(await pointAt(0.25)));
@@ -134,8 +134,8 @@ test('a drag zooms all charts, and the button shows the whole run again', async 
   assert.deepEqual(problems, []);
 });
 
-test('compared runs share their crosshair, and one that has ended says nothing', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not here (Debian: chromium)');
+test('compared runs share a crosshair, and one that has ended shows no value', async (t) => {
+  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
   const { page, problems, pointAt } = await openPage(t, await makePage(t, 'hold', 'http'));
   assert.equal(await page.locator('canvas').count(), 17);
   await page.mouse.move(...(await pointAt(0.98)));
@@ -151,7 +151,7 @@ test('compared runs share their crosshair, and one that has ended says nothing',
 });
 
 test('it is light on a light screen and dark on a dark one', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not here (Debian: chromium)');
+  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
   const path = await makePage(t, 'hold');
   for (const [scheme, expected] of /** @type {const} */ ([
     ['light', 'rgb(255, 255, 255)'],

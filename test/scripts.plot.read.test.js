@@ -13,7 +13,7 @@ import { ROOT, temporaryFolder } from './helpers/server.js';
 const FIXTURES = join(ROOT, 'test/fixtures/plot');
 const HOLD = readFileSync(join(FIXTURES, 'hold.csv'), 'utf8');
 const DAY_ROWS = 86_400;
-/** The CSV of a day is 30 MB, and its cells as texts many times that. */
+/** The CSV of a day has 30 MB, and its cells as strings many times that. */
 const MOST_GROWTH_BYTES = 60e6;
 
 /**
@@ -32,18 +32,18 @@ function without(csv, name) {
   return lines.map((line) => line.split(',').toSpliced(at, 1).join(',')).join('\r\n');
 }
 
-/** @param {string} name @param {number} row @returns {number} as the fixture has it */
+/** @param {string} name @param {number} row @returns {number} from the fixture */
 function cell(name, row) {
   const [header, ...rows] = HOLD.split('\r\n').map((line) => line.split(','));
   return Number(rows[row][header.indexOf(name)]);
 }
 
-test('every field of the charts is in the table of fields, or made from it', () => {
+test('every field of the charts is in the table of fields, or derived from it', () => {
   const names = FIELDS.map(({ name }) => name);
   for (const field of chartFields()) assert.ok(field === 'kernelBytes' || names.includes(field), field);
 });
 
-test('a CSV of the server is read whole, in order, with the machine of its sidecar', async () => {
+test('a CSV of the server is read completely and in order, with the machine from its sidecar file', async () => {
   const run = await readRun(join(FIXTURES, 'hold.csv'));
   assert.deepEqual([run.rows, run.times.length, run.widthMs, run.notes], [60, 60, 0, []]);
   assert.equal(run.values.tickMaxMs[7], cell('tickMaxMs', 7));
@@ -53,49 +53,49 @@ test('a CSV of the server is read whole, in order, with the machine of its sidec
   assert.match(run.machine, /CPU of the fixture/);
 });
 
-test('an empty cell is no zero', async () => {
+test('an empty cell is not a zero', async () => {
   const run = await readRun(join(FIXTURES, 'hold.csv'));
   assert.equal(run.values.cpuUserPercent[0], null);
   assert.equal(run.values.pingLatenessP99Ms[0], null);
 });
 
-test('a row that is cut off is left out, even where only the end of its last number may be missing', async (t) => {
+test('an incomplete last row is ignored, even if only the end of its last number may be missing', async (t) => {
   const inTheMiddle = await readText(t, HOLD.slice(0, -100));
   const atTheEnd = await readText(t, HOLD.slice(0, -3));
   for (const run of [inTheMiddle, atTheEnd]) {
     assert.equal(run.rows, 59);
-    assert.deepEqual(run.notes, ['it is cut off in its last row, which is left out']);
+    assert.deepEqual(run.notes, ['its last row is incomplete and was ignored']);
   }
 });
 
-test('zeros that a power cut left at the end cost one row', async (t) => {
+test('zero bytes at the end, from a power failure, cost one row', async (t) => {
   const run = await readText(t, HOLD + '\0'.repeat(5000));
   assert.equal(run.rows, 60);
   assert.equal(run.notes.length, 1);
 });
 
-test('a missing column is named, and the others are read', async (t) => {
+test('a missing column is reported, and the others are read', async (t) => {
   const run = await readText(t, without(without(HOLD, 'tickP90Ms'), 'slabBytes'));
-  assert.deepEqual(run.notes, ['it lacks the columns slabBytes, tickP90Ms: the charts go without']);
+  assert.deepEqual(run.notes, ['missing columns: slabBytes, tickP90Ms; the charts omit them']);
   assert.ok(!('tickP90Ms' in run.values) && !('kernelBytes' in run.values));
   assert.equal(run.values.tickMaxMs[7], cell('tickMaxMs', 7));
 });
 
-test('an unknown column is named and left out', async (t) => {
+test('an unknown column is reported and ignored', async (t) => {
   const run = await readText(t, HOLD.replace('logRowsDropped', 'moonPhase'));
-  assert.deepEqual(run.notes, ['it has unknown columns, left out: moonPhase']);
+  assert.deepEqual(run.notes, ['unknown columns, ignored: moonPhase']);
 });
 
-test('without elapsedMs the clock tells the time, and without that each row is a second', async (t) => {
+test('without elapsedMs the column time is used, and without that each row counts as a second', async (t) => {
   const byClock = await readText(t, without(HOLD, 'elapsedMs'));
   assert.ok(Math.abs(byClock.times[59] - cell('elapsedMs', 59) / 1000) < 1);
-  assert.match(byClock.notes[0], /elapsedMs: time stands for it/);
+  assert.match(byClock.notes[0], /elapsedMs: using time instead/);
   const byRow = await readText(t, without(without(HOLD, 'elapsedMs'), 'time'));
   assert.deepEqual([byRow.times[0], byRow.times[59]], [0, 59]);
-  assert.match(byRow.notes[0], /a row is taken for a second/);
+  assert.match(byRow.notes[0], /assuming one row per second/);
 });
 
-test('rows of another length, and rows that go back in time, are counted and left out', async (t) => {
+test('rows with another number of columns, and rows that go back in time, are counted and ignored', async (t) => {
   const [header, ...rows] = HOLD.split('\r\n');
   const run = await readText(
     t,
@@ -103,25 +103,25 @@ test('rows of another length, and rows that go back in time, are counted and lef
   );
   assert.equal(run.rows, 20);
   assert.deepEqual(run.notes, [
-    `rows of another length than ${FIELDS.length} columns, left out: 1`,
-    'rows that go back in time, left out: 5',
+    `rows without exactly ${header.split(',').length} columns, ignored: 1`,
+    'rows that go back in time, ignored: 5',
   ]);
 });
 
-test('an empty file and a header alone are runs without rows', async (t) => {
+test('an empty file, or a header alone, is a run without rows', async (t) => {
   const empty = await readText(t, '');
-  assert.deepEqual([empty.rows, empty.notes], [0, ['it is empty: it has no row']]);
+  assert.deepEqual([empty.rows, empty.notes], [0, ['the file is empty']]);
   const header = await readText(t, `${HOLD.split('\r\n')[0]}\r\n`);
-  assert.deepEqual([header.rows, header.notes], [0, ['it has a header and no row']]);
+  assert.deepEqual([header.rows, header.notes], [0, ['it has a header but no rows']]);
 });
 
-test('a quote that never ends costs what follows it, and no more than a piece before', async (t) => {
+test('an unclosed quote costs the rows after it, and little before it', async (t) => {
   const run = await readText(t, `${HOLD}"${'x'.repeat(2e6)}\r\n`);
   assert.ok(run.rows > 30, `${run.rows}`);
-  assert.match(run.notes[0], /it is no CSV after row \d+/);
+  assert.match(run.notes[0], /not a CSV after row \d+/);
 });
 
-test('the CSV of the ancestor is known by its 17 columns, and its units become ours', async () => {
+test('the CSV of the original is recognized by its 17 columns, and its units are converted', async () => {
   const run = await readRun(join(FIXTURES, 'ancestor.csv'));
   const mib = 2 ** 20;
   assert.equal(run.rows, 120);
@@ -131,11 +131,11 @@ test('the CSV of the ancestor is known by its 17 columns, and its units become o
   assert.equal(run.values.nativeBytes[0], (212 - 126) * mib);
   assert.equal(run.values.kernelBytes[0], (1240 - 212) * mib);
   assert.equal(run.values.pingsPerSecond[1], 2400 - 800);
-  assert.match(run.notes[0], /ancestor/);
-  assert.match(run.notes[1], /lacks the columns openedPerSecond/);
+  assert.match(run.notes[0], /the original/);
+  assert.match(run.notes[1], /missing columns: openedPerSecond/);
 });
 
-test('what is not there, a folder, a binary and a text are no CSV, each in one line', async (t) => {
+test('a missing file, a folder, a binary and a text each give one line', async (t) => {
   const folder = temporaryFolder(t);
   const cases = {
     'absent.csv': null,
@@ -154,7 +154,7 @@ test('what is not there, a folder, a binary and a text are no CSV, each in one l
   await assert.rejects(readRun(folder), { code: 'NO_FILE' });
 });
 
-test('a sidecar that is no JSON is said and does not stop anything', async (t) => {
+test('a sidecar file that is not JSON is reported and does not stop anything', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'run.csv'), HOLD);
   writeFileSync(join(folder, 'run.json'), '{');
@@ -163,7 +163,7 @@ test('a sidecar that is no JSON is said and does not stop anything', async (t) =
   assert.match(run.notes[0], /run\.json can't be read/);
 });
 
-test('buckets keep the mean, the worst where it counts, and every gap', () => {
+test('buckets keep the mean, the maximum where it counts, and every gap', () => {
   const columns = new Columns({ load: 'mean', worst: 'max', absent: 'mean' }, 8);
   for (let s = 0; s < 64; s++) columns.add(s * 1000, [s, s % 8 === 5 ? 100 : s, s < 32 ? Number.NaN : 1]);
   const { load, worst, absent } = columns.values();
@@ -180,7 +180,7 @@ test('buckets keep the mean, the worst where it counts, and every gap', () => {
   assert.equal(columns.values('mean').worst[0], (0 + 1 + 2 + 3 + 4 + 100 + 6 + 7) / 8);
 });
 
-/** Prints the most memory that a process needed to read a CSV, in KB, and the points it has of it. */
+/** Prints the memory that a process needed to read a CSV, in KB, and the number of points. */
 const MEASURE = `
   const { readRun } = await import('./scripts/plot/read.js');
   const run = await readRun(process.argv[1]);
@@ -193,7 +193,7 @@ function measure(path) {
   return JSON.parse(execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' }));
 }
 
-/** @param {string} path @param {number} rows made of those of the fixture; one of them has the worst tick */
+/** @param {string} path @param {number} rows repeated from the fixture; one of them has the longest tick */
 async function writeLong(path, rows) {
   const [header, ...lines] = HOLD.trim()
     .split('\r\n')
@@ -209,7 +209,7 @@ async function writeLong(path, rows) {
   await finished(file.end());
 }
 
-test('a day at a row a second is read in the memory of a few minutes, and its worst tick is kept', async (t) => {
+test('a day with a row per second needs little more memory than a few minutes, and its longest tick is kept', async (t) => {
   const folder = temporaryFolder(t);
   await writeLong(join(folder, 'day.csv'), DAY_ROWS);
   await writeLong(join(folder, 'minutes.csv'), 300);

@@ -20,19 +20,19 @@ function luminance(color) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-test('a moving average is the mean of what lies half a window before and after', () => {
+test('a moving average is the mean of the values within half a window before and after', () => {
   const seconds = [0, 1, 2, 3, 4, 5];
   assert.deepEqual(movingAverage(seconds, [0, 6, 0, 6, 0, 6], 2), [3, 2, 4, 2, 4, 3]);
   assert.deepEqual(movingAverage(seconds, [1, 2, 3, 4, 5, 6], 100), [3.5, 3.5, 3.5, 3.5, 3.5, 3.5]);
   assert.deepEqual(movingAverage(seconds, [1, 2, 3, 4, 5, 6], 0), [1, 2, 3, 4, 5, 6]);
 });
 
-test('a moving average goes by time, not by points, and passes over gaps', () => {
+test('a moving average goes by time, not by points, and skips gaps', () => {
   assert.deepEqual(movingAverage([0, 1, 50, 51], [2, 4, 10, 20], 10), [3, 3, 15, 15]);
   assert.deepEqual(movingAverage([0, 1, 2, 30], [2, null, 4, null], 10), [3, 3, 3, null]);
 });
 
-test('CPU is smoothed over 10 s and ticks over 20 s, the worst tick of each second beside it', async () => {
+test('CPU is smoothed over 10 s and ticks over 20 s, with the raw maximum tick beside it', async () => {
   const run = await fixture('hold');
   const [, cpu, ticks] = chartsOf([run]);
   const total = cpu.panels[0].lines.find(({ label }) => label === 'total');
@@ -45,7 +45,7 @@ test('CPU is smoothed over 10 s and ticks over 20 s, the worst tick of each seco
   assert.ok(ticks.panels[0].isLog);
 });
 
-test('a smoothed worst tick is no higher where points are buckets', async () => {
+test('buckets do not raise a smoothed maximum tick', async () => {
   const path = join(ROOT, 'test/fixtures/plot/hold.csv');
   const [rows, buckets] = [await readRun(path), await readRun(path, { most: 16 })];
   assert.equal(buckets.widthMs, 4000);
@@ -55,7 +55,7 @@ test('a smoothed worst tick is no higher where points are buckets', async () => 
   assert.ok(highest(buckets, 1) <= highest(rows, 1) * 1.1, `${highest(buckets, 1)} ${highest(rows, 1)}`);
 });
 
-test('kernel, native and heap are stacked, and the machine is a line of its own', async () => {
+test('kernel, native and heap are stacked, and the whole machine is a separate line', async () => {
   const [memory] = chartsOf([await fixture('hold')]);
   const [kernel, native, heap, machine] = stacked(memory.panels[0].lines);
   assert.equal(native.bottom, kernel.top);
@@ -65,7 +65,7 @@ test('kernel, native and heap are stacked, and the machine is a line of its own'
   assert.equal(machine.bottom, null);
 });
 
-test('every chart has the number of streams, dashed, on an axis of its own', async () => {
+test('every chart has the number of streams, dashed, on its own axis', async () => {
   const run = await fixture('hold');
   const panels = chartsOf([run]).flatMap(({ panels }) => panels);
   assert.equal(panels.length, 5);
@@ -75,7 +75,7 @@ test('every chart has the number of streams, dashed, on an axis of its own', asy
   }
 });
 
-test('seconds without a ping are no gap in the lateness, seconds without a stream are', () => {
+test('a second without pings is not a gap in the lateness, a second without streams is', () => {
   const values = { streams: [0, 5, 5, 5, 0], pingLatenessP99Ms: [null, 1, null, 3, null] };
   const run = {
     name: 'r',
@@ -114,7 +114,7 @@ test('runs are compared measure by measure, each from its own start', async () =
   }
 });
 
-test('the table of a comparison has the figures of each run and how they differ from the first', async () => {
+test('the comparison table has the figures of each run and the differences from the first', async () => {
   const { head, rows } = figureTable([await fixture('hold'), await fixture('http')]);
   assert.deepEqual(head, ['A hold', 'B http']);
   const cells = Object.fromEntries(rows.map(({ label, cells }) => [label, cells]));
@@ -124,7 +124,7 @@ test('the table of a comparison has the figures of each run and how they differ 
   assert.equal(new Set(lines.map((line) => line.length)).size, 1);
 });
 
-test('a difference is in percent of the first, or a factor where it is tenfold', () => {
+test('a difference is in percent of the first, or a factor from ten times on', () => {
   assert.equal(differenceOf(50, 56), '+12 %');
   assert.equal(differenceOf(50, 49), '−2.0 %');
   assert.equal(differenceOf(8, 8), '±0 %');
@@ -133,7 +133,7 @@ test('a difference is in percent of the first, or a factor where it is tenfold',
   assert.equal(differenceOf(null, 50), '');
 });
 
-test('a figure has its unit, and is a dash where it is not known', () => {
+test('a figure has a unit, and an unknown one is a dash', () => {
   const said = [
     formatFigure(8123, 'bytes'),
     formatFigure(10.24, 'ms'),
@@ -145,7 +145,7 @@ test('a figure has its unit, and is a dash where it is not known', () => {
   assert.deepEqual(said, ['8.1 KB', '10.2 ms', '250/s', '00:01:23', '12 % of one core', '-']);
 });
 
-test('a picture gets no more points than it has room for, with the worst in them where it counts', () => {
+test('a picture gets only as many points as it can show, with the maximum where it counts', () => {
   const times = Array.from({ length: 100 }, (_, i) => i);
   const values = times.map((i) => (i === 42 ? 1000 : 1));
   assert.equal(thin(times, values, 'max', 10).length, 10);
@@ -182,7 +182,7 @@ test('labels move apart in their order and stay inside', () => {
   assert.deepEqual(spread([], 10, 0, 200), []);
 });
 
-test('every colour has a contrast of 3 against white and against black', () => {
+test('every colour has a contrast of at least 3 with white and with black', () => {
   const lines = CHARTS.flatMap(({ panels }) => panels.flatMap(({ lines }) => lines));
   for (const color of [GRAY, ...RUN_COLORS, ...lines.map((line) => line.color)]) {
     assert.ok(1.05 / (luminance(color) + 0.05) >= 3, `${color} on white`);
@@ -190,7 +190,7 @@ test('every colour has a contrast of 3 against white and against black', () => {
   }
 });
 
-test('lines of a panel differ without their colours too', () => {
+test('the lines of a panel differ even without colours', () => {
   for (const { title, lines } of CHARTS.flatMap(({ panels }) => panels)) {
     const looks = lines.map(({ dash, width, isArea }, i) => (isArea ? `area ${i}` : `${dash} ${width}`));
     assert.equal(new Set(looks).size, lines.length, title);

@@ -16,14 +16,14 @@ async function plot(t, ...args) {
   return { code, ...process_.output };
 }
 
-/** @param {string} svg @returns {string} the text in it */
+/** @param {string} svg @returns {string} its text */
 function textOf(svg) {
   return [...svg.matchAll(/<text[^>]*>(.*?)<\/text>/g)]
     .map(([, text]) => text.replace(/<[^>]*>/g, '\n').trim())
     .join('\n');
 }
 
-/** @param {Buffer} png @returns {Set<number>} its colours where it is not transparent */
+/** @param {Buffer} png @returns {Set<number>} the colours of pixels that are not transparent */
 function colorsOf(png) {
   const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];
   const image = `data:image/png;base64,${png.toString('base64')}`;
@@ -35,7 +35,7 @@ function colorsOf(png) {
   return colors;
 }
 
-test('one CSV becomes four SVGs and a page beside it, and what was written is said', async (t) => {
+test('one CSV becomes four SVGs and a page beside it, and the output lists them', async (t) => {
   const folder = temporaryFolder(t);
   for (const name of ['hold.csv', 'hold.json']) copyFileSync(join(FIXTURES, name), join(folder, name));
   const { code, stdout, stderr } = await plot(t, join(folder, 'hold.csv'));
@@ -43,10 +43,10 @@ test('one CSV becomes four SVGs and a page beside it, and what was written is sa
   const names = [...CHART_IDS.map((id) => `hold.${id}.svg`), 'hold.html'];
   assert.deepEqual(readdirSync(folder).sort(), [...names, 'hold.csv', 'hold.json'].sort());
   for (const name of names) assert.ok(stdout.includes(`wrote ${join(folder, name)}\n`), name);
-  assert.match(stdout, /open streams, most +6,000\n/);
+  assert.match(stdout, /open streams, max +6,000\n/);
 });
 
-test('each axis of each SVG has its unit, and the machine is named', async (t) => {
+test('each axis of each SVG has a unit, and the machine is named', async (t) => {
   const folder = temporaryFolder(t);
   await plot(t, join(FIXTURES, 'hold.csv'), '--out', folder, '--format', 'svg');
   const units = {
@@ -64,7 +64,7 @@ test('each axis of each SVG has its unit, and the machine is named', async (t) =
   }
 });
 
-test('each line has its name beside it, and the streams are dashed', async (t) => {
+test('each line has a label, and the streams are dashed', async (t) => {
   const folder = temporaryFolder(t);
   await plot(t, join(FIXTURES, 'hold.csv'), '--out', folder, '--format', 'svg');
   const labels = {
@@ -82,7 +82,7 @@ test('each line has its name beside it, and the streams are dashed', async (t) =
   }
 });
 
-test('a PNG has the lines in their colours, and text', async (t) => {
+test('a PNG has lines in their colours, and text', async (t) => {
   const folder = temporaryFolder(t);
   const { code, stderr } = await plot(t, join(FIXTURES, 'hold.csv'), '--out', folder, '--format', 'png');
   assert.deepEqual([code, readdirSync(folder).length], [0, 4]);
@@ -95,7 +95,7 @@ test('a PNG has the lines in their colours, and text', async (t) => {
   assert.ok(colorsOf(readFileSync(join(folder, 'hold.cpu.png'))).has(0x8e44adff), 'total');
 });
 
-test('formats come as a list or one by one', async (t) => {
+test('formats can be a list or repeated options', async (t) => {
   const [list, each] = [temporaryFolder(t), temporaryFolder(t)];
   await plot(t, join(FIXTURES, 'http.csv'), '--out', list, '--format', 'png,html');
   await plot(t, join(FIXTURES, 'http.csv'), '--out', each, '--format', 'png', '--format', 'html');
@@ -103,7 +103,7 @@ test('formats come as a list or one by one', async (t) => {
   assert.deepEqual(readdirSync(list), readdirSync(each));
 });
 
-test('several CSVs are one set of charts and a table of differences', async (t) => {
+test('several CSVs become one set of charts and a table of differences', async (t) => {
   const folder = join(temporaryFolder(t), 'new');
   const { code, stdout } = await plot(
     t,
@@ -117,11 +117,11 @@ test('several CSVs are one set of charts and a table of differences', async (t) 
   for (const part of ['A hold', 'B http', 'C ancestor', 'memory: kernel (GB)'])
     assert.ok(text.includes(part), part);
   assert.match(stdout, /A hold +B http +C ancestor\n/);
-  assert.match(stdout, /tick, worst .*ms.*ms \([+−×].*\) +\d+ ms \(/);
-  assert.match(readFileSync(join(folder, 'hold-vs-2-others.html'), 'utf8'), /the difference from A/);
+  assert.match(stdout, /tick, max .*ms.*ms \([+−×].*\) +\d+ ms \(/);
+  assert.match(readFileSync(join(folder, 'hold-vs-2-others.html'), 'utf8'), /with the difference from A/);
 });
 
-test('runs of the same name get the names of their folders', async (t) => {
+test('runs with the same name get the names of their folders', async (t) => {
   const folder = temporaryFolder(t);
   copyFileSync(join(FIXTURES, 'http.csv'), join(folder, 'hold.csv'));
   const { stdout } = await plot(
@@ -136,16 +136,16 @@ test('runs of the same name get the names of their folders', async (t) => {
   assert.match(stdout, /A plot-hold +B holdfast-\w+-hold\n/);
 });
 
-test('a CSV with little in it is plotted as far as it goes, and each lack is a line', async (t) => {
+test('an incomplete CSV is plotted as far as possible, with a line for each thing that is missing', async (t) => {
   const folder = temporaryFolder(t);
   const text = readFileSync(join(FIXTURES, 'hold.csv'), 'utf8');
   writeFileSync(join(folder, 'empty.csv'), '');
   writeFileSync(join(folder, 'cut.csv'), text.slice(0, 5000));
   writeFileSync(join(folder, 'few.csv'), 'elapsedMs,streams,moon\r\n0,1,2\r\n1000,3,4\r\n');
   const lacks = {
-    empty: [/it is empty/],
-    cut: [/cut off in its last row/],
-    few: [/unknown columns, left out: moon/, /lacks the columns slabBytes/],
+    empty: [/the file is empty/],
+    cut: [/last row is incomplete/],
+    few: [/unknown columns, ignored: moon/, /missing columns: slabBytes/],
   };
   for (const [name, patterns] of Object.entries(lacks)) {
     const { code, stderr } = await plot(t, join(folder, `${name}.csv`), '--format', 'svg,html');
@@ -158,18 +158,18 @@ test('a CSV with little in it is plotted as far as it goes, and each lack is a l
   assert.match(textOf(readFileSync(join(folder, 'few.ticks.svg'), 'utf8')), /no values for tick in this CSV/);
 });
 
-test('what can not be plotted is one line and status 1, and nothing is written', async (t) => {
+test('what cannot be plotted gives one line and status 1, and nothing is written', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'text.csv'), '# no CSV\n');
   const good = join(FIXTURES, 'hold.csv');
   /** @type {[string[], RegExp][]} */
   const cases = [
     [[join(folder, 'absent.csv')], /absent\.csv: there is no such file/],
-    [[good, join(folder, 'text.csv')], /text\.csv is no CSV of a run/],
+    [[good, join(folder, 'text.csv')], /text\.csv is not the CSV of a run/],
     [[good, '--out', join(folder, 'text.csv')], /can't write to .*: it is a file, not a folder/],
     [[good, '--format', 'gif'], /--format got 'gif': expected svg, png, html/],
     [[good, '--nonsense'], /Unknown option '--nonsense'; see --help/],
-    [[], /no CSV was given/],
+    [[], /no CSV given/],
   ];
   for (const [args, pattern] of cases) {
     const { code, stdout, stderr } = await plot(t, '--out', folder, ...args);
@@ -180,7 +180,7 @@ test('what can not be plotted is one line and status 1, and nothing is written',
   assert.deepEqual(readdirSync(folder), ['text.csv']);
 });
 
-test('--help says what it makes of what', async (t) => {
+test('--help explains the options and the sidecar file', async (t) => {
   const { code, stdout } = await plot(t, '--help');
   assert.equal(code, 0);
   for (const part of ['--out', '--format', '"machine"']) assert.ok(stdout.includes(part), part);

@@ -16,18 +16,18 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { pathOfSysctl, readMachine } from '../lib/kernel.js';
-import { findLimits, LIMITS_FILE, SYSCTL_FILE } from '../lib/limits.js';
+import { findLimits, LIMITS_FILE, SYSCTL_FILE } from '../limits/index.js';
+import { pathOfSysctl, readMachine } from '../limits/kernel.js';
 import { mergeLines, revertSteps, runSteps, stepsOf } from '../scripts/tune/apply.js';
-import { STATE_FILE } from '../scripts/tune/kept.js';
+import { STATE_FILE } from '../scripts/tune/backup.js';
 import { ROOT, temporaryFolder } from './helpers/server.js';
 
 const BACKLOG = 'net.ipv4.tcp_max_syn_backlog';
-/** What asks for a backlog of 262,144, and for nothing else that --only lets through. */
+/** Needs a backlog of 262,144, and nothing else that --only lets through. */
 const ONLY_BACKLOG = ['--streams', '1000', '--open-rate', '1000000', '--only', BACKLOG];
 const MACHINES = join(ROOT, 'test/fixtures/machines');
 
-/** @typedef {import('../lib/kernel.js').Machine} Machine */
+/** @typedef {import('../limits/kernel.js').Machine} Machine */
 
 /** @param {string[]} args @param {string[]} [prefix] @param {object} [options] */
 function tune(args, prefix = [], options = {}) {
@@ -40,9 +40,9 @@ function tune(args, prefix = [], options = {}) {
 const saved = (name) => JSON.parse(readFileSync(join(MACHINES, `${name}.json`), 'utf8'));
 
 /**
- * A folder that stands for /, with the sysctls of a saved machine as files.
+ * A folder to use instead of /, with the sysctls of a saved machine as files.
  * @param {import('node:test').TestContext} t
- * @param {Record<string, string>} [files] others in it
+ * @param {Record<string, string>} [files] more files
  */
 function makeRoot(t, files = {}) {
   const root = temporaryFolder(t);
@@ -58,7 +58,7 @@ function makeRoot(t, files = {}) {
   return root;
 }
 
-/** @param {string} root @returns {Record<string, string>} all that is in it: bytes, modes, links, folders */
+/** @param {string} root @returns {Record<string, string>} everything in it: bytes, modes, links, folders */
 function photograph(root) {
   const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort();
   return Object.fromEntries(
@@ -77,19 +77,19 @@ function stepsFor(root, streams) {
   return stepsOf(root, findLimits(readMachine(root), { ...wish, transport: 'http', ports: [40_000] }));
 }
 
-/** @param {string} root @returns {string} the last line that was said */
+/** @param {string} root @returns {string} its last line of output */
 function revertAll(root) {
   const { status, stdout, stderr } = tune(['revert', '--root', root]);
   assert.equal(status, 0, stdout + stderr);
   return stdout.trim().split('\n').at(-1) ?? '';
 }
 
-test('check of a machine where the run is forbidden ends with 1, and says what would fit', () => {
+test('check exits with 1 if a limit forbids the run, and says what would fit', () => {
   const args = ['check', '--streams', '1000000', '--transport', 'hold'];
   const { status, stdout } = tune([...args, '--machine', join(MACHINES, 'container.json')]);
   assert.equal(status, 1);
   assert.match(stdout, /^FORBIDS {2}memory of the control group/m);
-  const fits = /What fits: --streams (\d+): 16 workers/.exec(stdout)?.[1];
+  const fits = /What would fit: --streams (\d+): 16 workers/.exec(stdout)?.[1];
   const again = tune([
     '--streams',
     String(fits),
@@ -101,7 +101,7 @@ test('check of a machine where the run is forbidden ends with 1, and says what w
   assert.equal(again.status, 0, again.stdout);
 });
 
-test('no line of a table is wider than 100 columns, and every limit has its reason and its line', () => {
+test('no line of the table is wider than 100 columns, and every limit has a reason', () => {
   for (const name of ['laptop', 'container', 'tuned', 'this']) {
     for (const transport of ['http', 'hold']) {
       const args = ['--fleet', '--streams', '9000000', '--open-rate', '100000', '--transport', transport];
@@ -115,7 +115,7 @@ test('no line of a table is wider than 100 columns, and every limit has its reas
   }
 });
 
-test('what --json prints can be judged again elsewhere', (t) => {
+test('check --machine gives the same result for what --json has printed', (t) => {
   const file = join(temporaryFolder(t), 'saved.json');
   const first = tune(['--streams', '60000', '--fleet', '--json']);
   writeFileSync(file, first.stdout);
@@ -124,17 +124,17 @@ test('what --json prints can be judged again elsewhere', (t) => {
   assert.ok(JSON.parse(first.stdout).findings.length > 10);
 });
 
-test('a dry run says the files, the lines and the values, and changes nothing', (t) => {
+test('a dry run shows files, lines and values, and changes nothing', (t) => {
   const root = makeRoot(t);
   const before = photograph(root);
   const { status, stdout } = tune(['apply', '--streams', '1000000', '--root', root, '--dry-run']);
   assert.equal(status, 0);
-  assert.match(stdout, /would: sets net\.netfilter\.nf_conntrack_max to \d+ \(it is 262144\)/);
-  assert.match(stdout, /would: writes \S+\/etc\/sysctl\.d\/90-holdfast\.conf:\n {4}net\./);
+  assert.match(stdout, /would set net\.netfilter\.nf_conntrack_max from 262144 to \d+/);
+  assert.match(stdout, /would write \S+\/etc\/sysctl\.d\/90-holdfast\.conf:\n {4}net\./);
   assert.deepEqual(photograph(root), before);
 });
 
-test('apply loads the sysctls and writes the drop-ins, after which check has nothing to change', (t) => {
+test('apply loads the sysctls and writes the files, after which check has nothing to change', (t) => {
   const root = makeRoot(t);
   const args = ['--streams', '600000', '--fleet', '--transport', 'http', '--root', root];
   assert.match(tune(['check', ...args]).stdout, /nofile \(hard\)/);
@@ -148,7 +148,7 @@ test('apply loads the sysctls and writes the drop-ins, after which check has not
   assert.deepEqual(unmet, []);
 });
 
-test('revert restores every byte, mode and link, and removes what was not there', (t) => {
+test('revert restores every byte, mode and link, and removes new files', (t) => {
   const root = makeRoot(t, { 'etc/security/limits.d/90-holdfast.conf': '# mine, no newline at its end' });
   chmodSync(join(root, LIMITS_FILE), 0o600);
   mkdirSync(join(root, dirname(SYSCTL_FILE)), { recursive: true });
@@ -165,7 +165,7 @@ test('revert restores every byte, mode and link, and removes what was not there'
   assert.deepEqual(photograph(root), before);
 });
 
-test('an apply that was cut short after any of its steps is taken back', (t) => {
+test('an apply that was interrupted after any step can be reverted', (t) => {
   const root = makeRoot(t);
   const before = photograph(root);
   const { length } = stepsFor(root, 1_000_000);
@@ -178,7 +178,7 @@ test('an apply that was cut short after any of its steps is taken back', (t) => 
   }
 });
 
-test('two applies keep the lines of the first, and one revert goes back before both', (t) => {
+test('a second apply keeps the lines of the first, and one revert undoes both', (t) => {
   const root = makeRoot(t);
   const before = photograph(root);
   runSteps(stepsFor(root, 1_000_000), () => {});
@@ -193,7 +193,7 @@ test('two applies keep the lines of the first, and one revert goes back before b
     [],
   );
   const files = [SYSCTL_FILE, LIMITS_FILE].map((file) => readFileSync(join(root, file), 'utf8'));
-  assert.match(files[0], /^net\.netfilter\.nf_conntrack_max = 2004413$/m, 'what needs more is raised again');
+  assert.match(files[0], /^net\.netfilter\.nf_conntrack_max = 2004413$/m, 'a higher need raises it again');
   runSteps(stepsFor(root, 100_000), () => {});
   for (const [i, file] of [SYSCTL_FILE, LIMITS_FILE].entries())
     assert.equal(readFileSync(join(root, file), 'utf8'), files[i], 'fewer streams lower nothing');
@@ -201,7 +201,7 @@ test('two applies keep the lines of the first, and one revert goes back before b
   assert.deepEqual(photograph(root), before);
 });
 
-test('a revert that was cut short is done again from the start', (t) => {
+test('an interrupted revert can be repeated', (t) => {
   const root = makeRoot(t);
   const before = photograph(root);
   runSteps(stepsFor(root, 1_000_000), () => {});
@@ -212,7 +212,7 @@ test('a revert that was cut short is done again from the start', (t) => {
   assert.match(revertAll(root), /nothing was applied/);
 });
 
-test('a limit of descriptors above fs.nr_open is not written, for nobody could log in any more', (t) => {
+test('a descriptor limit above fs.nr_open is not written, because nobody could log in', (t) => {
   const root = makeRoot(t);
   writeFileSync(join(root, pathOfSysctl('fs.nr_open')), '5000\n');
   const { status, stdout } = tune([
@@ -227,22 +227,22 @@ test('a limit of descriptors above fs.nr_open is not written, for nobody could l
     root,
   ]);
   assert.equal(status, 1);
-  assert.match(stdout, /can't: .*above fs\.nr_open \(5000\)/);
+  assert.match(stdout, /can't .*above fs\.nr_open \(5000\)/);
   assert.equal(existsSync(join(root, LIMITS_FILE)), false);
 });
 
-test('what was kept and can no longer be read is told, and nothing is touched', (t) => {
+test('an unreadable backup is reported, and nothing changes', (t) => {
   const root = makeRoot(t, { [STATE_FILE.slice(1)]: '{"version":1,' });
   const before = photograph(root);
   for (const action of ['apply', 'revert']) {
     const { status, stderr } = tune([action, '--streams', '1000000', '--root', root]);
     assert.equal(status, 1);
-    assert.match(stderr, /^tune: \S+tune\.json can't be used \(.*\): nothing was changed\n$/);
+    assert.match(stderr, /^tune: can't use \S+tune\.json: .*; nothing was changed\n$/);
   }
   assert.deepEqual(photograph(root), before);
 });
 
-test('a line that says the same thing is replaced, comments and all others stay', () => {
+test('a line about the same setting is replaced, comments and other lines stay', () => {
   assert.equal(
     mergeLines('# a = 1\na = 1\n-b.c=2\nd = 3\n', ['a = 5', 'b.c = 6', 'e = 7']),
     '# a = 1\na = 5\nb.c = 6\nd = 3\ne = 7\n',
@@ -253,12 +253,12 @@ test('a line that says the same thing is replaced, comments and all others stay'
   );
 });
 
-test('words and limits that there are not are one line each', () => {
+test('unknown commands and limits give one line each', () => {
   for (const [args, line] of /** @type {[string[], RegExp][]} */ ([
-    [['undo'], /there is no 'undo': there are check, apply, revert/],
-    [['--only', 'net.core.nothing'], /--only got 'net\.core\.nothing', which is no limit here/],
-    [['apply', '--machine', 'x.json'], /--machine goes with check alone/],
-    [['--machine', 'nowhere.json'], /nowhere\.json has no readings of a machine/],
+    [['undo'], /unknown command 'undo': expected check, apply, revert/],
+    [['--only', 'net.core.nothing'], /--only got 'net\.core\.nothing', which is not a limit here/],
+    [['apply', '--machine', 'x.json'], /--machine works with check only/],
+    [['--machine', 'nowhere.json'], /nowhere\.json was not written by check --json/],
   ])) {
     const { status, stderr } = tune(args);
     assert.deepEqual([status, stderr.split('\n').length], [1, 2], stderr);
@@ -270,16 +270,18 @@ test('words and limits that there are not are one line each', () => {
 function whyNotHere() {
   if (process.getuid?.() !== 0) return 'not root';
   if (existsSync(STATE_FILE) || existsSync(SYSCTL_FILE))
-    return 'the limits of this machine are tuned: not touched';
+    return 'the limits of this machine are tuned already: left alone';
   try {
     accessSync(`/${pathOfSysctl(BACKLOG)}`, constants.W_OK);
   } catch (error) {
     return `sysctls can't be written here (${error instanceof Error ? error.message : error})`;
   }
-  return Number(readFileSync(`/${pathOfSysctl(BACKLOG)}`, 'utf8')) < 262_144 ? '' : 'it is raised already';
+  return Number(readFileSync(`/${pathOfSysctl(BACKLOG)}`, 'utf8')) < 262_144
+    ? ''
+    : 'it is high enough already';
 }
 
-test('apply and revert, for real: this machine is as it was before', { skip: whyNotHere() || false }, (t) => {
+test('apply and revert for real: this machine is as it was before', { skip: whyNotHere() || false }, (t) => {
   const path = `/${pathOfSysctl(BACKLOG)}`;
   const before = readFileSync(path, 'utf8');
   const hadFolder = existsSync(dirname(STATE_FILE));
@@ -301,11 +303,11 @@ test('apply and revert, for real: this machine is as it was before', { skip: why
   assert.equal(existsSync(dirname(STATE_FILE)), hadFolder);
 });
 
-test('who may not keep what is there changes nothing, and is told to be root', {
+test('without permission to write the backup nothing changes, and the message says to run it as root', {
   skip: whyNotHere() || false,
 }, (t) => {
   const nobody = { uid: 65_534, gid: 65_534 };
-  if (tune(['--help'], [], nobody).status !== 0) return t.skip('others may not read this folder');
+  if (tune(['--help'], [], nobody).status !== 0) return t.skip('other users can not read this folder');
   const before = readFileSync(`/${pathOfSysctl(BACKLOG)}`, 'utf8');
   const { status, stderr } = tune(['apply', ...ONLY_BACKLOG], [], nobody);
   assert.equal(status, 1);
@@ -313,7 +315,7 @@ test('who may not keep what is there changes nothing, and is told to be root', {
   assert.equal(readFileSync(`/${pathOfSysctl(BACKLOG)}`, 'utf8'), before);
 });
 
-/** A mount namespace of its own, with folders of its own for what apply writes; its own /proc/sys can't be written. */
+/** A mount namespace with its own folders for what apply writes, and a read-only /proc/sys. */
 const READ_ONLY = [
   'unshare',
   '-m',
@@ -323,20 +325,20 @@ const READ_ONLY = [
   'sh',
 ];
 
-test('sysctls that are read-only are said one by one, and no drop-in has what was refused', (t) => {
+test('read-only sysctls are reported one by one, and no file contains what was refused', (t) => {
   const [unshare, ...words] = READ_ONLY;
   const { status: made, stderr, error } = spawnSync(unshare, [...words, 'true'], { encoding: 'utf8' });
   if (made !== 0) return t.skip(`no mount namespace here: ${error?.message ?? stderr}`);
   const names = [BACKLOG, 'net.core.somaxconn'];
   const isLow = (/** @type {string} */ name) =>
     Number(readFileSync(`/${pathOfSysctl(name)}`, 'utf8')) < 262_144;
-  if (!names.every(isLow)) return t.skip('the limits of this machine are raised already');
+  if (!names.every(isLow)) return t.skip('the limits of this machine are high enough already');
   const args = ['apply', '--streams', '1000', '--open-rate', '1000000', '--only', names.join(',')];
   const { status, stdout } = tune(args, READ_ONLY);
   assert.equal(status, 1);
   for (const name of names) {
-    assert.ok(stdout.includes(`can't: sets ${name} to 262144 (it is `), stdout);
-    assert.match(stdout, /it is read-only here.*\(EROFS\)/);
+    assert.ok(stdout.includes(`can't set ${name} from `), stdout);
+    assert.match(stdout, /read-only here.*\(EROFS\)/);
   }
   assert.doesNotMatch(stdout, /^90-holdfast\.conf$/m);
 });

@@ -1,5 +1,5 @@
 /*
- * The dashboard as a person sees it, in a real terminal.
+ * The dashboard as a user sees it, in a real terminal.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { hasTmux, openTerminal } from './helpers/tmux.js';
 import { until } from './helpers/until.js';
 
 const hasScript = !spawnSync('script', ['--version']).error;
-const skip = !hasTmux() && 'tmux is not here (Debian: tmux)';
+const skip = !hasTmux() && 'tmux is not installed (Debian: tmux)';
 
 /** @param {import('node:test').TestContext} t @param {string} [more] options */
 const commandOf = (t, more = '') =>
@@ -27,24 +27,24 @@ function assertDrawn(screen, columns, rows) {
 }
 
 for (const term of ['xterm-256color', 'screen-256color']) {
-  test(`it is drawn right at 80x24, at 160x48, and after a resize, as ${term}`, { skip }, async (t) => {
+  test(`it is drawn correctly at 80x24, at 160x48, and after a resize, in ${term}`, { skip }, async (t) => {
     const terminal = openTerminal(t, { columns: 80, rows: 24, term, command: commandOf(t) });
     const shown =
-      /Holdfast 00:00:0[\s\S]*streams 0 \+0 -0[\s\S]*ticks ms avg \d+[\s\S]*primary +\d+[\s\S]*room for[\s\S]*listening on http/;
+      /Holdfast 00:\d\d:\d\d[\s\S]*streams 0 \+0 -0[\s\S]*ticks ms avg \d+[\s\S]*primary +\d+[\s\S]*room for[\s\S]*listening on http/;
     assertDrawn(await terminal.untilShown(shown), 80, 24);
     terminal.resize(160, 48);
-    assertDrawn(await terminal.untilShown(/│ +50ms┤[\s\S]*listening on http/), 160, 48);
+    assertDrawn(await terminal.untilShown(/listening on http[\s\S]*└─{158}┘/), 160, 48);
     terminal.resize(50, 15);
     await terminal.untilShown(/The dashboard needs 60x20/);
     terminal.resize(80, 24);
     assertDrawn(await terminal.untilShown(shown), 80, 24);
     terminal.type('q');
-    await terminal.untilShown(/holdfast: ended after [\s\S]*status 0/);
+    await terminal.untilShown(/holdfast: ran for [\s\S]*status 0/);
   });
 }
 
 test('in a terminal without a width, lines are written instead', {
-  skip: !hasScript && 'script is not here (Debian: bsdutils)',
+  skip: !hasScript && 'script is not installed (Debian: bsdutils)',
 }, async (t) => {
   const line = `stty cols 0 rows 0; exec ${commandOf(t)}`;
   const { output } = run(t, 'script', ['-qfec', line, '/dev/null']);
@@ -54,7 +54,7 @@ test('in a terminal without a width, lines are written instead', {
   );
 });
 
-test('the keys do as the help says', { skip }, async (t) => {
+test('the keys do what the help says', { skip }, async (t) => {
   const terminal = openTerminal(t, {
     columns: 80,
     rows: 24,
@@ -66,14 +66,14 @@ test('the keys do as the help says', { skip }, async (t) => {
   terminal.type('?');
   await terminal.untilShown(/│1 +\d/);
   terminal.type('g');
-  await terminal.untilShown(/gc asked of every worker/);
+  await terminal.untilShown(/requested GC in every worker/);
   for (let i = 0; i < 6; i++) terminal.type('Down');
   await terminal.untilShown(/│6 +\d/);
   for (let i = 0; i < 6; i++) terminal.type('Up');
   await terminal.untilShown(/│primary +\d/);
 });
 
-test('a second q ends a drain at once, and the terminal is given back', { skip }, async (t) => {
+test('a second q ends the drain immediately, and the terminal is restored', { skip }, async (t) => {
   const terminal = openTerminal(t, { columns: 160, rows: 48, command: commandOf(t, '--drain 60000') });
   const screen = await terminal.untilShown(/listening on http/);
   const port = Number(/listening on http:\S+:(\d+)/.exec(screen)?.[1]);

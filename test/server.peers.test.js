@@ -1,5 +1,5 @@
 /*
- * Clients that stop reading, and clients that vanish.
+ * Clients that stop reading, and clients that disappear.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -10,7 +10,7 @@ import { until } from './helpers/until.js';
 const STREAMS = '5';
 const SMALL_BUFFER = '4096 4096 4096';
 const SMALL_BUFFERS = { 'net.ipv4.tcp_wmem': SMALL_BUFFER, 'net.ipv4.tcp_rmem': SMALL_BUFFER };
-/** About three seconds of retransmissions, instead of a quarter of an hour. The hold transport sets a limit of its own. */
+/** About three seconds of retransmissions instead of a quarter of an hour. The hold transport has its own limit. */
 const FEW_RETRIES = { 'net.ipv4.tcp_retries2': '3' };
 
 const QUICKLY_SLOW = ['--ping-interval', '10', '--max-backlog', '2000'];
@@ -39,7 +39,7 @@ for (const transport of TRANSPORTS) {
     test('a client that stops reading is dropped as slow once its backlog is too large', async (t) => {
       const { problem, prefix } = makeNamespace(t, SMALL_BUFFERS);
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix, remote: true });
+      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix });
       await hold(t, prefix, server.port, 'read');
       await hold(t, prefix, server.port);
       const row = await until(
@@ -51,10 +51,10 @@ for (const transport of TRANSPORTS) {
       assert.ok(Math.max(...backlogs) > 0, 'the backlog was seen');
     });
 
-    test('a client whose process is stopped is dropped as slow, too', async (t) => {
+    test('a client whose process is stopped is also dropped as slow', async (t) => {
       const { problem, prefix } = makeNamespace(t, SMALL_BUFFERS);
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix, remote: true });
+      const server = await startServer(t, [...args, ...QUICKLY_SLOW], { prefix });
       const client = await hold(t, prefix, server.port, 'read');
       process.kill(-client.pid, 'SIGSTOP');
       await until(
@@ -63,10 +63,10 @@ for (const transport of TRANSPORTS) {
       );
     });
 
-    test('a peer that vanished without a word is dropped as dead when the pings to it fail', async (t) => {
+    test('a peer that disappears without closing is dropped as dead when pings to it fail', async (t) => {
       const { problem, prefix, run: inside } = makeNamespace(t, transport === 'http' ? FEW_RETRIES : {});
       if (problem) return t.skip(problem);
-      const server = await startServer(t, [...args, '--ping-interval', '100'], { prefix, remote: true });
+      const server = await startServer(t, [...args, '--ping-interval', '100'], { prefix });
       await hold(t, prefix, server.port, 'read');
       const rule = `-A INPUT -p tcp --sport ${server.port} -j DROP`;
       const refused = inside('iptables', ...rule.split(' '));

@@ -1,5 +1,5 @@
 /*
- * Every request that opens no stream gets the answer HTTP has for it, and is counted.
+ * Every request that opens no stream gets the answer that HTTP has for it, and is counted.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { until } from './helpers/until.js';
 
 /**
  * @param {number} port @param {string} bytes
- * @returns {Promise<string>} all that came until the server closed
+ * @returns {Promise<string>} everything received until the server closed
  */
 async function answerTo(port, bytes) {
   const client = rawClient(port, bytes);
@@ -22,7 +22,7 @@ for (const transport of TRANSPORTS) {
   const args = ['--transport', transport];
 
   describe(`refusals of the ${transport} transport`, () => {
-    test('HEAD has the head of the stream and no body', async (t) => {
+    test('HEAD gets the head of the stream and no body', async (t) => {
       const server = await startServer(t, args);
       const answer = await answerTo(server.port, 'HEAD / HTTP/1.1\r\nHost: a\r\n\r\n');
       assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[\s\S]*Cache-Control: no-store[\s\S]*\r\n\r\n$/);
@@ -38,7 +38,7 @@ for (const transport of TRANSPORTS) {
       }
     });
 
-    test('says that a load fleet may dial it, with its ping interval, when it was told to', async (t) => {
+    test('with --accept-load it says that a load fleet may connect, and its ping interval', async (t) => {
       const server = await startServer(t, [...args, '--accept-load', '--ping-interval', '1234']);
       const url = `http://127.0.0.1:${server.port}/.well-known/holdfast-load`;
       const response = await fetch(url);
@@ -51,12 +51,12 @@ for (const transport of TRANSPORTS) {
       assert.equal((await fetch(`${url}/more`)).status, 404);
     });
 
-    test('says nothing of load when it was not', async (t) => {
+    test('without --accept-load it says nothing about load', async (t) => {
       const server = await startServer(t, args);
       assert.equal((await fetch(`http://127.0.0.1:${server.port}/.well-known/holdfast-load`)).status, 404);
     });
 
-    test('404, 405 with Allow, and 400, each counted', async (t) => {
+    test('404, 405 with Allow, 400 and 505 are sent and counted', async (t) => {
       const server = await startServer(t, args);
       const cases = /** @type {[string, RegExp][]} */ ([
         ['GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n', /^HTTP\/1\.1 404 Not Found\r\n/],
@@ -81,7 +81,7 @@ for (const transport of TRANSPORTS) {
       );
     });
 
-    test('an Expect header, in whatever company, kills nothing and hides nothing', async (t) => {
+    test('an Expect header, alone or among other requests, breaks nothing', async (t) => {
       const server = await startServer(t, args);
       const expecting = (/** @type {string} */ what) => get({ Expect: what });
       const odd = rawClient(server.port, expecting('miracles') + get());
@@ -92,7 +92,7 @@ for (const transport of TRANSPORTS) {
       await asking.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*Welcome!/);
       await Promise.all([odd.untilClosed(), held.untilClosed()]);
       const totals = await server.untilTotals(
-        // A worker may be late with its snapshot.
+        // A worker's snapshot may come late.
         ({ closedBadRequest, opened }) => closedBadRequest === 2 && opened === 3,
         'three were opened, and both are closed',
       );
@@ -113,7 +113,7 @@ for (const transport of TRANSPORTS) {
       good.close();
     });
 
-    test('a head that is cut off at any byte opens nothing and breaks nothing', async (t) => {
+    test('a head cut off at any byte opens nothing and breaks nothing', async (t) => {
       const server = await startServer(t, args);
       const head = get();
       const clients = Array.from({ length: head.length - 1 }, (_, i) => {
@@ -128,7 +128,7 @@ for (const transport of TRANSPORTS) {
       good.close();
     });
 
-    test('a head that is too slow gets 408, as does a connection that says nothing', async (t) => {
+    test('a head that takes too long gets 408, and so does a silent connection', async (t) => {
       const server = await startServer(t, [...args, '--head-timeout', '300']);
       const answers = await Promise.all([
         answerTo(server.port, 'GET / HTTP/1.1\r\nHo'),
@@ -138,7 +138,7 @@ for (const transport of TRANSPORTS) {
       await server.untilTotals(({ refused408 }) => refused408 === 2, 'both are counted');
     });
 
-    test('a head that is too large gets 431, though its client goes on sending', async (t) => {
+    test('a head that is too large gets 431, even if its client goes on sending', async (t) => {
       const server = await startServer(t, [...args, '--max-head', '1024']);
       const large = get({ Cookie: 'x'.repeat(200_000) });
       assert.match(await answerTo(server.port, large), /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
@@ -150,7 +150,7 @@ for (const transport of TRANSPORTS) {
 
     test('over capacity 503 with Retry-After; once a stream goes there is room again', async (t) => {
       if (spawnSync('prlimit', ['--version']).error)
-        return t.skip('prlimit is not here (Debian: util-linux)');
+        return t.skip('prlimit is not installed (Debian: util-linux)');
       const server = await startServer(t, [...args, '--workers', '1'], {
         prefix: ['prlimit', '--nofile=160:160'],
       });
@@ -167,8 +167,9 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-test('in the http transport, where the descriptors of the workers are wanted to more than a half, connections are shared out evenly', async (t) => {
-  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+test('in the http transport connections are shared out evenly if more than half of the descriptors are needed', async (t) => {
+  if (spawnSync('prlimit', ['--version']).error)
+    return t.skip('prlimit is not installed (Debian: util-linux)');
   const plan = ['--workers', '2', '--streams', '150'];
   const server = await startServer(t, ['--transport', 'http', ...plan], {
     prefix: ['prlimit', '--nofile=160:160'],
@@ -189,7 +190,8 @@ test('in the http transport, where the descriptors of the workers are wanted to 
 });
 
 test('in the http transport connections beyond the descriptors are cut, and the server goes on', async (t) => {
-  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+  if (spawnSync('prlimit', ['--version']).error)
+    return t.skip('prlimit is not installed (Debian: util-linux)');
   const server = await startServer(t, ['--transport', 'http', '--workers', '1'], {
     prefix: ['prlimit', '--nofile=160:160'],
   });
@@ -207,9 +209,10 @@ test('in the http transport connections beyond the descriptors are cut, and the 
   }, 'there is room again');
 });
 
-test('in the hold transport connections beyond the descriptors wait, and are served once there is room', async (t) => {
+test('in the hold transport connections beyond the descriptors wait until there is room', async (t) => {
   if (!TRANSPORTS.includes('hold')) return t.skip('the native core is not built');
-  if (spawnSync('prlimit', ['--version']).error) return t.skip('prlimit is not here (Debian: util-linux)');
+  if (spawnSync('prlimit', ['--version']).error)
+    return t.skip('prlimit is not installed (Debian: util-linux)');
   const server = await startServer(t, ['--transport', 'hold', '--workers', '1'], {
     prefix: ['prlimit', '--nofile=160:160'],
   });

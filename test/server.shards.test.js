@@ -1,5 +1,5 @@
 /*
- * Shards: parts of a worker with a table of descriptors of their own, and what becomes of the plan without.
+ * Shards: threads of a worker with a descriptor table of their own, and what the plan does without them.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -12,9 +12,9 @@ import { until } from './helpers/until.js';
 
 const HAS_PRLIMIT = !spawnSync('prlimit', ['--version']).error;
 const HOLD = ['--transport', 'hold'];
-/** Each table of descriptors holds 91 streams. */
+/** A descriptor table holds 91 streams. */
 const FEW_DESCRIPTORS = ['prlimit', '--nofile=160:160'];
-/** The two ways to be refused a table of one's own: a switch of ours, and a filter of the kernel's. */
+/** The two ways to be refused a table of one's own: our switch, and a filter of the kernel. */
 const REFUSED = {
   'HOLDFAST_UNSHARE=off': ['env', 'HOLDFAST_UNSHARE=off'],
   'a seccomp filter': ['python3', 'test/fixtures/no-unshare.py'],
@@ -28,7 +28,7 @@ const shardsOf = (pid) =>
 
 describe('shards', { skip: !native && 'the native core is not built' }, () => {
   test('one worker holds more streams than a process may have descriptors', async (t) => {
-    if (!HAS_PRLIMIT) return t.skip('prlimit is not here (Debian: util-linux)');
+    if (!HAS_PRLIMIT) return t.skip('prlimit is not installed (Debian: util-linux)');
     const server = await startServer(t, [...HOLD, '--workers', '1', '--streams', '300'], {
       prefix: FEW_DESCRIPTORS,
     });
@@ -40,25 +40,26 @@ describe('shards', { skip: !native && 'the native core is not built' }, () => {
     await server.untilTotals(({ streams }) => streams === 0, 'all are gone');
   });
 
-  test('a shard has nothing of the process in its table, and stands below the event loop in priority', async (t) => {
+  test('a shard has no descriptor of the process in its table, and a lower priority than the event loop', async (t) => {
     const server = await startServer(t, [...HOLD, '--workers', '1']);
     const [{ pid }] = (await server.frame()).workers;
     const [shard] = shardsOf(pid);
     const descriptors = readdirSync(`/proc/${pid}/task/${shard}/fd`);
-    // Standard input, output and error, two bells, the epoll, the transfer, and the listening socket.
-    assert.equal(descriptors.length, 8);
+    // Standard input, output and error, two bells, the epoll, the transfer, the listening socket, and a second copy of
+    // the bells and the transfer for a shard that takes its place.
+    assert.equal(descriptors.length, 11);
     const nice = readFileSync(`/proc/${pid}/task/${shard}/stat`, 'utf8').split(') ')[1].split(' ')[16];
     assert.equal(nice, '10');
   });
 
   for (const [how, refuse] of Object.entries(REFUSED)) {
-    test(`refused tables of their own by ${how}, the plan has more workers, or says how many it needs`, async (t) => {
-      if (!HAS_PRLIMIT) return t.skip('prlimit is not here (Debian: util-linux)');
+    test(`without tables of their own (${how}) the plan has more workers, or says how many it needs`, async (t) => {
+      if (!HAS_PRLIMIT) return t.skip('prlimit is not installed (Debian: util-linux)');
       if (spawnSync(refuse[0], [...refuse.slice(1), 'true']).status !== 0)
-        return t.skip(`${refuse[0]} is not here`);
+        return t.skip(`${refuse[0]} is not installed`);
       const prefix = [...FEW_DESCRIPTORS, ...refuse];
       const server = await startServer(t, [...HOLD, '--streams', '250'], { prefix });
-      assert.match(server.output.stderr, /unshare is refused.*: one shard a worker/);
+      assert.match(server.output.stderr, /unshare is refused.*: one shard per worker/);
       const clients = Array.from({ length: 200 }, () => rawClient(server.port, get()));
       await server.untilTotals(({ streams }) => streams === 200, '200 streams');
       assert.equal((await server.frame()).workers.length, 3);
@@ -69,13 +70,13 @@ describe('shards', { skip: !native && 'the native core is not built' }, () => {
       assert.equal((await failing.exit).code, 1);
       assert.match(
         failing.output.stderr,
-        /^holdfast: --streams 250 does not fit --workers 1: .*give --workers 3[^\n]*\n$/,
+        /^holdfast: --streams 250 does not fit --workers 1: .*use --workers 3[^\n]*\n$/,
       );
     });
   }
 
-  test('out of descriptors it stops accepting instead of trying over and over, and goes on when there are some', async (t) => {
-    if (!HAS_PRLIMIT) return t.skip('prlimit is not here (Debian: util-linux)');
+  test('out of descriptors it stops accepting instead of trying again and again, and goes on when there are some', async (t) => {
+    if (!HAS_PRLIMIT) return t.skip('prlimit is not installed (Debian: util-linux)');
     const server = await startServer(t, [...HOLD, '--workers', '1'], {
       prefix: REFUSED['HOLDFAST_UNSHARE=off'],
     });
@@ -101,7 +102,7 @@ describe('shards', { skip: !native && 'the native core is not built' }, () => {
     await server.untilTotals((totals) => totals.elapsedMs > Number(elapsedMs) + 1000, 'a second has passed');
     assert.ok(cpuTicks() - ticksBefore < 30, 'it used less than a third of a core');
     assert.ok(switches() - switchesBefore < 200, 'it woke a few times only');
-    // Node may have closed a few of its own meanwhile.
+    // Node may have closed a few of its own in the meantime.
     assert.ok(clients.filter(({ received }) => received === '').length > 20);
     limitTo(20_000);
     await until(() => clients.every(({ received }) => received.includes('Welcome!')), 'all are served');

@@ -1,5 +1,5 @@
 /*
- * Starting: what can't work ends with one line and status 1, and flags of node reach the workers.
+ * Starting: what can't work ends with one line and status 1, and node's flags reach the workers.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -35,7 +35,7 @@ test('--help lists every option, --version prints the version', () => {
   assert.match(serverOf(['--version']).stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
-test('in a worker of somebody else it says that it must be a process of its own', () => {
+test('started as a worker of another cluster, it says that it must be a separate process', () => {
   assertOneLine(serverOf([], { env: { ...process.env, NODE_UNIQUE_ID: '1' } }), /NODE_UNIQUE_ID is set/);
 });
 
@@ -45,25 +45,28 @@ test('a bad option ends in one line', () => {
   assertOneLine(serverOf(['--dashboard', 'tui']), /^holdfast: --dashboard tui needs a terminal/);
 });
 
-test('a transport that is not here ends in one line; auto does without it, and says so', async (t) => {
+test('an unavailable transport ends in one line; auto uses another one, and says so', async (t) => {
   assertOneLine(
     serverOf(['--transport', 'hold', '--no-log', '--admin-port', '0', '--port', '0'], {
       env: { ...process.env, HOLDFAST_NATIVE: 'off' },
     }),
-    /--transport hold is not here: HOLDFAST_NATIVE is off; give --transport http/,
+    /--transport hold needs the native core, which is unavailable: HOLDFAST_NATIVE is off; use --transport http/,
   );
   const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_NATIVE=off'] });
-  assert.match(server.output.stderr, /HOLDFAST_NATIVE is off\): the http transport serves/);
+  assert.match(
+    server.output.stderr,
+    /native core unavailable \(HOLDFAST_NATIVE is off\): using the http transport/,
+  );
   assert.match(server.output.stderr, /workers, http transport, room for/);
 });
 
-test('one line says what the limits of the machine make of the streams that it is to hold', async (t) => {
+test('one line says whether the limits of the machine allow the streams it should hold', async (t) => {
   const args = ['--streams', '1500', '--workers', '1', '--transport', 'http'];
   const server = await startServer(t, args);
   const [line] = /^holdfast: limits: .*/m.exec(server.output.stderr) ?? [''];
   assert.match(
     line,
-    /limits: (fine for 1,500 streams$|\S.* wanted.*: node scripts\/tune\.js check --streams 1500$)/,
+    /limits: (fine for 1,500 streams$|\S.* should be .*: run node scripts\/tune\.js check --streams 1500$)/,
   );
 });
 
@@ -82,10 +85,10 @@ test('a port in use ends in one line that names the option, and leaves no CSV', 
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('an address that is not of this machine ends in one line', () => {
+test('an address that this machine does not have ends in one line', () => {
   assertOneLine(
     serverOf(['--host', '192.0.2.1', '--no-log', '--admin-port', '0', '--port', '0']),
-    /'192\.0\.2\.1' is no address of this machine/,
+    /'192\.0\.2\.1' is not an address of this machine/,
   );
 });
 
@@ -97,18 +100,18 @@ test('a log folder that cannot be made ends in one line', () => {
   );
 });
 
-test('a worker is not started by hand', () => {
+test("a worker can't be started by hand", () => {
   const { status, stderr } = spawnSync(process.execPath, ['worker.js'], { cwd: ROOT, encoding: 'utf8' });
   assert.match(stderr, /run node server\.js/);
   assert.equal(status, 1);
 });
 
-test('options of the environment are read', async (t) => {
+test('options are read from environment variables', async (t) => {
   const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_WORKERS=3'] });
   assert.equal((await server.frame()).workers.length, 3);
 });
 
-test('flags of node reach the workers, and --expose-gc collects each --gc-interval', async (t) => {
+test('flags of node reach the workers, and with --expose-gc they collect garbage every --gc-interval', async (t) => {
   const major = Number(process.versions.node.split('.')[0]);
   const nodeArgs = ['--expose-gc', ...(major < 24 ? ['--nouse-idle-notification'] : [])];
   const server = await startServer(t, ['--gc-interval', '100', '--workers', '1'], { nodeArgs });
@@ -124,7 +127,7 @@ test('flags of node reach the workers, and --expose-gc collects each --gc-interv
 
 for (const transport of TRANSPORTS) {
   test(`writes of the ${transport} transport are not delayed unless --nagle is given`, async (t) => {
-    if (spawnSync('strace', ['-V']).error) return t.skip('strace is not here (Debian: strace)');
+    if (spawnSync('strace', ['-V']).error) return t.skip('strace is not installed (Debian: strace)');
     for (const [flags, expected] of /** @type {[string[], boolean][]} */ ([
       [[], true],
       [['--nagle'], false],
@@ -145,7 +148,7 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-test('each second a row is on disk, and a full disk drops rows, says so, and takes rows again', async (t) => {
+test('each frame writes a row to disk; a full disk drops rows, says so, and later takes rows again', async (t) => {
   const folder = temporaryFolder(t);
   const disk = join(folder, 'disk');
   mkdirSync(disk);
@@ -163,7 +166,7 @@ test('each second a row is on disk, and a full disk drops rows, says so, and tak
   await client.untilRead(/Welcome!/);
   client.close();
   run(t, 'touch', [join(folder, 'release')]);
-  await until(() => /CSV: written again/.test(server.output.stderr), 'rows are written again');
+  await until(() => /CSV: writing again/.test(server.output.stderr), 'rows are written again');
   const inside = `/proc/${(await server.frame()).primary.pid}/root${disk}`;
   const [name] = readdirSync(inside).filter((file) => file.endsWith('.csv'));
   const [head, ...rows] = readFileSync(join(inside, name), 'utf8').split('\r\n').slice(0, -1);

@@ -1,5 +1,5 @@
 /*
- * What a stream looks like to its client, over raw sockets and to the clients people use.
+ * What a stream looks like to its client: on raw sockets, and to the clients that people use.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -14,7 +14,7 @@ import { until } from './helpers/until.js';
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
   existsSync,
 );
-// As root Chromium has no sandbox; the rest keeps it from calling home.
+// Chromium has no sandbox as root; the other flags keep it from calling home.
 const CHROMIUM_FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -29,7 +29,7 @@ for (const transport of TRANSPORTS) {
   const args = ['--transport', transport, '--ping-interval', '100'];
 
   describe(`a stream of the ${transport} transport`, () => {
-    test('says Welcome! at once, in chunks, and then ping for ever', async (t) => {
+    test('sends Welcome! at once, and then pings, in chunks', async (t) => {
       const server = await startServer(t, args);
       const client = rawClient(server.port, get());
       await until(() => chunksOf(client.received).length >= 4, 'a welcome and three pings');
@@ -41,7 +41,7 @@ for (const transport of TRANSPORTS) {
       client.close();
     });
 
-    test('is Server-Sent Events where those are accepted: a retry, a welcome, comments as pings', async (t) => {
+    test('is Server-Sent Events if the client accepts them: a retry, a welcome, comments as pings', async (t) => {
       const server = await startServer(t, args);
       const client = rawClient(server.port, get({ Accept: 'text/event-stream' }));
       await until(() => chunksOf(client.received).length >= 2, 'a welcome and a ping');
@@ -53,7 +53,7 @@ for (const transport of TRANSPORTS) {
       client.close();
     });
 
-    test('to HTTP/1.0 is a body without chunks', async (t) => {
+    test('has a body without chunks on HTTP/1.0', async (t) => {
       const server = await startServer(t, args);
       const client = rawClient(server.port, get({}, '1.0'));
       await client.untilRead(/\r\n\r\nWelcome!ping/);
@@ -61,7 +61,7 @@ for (const transport of TRANSPORTS) {
       client.close();
     });
 
-    test('has what is published on its channels, framed as it is, and nothing of others', async (t) => {
+    test('gets what is published on its channels, in its encoding and framing, and nothing else', async (t) => {
       const server = await startServer(t, ['--transport', transport, '--ping-interval', '86400000']);
       const open = (/** @type {string} */ query, headers = {}, version = '1.1') =>
         rawClient(server.port, get(headers, version).replace('/ HTTP', `/${query} HTTP`));
@@ -102,7 +102,7 @@ for (const transport of TRANSPORTS) {
       client.close();
     });
 
-    test('is counted when it opens, and when its client goes, with the reason', async (t) => {
+    test('is counted when it opens, and with the reason when its client goes', async (t) => {
       const server = await startServer(t, args);
       const clients = Array.from({ length: 20 }, () => rawClient(server.port, get()));
       await server.untilTotals(({ streams }) => streams === 20, '20 streams');
@@ -114,7 +114,7 @@ for (const transport of TRANSPORTS) {
       for (const client of clients) client.close();
     });
 
-    test('ends when its client shuts down its side', async (t) => {
+    test('ends when its client shuts down its side of the connection', async (t) => {
       const server = await startServer(t, args);
       const client = rawClient(server.port, get());
       await client.untilRead(/Welcome!/);
@@ -123,7 +123,7 @@ for (const transport of TRANSPORTS) {
       await server.untilTotals(({ closedClientGone }) => closedClientGone === 1, 'the close is counted');
     });
 
-    test('is closed as a bad request when its client sends another on it, or anything else', async (t) => {
+    test('is closed as a bad request when its client sends another request, or anything else', async (t) => {
       const server = await startServer(t, args);
       for (const more of [get(), 'nonsense\r\n\r\n']) {
         const client = rawClient(server.port, get());
@@ -138,8 +138,8 @@ for (const transport of TRANSPORTS) {
       assert.equal(totals.opened, 3);
     });
 
-    test('is read by curl, with pings as they come', async (t) => {
-      if (spawnSync('curl', ['--version']).error) return t.skip('curl is not here');
+    test('is read by curl, with pings as they arrive', async (t) => {
+      if (spawnSync('curl', ['--version']).error) return t.skip('curl is not installed');
       const server = await startServer(t, args);
       const curl = run(t, 'curl', ['-sN', `http://127.0.0.1:${server.port}/`]);
       await until(() => curl.output.stdout.startsWith('Welcome!pingping'), 'curl has pings');
@@ -176,7 +176,7 @@ for (const transport of TRANSPORTS) {
     });
 
     test("stays open on a browser's EventSource over many pings", async (t) => {
-      if (!CHROMIUM) return t.skip('Chromium is not here (Debian: chromium)');
+      if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
       const { chromium } = await import('playwright-core');
       const server = await startServer(t, args);
       const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });

@@ -1,25 +1,20 @@
 /*
- * Responses of node:http, Express and Fastify whose streams are taken over, and those that can't be.
+ * Responses of node:http, Express and Fastify whose streams are taken over, and those that can't be. Every test runs with
+ * the native core and without.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createServer, get as getHttp } from 'node:http';
-import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
-import { createServer as createHttpsServer, get as getHttps } from 'node:https';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import express from 'express';
 import fastify from 'fastify';
-import { native } from '../native/index.js';
 import { chunksOf, get, rawClient } from './helpers/client.js';
-import { listening, startHold } from './helpers/hold.js';
+import { KINDS, listening, startHold } from './helpers/hold.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown} Answer */
 
-const LONG_MS = 86_400_000;
 const EVENTS = { 'Content-Type': 'text/event-stream' };
 
 /** @type {Record<string, (answer: Answer) => import('node:http').Server | Promise<import('node:http').Server>>} */
@@ -41,26 +36,30 @@ const FRAMEWORKS = {
   },
 };
 
-const KINDS = [
+/** @type {{ name: string, encoding: import('holdfast').Encoding, type: string, version: string, frame: (message: string) => string, ping: string }[]} */
+const FORMS = [
   {
     name: 'events',
+    encoding: 'events',
     type: 'text/event-stream',
     version: '1.1',
-    frame: (/** @type {string} */ m) => `data: ${m}\n\n`,
+    frame: (m) => `data: ${m}\n\n`,
     ping: ': ping\n\n',
   },
   {
     name: 'events to HTTP/1.0',
+    encoding: 'events',
     type: 'text/event-stream; charset=utf-8',
     version: '1.0',
-    frame: (/** @type {string} */ m) => `data: ${m}\n\n`,
+    frame: (m) => `data: ${m}\n\n`,
     ping: ': ping\n\n',
   },
   {
     name: 'plain text',
+    encoding: 'text',
     type: 'text/plain; charset=utf-8',
     version: '1.1',
-    frame: (/** @type {string} */ m) => m,
+    frame: (m) => m,
     ping: 'ping',
   },
 ];
@@ -77,20 +76,19 @@ function connectionsOf(server) {
   );
 }
 
+/** @typedef {(response: import('node:http').ServerResponse, how?: { channels?: string[], encoding?: import('holdfast').Encoding }) => Promise<boolean>} Adopt */
+
 /**
- * A server of node:http with a `Hold`, that keeps how adoptions went.
+ * A server with a Hold, and the results of its adoptions.
  * @param {import('node:test').TestContext} t
- * @param {(adopt: (response: import('node:http').ServerResponse, how?: { channels?: string[] }) => Promise<unknown>, hold: import('holdfast').Hold) => Answer} answer
+ * @param {import('./helpers/hold.js').Kind} kind
+ * @param {(adopt: Adopt, hold: import('../transport/holder.js').StreamHolder) => Answer} answer
  * @param {object} [how]
  * @param {import('holdfast').HoldOptions} [how.options]
  * @param {string} [how.framework]
  */
-async function startAdopting(
-  t,
-  answer,
-  { options = { pingIntervalMs: LONG_MS }, framework = 'node:http' } = {},
-) {
-  const { hold, closes } = startHold(t, options);
+async function startAdopting(t, kind, answer, { options = {}, framework = 'node:http' } = {}) {
+  const { hold, closes } = startHold(t, kind, options);
   /** @type {number[]} */
   const ids = [];
   /** @type {import('holdfast').HoldfastError[]} */
@@ -99,8 +97,14 @@ async function startAdopting(
     answer(
       (response, how) =>
         hold.adopt(response, how).then(
-          (id) => ids.push(id),
-          (error) => errors.push(error),
+          (id) => {
+            ids.push(id);
+            return true;
+          },
+          (error) => {
+            errors.push(error);
+            return false;
+          },
         ),
       hold,
     ),
@@ -117,427 +121,436 @@ async function untilRefused({ errors }, why) {
   assert.doesNotMatch(error.message, /\n/);
 }
 
-describe('a response', { skip: !native && 'the native core is not built' }, () => {
-  for (const framework of Object.keys(FRAMEWORKS)) {
-    for (const { name, type, version, frame, ping } of KINDS) {
-      test(`of ${framework} is adopted as ${name}: pinged, published to, sent to, and ended`, async (t) => {
-        const app = await startAdopting(
-          t,
-          (adopt) => (_request, response) => {
-            response.writeHead(200, { 'content-type': type, 'Cache-Control': 'no-store' });
-            response.write(frame('first'));
-            void adopt(response, { channels: ['news'] });
-          },
-          { framework, options: { pingIntervalMs: 50 } },
-        );
-        const client = rawClient(app.port, get({}, version));
-        const body = () => bodyOf(client.received, version);
-        const untilBody = (/** @type {string} */ text) =>
-          until(
-            () => body().replaceAll(ping, '') === text,
-            () => `${text} in ${body()}`,
+for (const kind of KINDS) {
+  describe(`a response (${kind})`, () => {
+    for (const framework of Object.keys(FRAMEWORKS)) {
+      for (const { name, encoding, type, version, frame, ping } of FORMS) {
+        test(`of ${framework} is adopted as ${name}: pinged, published to, sent to, and ended`, async (t) => {
+          const app = await startAdopting(
+            t,
+            kind,
+            (adopt) => (_request, response) => {
+              response.writeHead(200, { 'content-type': type, 'Cache-Control': 'no-store' });
+              response.write(frame('first'));
+              void adopt(response, { channels: ['news'], encoding });
+            },
+            { framework, options: { pingIntervalMs: 50 } },
           );
-        const id = await until(() => app.ids.length === 1 && app.ids, 'the adoption').then(([one]) => one);
-        await until(async () => (await connectionsOf(app.server)) === 0, 'JS has let go of the connection');
-        await until(() => body().split(ping).length > 2, 'two pings');
-        assert.ok(body().startsWith(frame('first')));
-        app.hold.publish('news', 'grüße');
-        app.hold.publish('other', 'nothing');
-        const published = frame('first') + Buffer.from(frame('grüße')).toString('latin1');
-        await untilBody(published);
-        app.hold.send(id, 'to you');
-        await untilBody(published + frame('to you'));
-        assert.equal(client.closed, false);
-        app.hold.end(id);
-        await client.untilClosed();
-        assert.equal(/transfer-encoding: chunked/i.test(client.received), version === '1.1');
-        if (version === '1.1') assert.ok(client.received.endsWith('\r\n0\r\n\r\n'));
-        await until(() => app.closes.length === 1, 'onClose');
-        assert.deepEqual(app.closes, [{ id, reason: 'drain' }]);
+          const client = rawClient(app.port, get({}, version));
+          const body = () => bodyOf(client.received, version);
+          const untilBody = (/** @type {string} */ text) =>
+            until(
+              () => body().replaceAll(ping, '') === text,
+              () => `${text} in ${body()}`,
+            );
+          const id = await until(() => app.ids.length === 1 && app.ids, 'the adoption').then(([one]) => one);
+          if (kind === 'native')
+            await until(async () => (await connectionsOf(app.server)) === 0, 'JS let go of it');
+          assert.equal(app.hold.counters().inJs, kind === 'native' ? 0 : 1);
+          await until(() => body().split(ping).length > 2, 'two pings');
+          assert.ok(body().startsWith(frame('first')));
+          app.hold.publish('news', 'grüße');
+          app.hold.publish('other', 'nothing');
+          const published = frame('first') + Buffer.from(frame('grüße')).toString('latin1');
+          await untilBody(published);
+          app.hold.send(id, 'to you');
+          await untilBody(published + frame('to you'));
+          assert.equal(client.closed, false);
+          app.hold.end(id);
+          await client.untilClosed();
+          assert.equal(/transfer-encoding: chunked/i.test(client.received), version === '1.1');
+          if (version === '1.1') assert.ok(client.received.endsWith('\r\n0\r\n\r\n'));
+          await until(() => app.closes.length === 1, 'onClose');
+          assert.deepEqual(app.closes, [{ id, reason: 'drain' }]);
+        });
+      }
+    }
+
+    test('sends its head if that was not sent yet, with or without writeHead', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (request, response) => {
+        if (request.headers.how === 'writeHead') response.writeHead(200, EVENTS);
+        else if (request.headers.how === 'setHeader') response.setHeader('Content-Type', 'text/event-stream');
+        void adopt(response, { channels: ['news'] });
       });
-    }
-  }
-
-  test('sends its head where it was not sent yet, made by writeHead or not', async (t) => {
-    const app = await startAdopting(t, (adopt) => (request, response) => {
-      if (request.headers.how === 'writeHead') response.writeHead(200, EVENTS);
-      else if (request.headers.how === 'setHeader') response.setHeader('Content-Type', 'text/event-stream');
-      void adopt(response, { channels: ['news'] });
+      const clients = ['writeHead', 'setHeader'].map((how) => rawClient(app.port, get({ how })));
+      await until(() => app.ids.length === 2, 'the adoptions');
+      app.hold.publish('news', 'hello');
+      for (const client of clients) {
+        await client.untilRead(/data: hello\n\n/);
+        assert.match(client.received, /^HTTP\/1\.1 200 OK\r\n/);
+        assert.deepEqual(chunksOf(client.received), ['data: hello\n\n']);
+        client.close();
+      }
     });
-    const clients = ['writeHead', 'setHeader'].map((how) => rawClient(app.port, get({ how })));
-    await until(() => app.ids.length === 2, 'the adoptions');
-    app.hold.publish('news', 'hello');
-    for (const client of clients) {
-      await client.untilRead(/data: hello\n\n/);
-      assert.match(client.received, /^HTTP\/1\.1 200 OK\r\n/);
-      assert.deepEqual(chunksOf(client.received), ['data: hello\n\n']);
-      client.close();
-    }
-  });
 
-  test('says all that was written before it first, however slowly it is read', async (t) => {
-    const megabytes = 'x'.repeat(5_000_000);
-    const app = await startAdopting(t, (adopt) => (_request, response) => {
-      response.writeHead(200);
-      response.cork();
-      response.write(megabytes);
-      void adopt(response, { channels: ['news'] });
-      response.write('written while it is on its way');
-    });
-    const client = rawClient(app.port, get());
-    client.socket.pause();
-    await until(async () => (await connectionsOf(app.server)) === 1, 'the connection');
-    assert.equal(app.ids.length, 0);
-    client.socket.on('data', () => {
+    test('first sends everything that was written to it, even to a slow reader', async (t) => {
+      const megabytes = 'x'.repeat(5_000_000);
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        response.writeHead(200);
+        response.cork();
+        response.write(megabytes);
+        void adopt(response, { channels: ['news'], encoding: 'text' });
+        response.write('written while it is on its way');
+      });
+      const client = rawClient(app.port, get());
       client.socket.pause();
-      setImmediate(() => client.socket.resume());
-    });
-    client.socket.resume();
-    await until(() => app.ids.length === 1, 'the adoption');
-    app.hold.publish('news', 'and then this');
-    await until(() => client.received.endsWith('and then this\r\n'), 'what was published');
-    const body = chunksOf(client.received).join('');
-    assert.ok(body === `${megabytes}written while it is on its wayand then this`);
-    client.close();
-  });
-
-  test('whose client goes is reported as client-gone', async (t) => {
-    const app = await startAdopting(t, (adopt) => (_request, response) => void adopt(response));
-    const clients = [rawClient(app.port, get()), rawClient(app.port, get())];
-    await until(() => app.ids.length === 2, 'the adoptions');
-    clients[0].socket.end();
-    clients[1].socket.resetAndDestroy();
-    await until(() => app.closes.length === 2, 'two ends');
-    assert.deepEqual(new Set(app.closes.map(({ id }) => id)), new Set(app.ids));
-    assert.deepEqual(
-      app.closes.map(({ reason }) => reason),
-      ['client-gone', 'client-gone'],
-    );
-  });
-
-  test('is one of many that are adopted at once, by few shards', async (t) => {
-    const COUNT = 400;
-    /** @type {import('node:http').ServerResponse[]} */
-    const responses = [];
-    const app = await startAdopting(
-      t,
-      (adopt) => (_request, response) => {
-        responses.push(response);
-        if (responses.length < COUNT) return;
-        for (const each of responses) void adopt(each, { channels: ['news'] });
-      },
-      { options: { pingIntervalMs: LONG_MS, shards: 2 } },
-    );
-    const clients = Array.from({ length: COUNT }, () => rawClient(app.port, get()));
-    await until(
-      () => app.ids.length === COUNT,
-      () => `all adoptions, and not ${app.ids.length}`,
-    );
-    assert.equal(new Set(app.ids).size, COUNT);
-    app.hold.publish('news', 'to all');
-    await until(() => clients.every(({ received }) => received.endsWith('to all\r\n')), 'all have it');
-    for (const client of clients) client.close();
-    await until(() => app.closes.length === COUNT, 'all ends are told');
-  });
-
-  test('on a socket of the file system is adopted too', async (t) => {
-    const path = join(temporaryFolder(t), 'socket');
-    const { hold } = startHold(t, { pingIntervalMs: 20 });
-    const server = createServer((_request, response) => {
-      response.write('first');
-      void hold.adopt(response);
-    });
-    await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
-    t.after(() => server.close());
-    const response = await new Promise((resolve, reject) =>
-      getHttp({ socketPath: path }, resolve).on('error', reject),
-    );
-    let body = '';
-    for await (const data of response) {
-      body += data;
-      if (body.includes('pingping')) break;
-    }
-    assert.match(body, /^first(ping)+$/);
-  });
-
-  test('to the second request of a connection is adopted', async (t) => {
-    let requests = 0;
-    const app = await startAdopting(t, (adopt) => (_request, response) => {
-      if (++requests === 1) return response.end('first');
-      response.writeHead(200, EVENTS);
-      return adopt(response, { channels: ['news'] });
-    });
-    const client = rawClient(app.port, get());
-    await client.untilRead(/first/);
-    client.received = '';
-    client.send(get());
-    await until(() => app.ids.length === 1, 'the adoption');
-    app.hold.publish('news', 'second');
-    await client.untilRead(/data: second\n\n/);
-    const messages = chunksOf(client.received).filter((chunk) => !chunk.startsWith(': '));
-    assert.deepEqual(messages, ['data: second\n\n']);
-    client.close();
-  });
-
-  test('to a POST is adopted once its body was read', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (request, response) => {
-      let body = '';
-      for await (const data of request) body += data;
-      response.writeHead(200, EVENTS);
-      response.write(`data: ${body.length}\n\n`);
-      await adopt(response, { channels: ['news'] });
-    });
-    const client = rawClient(
-      app.port,
-      `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`,
-    );
-    await until(() => app.ids.length === 1, 'the adoption');
-    app.hold.publish('news', 'hello');
-    await client.untilRead(/hello/);
-    assert.deepEqual(chunksOf(client.received), ['data: 200000\n\n', 'data: hello\n\n']);
-    client.close();
-  });
-
-  test('is not adopted while its request has more to come, and goes on', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (request, response) => {
-      await adopt(response);
-      request.resume().on('end', () => response.end('all is read'));
-    });
-    const client = rawClient(app.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhe');
-    await untilRefused(app, /its request is not read to the end$/);
-    client.send('re');
-    await client.untilRead(/all is read/);
-    client.close();
-  });
-
-  test('is not adopted where its client sent another request behind it, and both are answered', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (_request, response) => {
-      await adopt(response);
-      response.end('answered');
-    });
-    const client = rawClient(app.port, get() + get({ Connection: 'close' }));
-    await client.untilClosed();
-    assert.equal(client.received.split('answered').length, 3);
-    await until(() => app.errors.length === 2, 'two refusals');
-    assert.match(app.errors[0].message, /the response before it on its connection has not ended$/);
-    assert.match(app.errors[1].message, /its client sent another request behind it$/);
-  });
-
-  test('ends as a bad request where its client sends more, begun before it was adopted or not', async (t) => {
-    const app = await startAdopting(t, (adopt) => (_request, response) => void adopt(response));
-    for (const [before, after] of [
-      ['GET / HT', 'TP/1.1\r\nHost: a\r\n\r\n'],
-      ['', get()],
-    ]) {
-      const client = rawClient(app.port, get() + before);
-      const { length } = app.closes;
-      await until(() => app.ids.length === length + 1, 'the adoption');
-      client.send(after);
-      await client.untilClosed();
-      await until(() => app.closes.length === length + 1, 'onClose');
-      assert.equal(app.closes[length].reason, 'bad-request');
-    }
-  });
-
-  test('is not adopted on TLS, and goes on', async (t) => {
-    if (spawnSync('openssl', ['version']).error) return t.skip('openssl is not here');
-    const folder = temporaryFolder(t);
-    const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const made = spawnSync('openssl', [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-subj', '/CN=localhost', '-days', '1', '-keyout', keyFile, '-out', certFile],
-    ]);
-    assert.equal(made.status, 0, String(made.stderr));
-    const { hold } = startHold(t);
-    /** @type {import('holdfast').HoldfastError[]} */
-    const errors = [];
-    const server = createHttpsServer(
-      { key: readFileSync(keyFile), cert: readFileSync(certFile) },
-      (_request, response) =>
-        void hold.adopt(response).catch((error) => {
-          errors.push(error);
-          response.end();
-        }),
-    );
-    const port = await listening(t, server);
-    const response = await new Promise((resolve, reject) =>
-      getHttps({ port, host: '127.0.0.1', rejectUnauthorized: false }, resolve).on('error', reject),
-    );
-    assert.equal(response.statusCode, 200);
-    response.resume();
-    await untilRefused({ errors }, /it is on TLS, .* end TLS in front, in a proxy$/);
-  });
-
-  test('is not adopted on HTTP/2, and goes on', async (t) => {
-    const { hold } = startHold(t);
-    /** @type {import('holdfast').HoldfastError[]} */
-    const errors = [];
-    const server = createHttp2Server((_request, response) => {
-      void hold.adopt(/** @type {any} */ (response)).catch((error) => {
-        errors.push(error);
-        response.end('over HTTP/2');
+      await until(async () => (await connectionsOf(app.server)) === 1, 'the connection');
+      assert.equal(app.ids.length, 0);
+      client.socket.on('data', () => {
+        client.socket.pause();
+        setImmediate(() => client.socket.resume());
       });
-    });
-    const session = connectHttp2(`http://127.0.0.1:${await listening(t, server)}`);
-    t.after(() => session.destroy());
-    const stream = session.request({ ':path': '/' });
-    let body = '';
-    for await (const data of stream) body += data;
-    assert.equal(body, 'over HTTP/2');
-    await untilRefused({ errors }, /it is of HTTP\/2/);
-  });
-
-  /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown, string?][]} */
-  const REFUSED = [
-    ['that has ended', /it has ended$/, (response) => response.end('whole')],
-    ['with a Content-Length', /Content-Length/, (response) => response.setHeader('Content-Length', 2)],
-    [
-      'with a Content-Length given to writeHead',
-      /Content-Length/,
-      (response) => response.writeHead(200, { 'content-length': 2 }),
-    ],
-    [
-      'with a Content-Encoding',
-      /leave it out of compression$/,
-      (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
-    ],
-    ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
-    ['of 204', /it has no body$/, (response) => response.writeHead(204)],
-    [
-      'of 304',
-      /it has no body$/,
-      (response) => {
-        response.statusCode = 304;
-      },
-    ],
-    ['whose connection is gone', /its connection is gone/, (response) => response.socket?.destroy()],
-  ];
-  for (const [name, why, prepare, request = get()] of REFUSED) {
-    test(`${name} is not adopted`, async (t) => {
-      const app = await startAdopting(t, (adopt) => async (_request, response) => {
-        prepare(response);
-        await adopt(response);
-        if (!response.writableEnded) response.end(response.hasHeader('Content-Length') ? 'ok' : undefined);
-      });
-      const client = rawClient(app.port, request);
-      await untilRefused(app, why);
+      client.socket.resume();
+      await until(() => app.ids.length === 1, 'the adoption');
+      app.hold.publish('news', 'and then this');
+      await until(() => client.received.endsWith('and then this\r\n'), 'what was published');
+      const body = chunksOf(client.received).join('');
+      assert.ok(body === `${megabytes}written while it is on its wayand then this`);
       client.close();
     });
-  }
 
-  test('whose connection goes while it is on its way is not adopted', async (t) => {
-    const app = await startAdopting(t, (adopt) => (_request, response) => {
-      response.write('x'.repeat(5_000_000));
-      void adopt(response);
+    test('is reported as client-gone when its client disconnects', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => void adopt(response));
+      const clients = [rawClient(app.port, get()), rawClient(app.port, get())];
+      await until(() => app.ids.length === 2, 'the adoptions');
+      clients[0].socket.end();
+      clients[1].socket.resetAndDestroy();
+      await until(() => app.closes.length === 2, 'two ends');
+      assert.deepEqual(new Set(app.closes.map(({ id }) => id)), new Set(app.ids));
+      assert.deepEqual(
+        app.closes.map(({ reason }) => reason),
+        ['client-gone', 'client-gone'],
+      );
     });
-    const client = rawClient(app.port, get());
-    client.socket.pause();
-    await until(async () => (await connectionsOf(app.server)) === 1, 'the connection');
-    client.socket.resetAndDestroy();
-    await untilRefused(app, /its connection is gone/);
-  });
 
-  test('that ends while it is on its way is not adopted, and ends well', async (t) => {
-    const app = await startAdopting(t, (adopt) => (_request, response) => {
-      response.write('all ');
-      void adopt(response);
-      response.end('of it');
+    test('is adopted at the same time as many others, by a few shards', async (t) => {
+      const COUNT = 400;
+      /** @type {import('node:http').ServerResponse[]} */
+      const responses = [];
+      const app = await startAdopting(
+        t,
+        kind,
+        (adopt) => (_request, response) => {
+          responses.push(response);
+          if (responses.length < COUNT) return;
+          for (const each of responses) void adopt(each, { channels: ['news'], encoding: 'text' });
+        },
+        { options: { shards: 2 } },
+      );
+      const clients = Array.from({ length: COUNT }, () => rawClient(app.port, get()));
+      await until(
+        () => app.ids.length === COUNT,
+        () => `all adoptions, and not ${app.ids.length}`,
+      );
+      assert.equal(new Set(app.ids).size, COUNT);
+      app.hold.publish('news', 'to all');
+      await until(() => clients.every(({ received }) => received.endsWith('to all\r\n')), 'all have it');
+      for (const client of clients) client.close();
+      await until(() => app.closes.length === COUNT, 'all ends are told');
     });
-    const client = rawClient(app.port, get({ Connection: 'close' }));
-    await client.untilClosed();
-    assert.deepEqual(chunksOf(client.received), ['all ', 'of it', '']);
-    await untilRefused(app, /it has ended$/);
-  });
 
-  test('is adopted but once', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (_request, response) => {
-      await Promise.all([adopt(response), adopt(response)]);
-      await adopt(response);
+    test('on a Unix socket is adopted too', async (t) => {
+      const path = join(temporaryFolder(t), 'socket');
+      const { hold } = startHold(t, kind, { pingIntervalMs: 20 });
+      const server = createServer((_request, response) => {
+        response.write('first');
+        void hold.adopt(response, { encoding: 'text' });
+      });
+      await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
+      t.after(() => server.close());
+      const response = await new Promise((resolve, reject) =>
+        getHttp({ socketPath: path }, resolve).on('error', reject),
+      );
+      let body = '';
+      for await (const data of response) {
+        body += data;
+        if (body.includes('pingping')) break;
+      }
+      assert.match(body, /^first(ping)+$/);
     });
-    const client = rawClient(app.port, get());
-    await until(() => app.errors.length === 2 && app.ids.length === 1, 'an adoption and two refusals');
-    for (const { code, message } of app.errors) {
-      assert.equal(code, 'NOT_ADOPTABLE');
-      assert.match(message, /it was adopted already$/);
-    }
-    app.hold.send(app.ids[0], 'still open');
-    await client.untilRead(/still open/);
-    client.close();
-  });
 
-  test('past the capacity stays with the application, and so does its connection', async (t) => {
-    const app = await startAdopting(
-      t,
-      (adopt) => async (_request, response) => {
+    test('to the second request on a connection is adopted', async (t) => {
+      let requests = 0;
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        if (++requests === 1) return response.end('first');
+        response.writeHead(200, EVENTS);
+        return adopt(response, { channels: ['news'] });
+      });
+      const client = rawClient(app.port, get());
+      await client.untilRead(/first/);
+      client.received = '';
+      client.send(get());
+      await until(() => app.ids.length === 1, 'the adoption');
+      app.hold.publish('news', 'second');
+      await client.untilRead(/data: second\n\n/);
+      const messages = chunksOf(client.received).filter((chunk) => !chunk.startsWith(': '));
+      assert.deepEqual(messages, ['data: second\n\n']);
+      client.close();
+    });
+
+    test('to a POST is adopted once its body has been read', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (request, response) => {
+        let body = '';
+        for await (const data of request) body += data;
+        response.writeHead(200, EVENTS);
+        response.write(`data: ${body.length}\n\n`);
+        await adopt(response, { channels: ['news'] });
+      });
+      const client = rawClient(
+        app.port,
+        `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`,
+      );
+      await until(() => app.ids.length === 1, 'the adoption');
+      app.hold.publish('news', 'hello');
+      await client.untilRead(/hello/);
+      assert.deepEqual(chunksOf(client.received), ['data: 200000\n\n', 'data: hello\n\n']);
+      client.close();
+    });
+
+    test('is not adopted until its request has been read to the end, and still works', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (request, response) => {
         await adopt(response);
-        if (response.socket) response.end('there is no room');
-      },
-      { options: { capacity: 1 } },
-    );
-    const first = rawClient(app.port, get());
-    await until(() => app.ids.length === 1, 'the adoption');
-    const second = rawClient(app.port, get());
-    for (const count of [2, 3]) {
-      await until(() => second.received.split('no room').length === count, 'an answer');
-      second.send(get());
+        request.resume().on('end', () => response.end('all is read'));
+      });
+      const client = rawClient(app.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhe');
+      await untilRefused(app, /its request was not read to the end$/);
+      client.send('re');
+      await client.untilRead(/all is read/);
+      client.close();
+    });
+
+    test('is not adopted if its client has sent another request, and both are answered', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
+        await adopt(response);
+        response.end('answered');
+      });
+      const client = rawClient(app.port, get() + get({ Connection: 'close' }));
+      await client.untilClosed();
+      assert.equal(client.received.split('answered').length, 3);
+      await until(() => app.errors.length === 2, 'two refusals');
+      assert.match(app.errors[0].message, /an earlier response on the same connection has not ended$/);
+      assert.match(app.errors[1].message, /its client sent another request after it$/);
+    });
+
+    test('ends as a bad request if its client sends more, even if that began before the adoption', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => void adopt(response));
+      for (const [before, after] of [
+        ['GET / HT', 'TP/1.1\r\nHost: a\r\n\r\n'],
+        ['', get()],
+      ]) {
+        const client = rawClient(app.port, get() + before);
+        const { length } = app.closes;
+        await until(() => app.ids.length === length + 1, 'the adoption');
+        client.send(after);
+        await client.untilClosed();
+        await until(() => app.closes.length === length + 1, 'onClose');
+        assert.equal(app.closes[length].reason, 'bad-request');
+      }
+    });
+
+    /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown, string?][]} */
+    const REFUSED = [
+      ['that has ended', /it has ended$/, (response) => response.end('whole')],
+      ['with a Content-Length', /Content-Length/, (response) => response.setHeader('Content-Length', 2)],
+      [
+        'with a Content-Length given to writeHead',
+        /Content-Length/,
+        (response) => response.writeHead(200, { 'content-length': 2 }),
+      ],
+      [
+        'with a Content-Encoding but no compression',
+        /no middleware compresses what is written to it$/,
+        (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
+      ],
+      ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
+      ['of 204', /it has no body$/, (response) => response.writeHead(204)],
+      [
+        'of 304',
+        /it has no body$/,
+        (response) => {
+          response.statusCode = 304;
+        },
+      ],
+    ];
+    for (const [name, why, prepare, request = get()] of REFUSED) {
+      test(`${name} is not adopted`, async (t) => {
+        const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
+          prepare(response);
+          await adopt(response);
+          if (!response.writableEnded) response.end(response.hasHeader('Content-Length') ? 'ok' : undefined);
+        });
+        const client = rawClient(app.port, request);
+        await untilRefused(app, why);
+        client.close();
+      });
     }
-    assert.equal(app.errors[0].code, 'OVER_CAPACITY');
-    first.close();
-    await until(() => app.closes.length === 1, 'there is room again');
-    second.send(get());
-    await until(() => app.ids.length === 2, 'the second is adopted, on the connection it has');
-    second.close();
-  });
 
-  test('is not adopted by a Hold that is closing, or was closed', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (_request, response) => {
-      await adopt(response);
-      if (response.socket) response.end('too late');
+    test('counts as a stream that opened and closed if its client has disconnected', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        response.socket?.destroy();
+        void adopt(response);
+      });
+      rawClient(app.port, get());
+      await until(() => app.closes.length === 1, 'onClose');
+      assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
+      const { streams, opened, closed } = app.hold.counters();
+      assert.deepEqual([streams, opened, closed['client-gone'], app.errors.length], [0, 1, 1, 0]);
     });
-    const held = rawClient(app.port, get());
-    await until(() => app.ids.length === 1, 'the adoption');
-    const closed = app.hold.close(300);
-    const late = rawClient(app.port, get());
-    await late.untilRead(/too late/);
-    await closed;
-    await held.untilClosed();
-    const later = rawClient(app.port, get());
-    await later.untilRead(/too late/);
-    assert.deepEqual(
-      app.errors.map(({ code }) => code),
-      ['OVER_CAPACITY', 'OVER_CAPACITY'],
-    );
-    late.close();
-    later.close();
-  });
 
-  test('that is on its way when the Hold is closed goes on with the application', async (t) => {
-    const app = await startAdopting(t, (adopt, hold) => async (_request, response) => {
-      response.write('begun ');
-      const adopted = adopt(response);
-      await hold.close();
-      await adopted;
-      response.end('and ended by the application');
+    test('counts as a stream that opened and closed if its client disconnects during the adoption', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        response.write('x'.repeat(5_000_000));
+        void adopt(response);
+      });
+      const client = rawClient(app.port, get());
+      client.socket.pause();
+      await until(async () => (await connectionsOf(app.server)) === 1, 'the connection');
+      client.socket.resetAndDestroy();
+      await until(() => app.closes.length === 1, 'onClose');
+      assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
     });
-    const client = rawClient(app.port, get({ Connection: 'close' }));
-    await client.untilClosed();
-    assert.deepEqual(chunksOf(client.received), ['begun ', 'and ended by the application', '']);
-    assert.equal(app.errors[0].code, 'OVER_CAPACITY');
-  });
 
-  test('with channels that are none, or too many, is refused and goes on', async (t) => {
-    const app = await startAdopting(t, (adopt) => async (_request, response) => {
-      await adopt(response, { channels: /** @type {any} */ ([5]) });
-      await adopt(response, { channels: /** @type {any} */ ('news') });
-      await adopt(response, { channels: Array.from({ length: 1000 }, (_, i) => `a-long-name-${i}`) });
-      response.end('an answer');
+    test('without a head gets the default headers of a stream, unless the application has set them', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (request, response) => {
+        if (request.headers.own) response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
+        void adopt(response, { encoding: request.headers.text ? 'text' : 'events' });
+      });
+      /** @type {[Record<string, string>, RegExp][]} */
+      const cases = [
+        [{}, /\r\nContent-Type: text\/event-stream\r\nCache-Control: no-store\r\n/],
+        [{ Own: '1' }, /\r\nContent-Type: text\/event-stream; charset=utf-8\r\nCache-Control: no-store\r\n/],
+        [
+          { Text: '1' },
+          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Content-Type-Options: nosniff/,
+        ],
+      ];
+      for (const [headers, pattern] of cases) {
+        const client = rawClient(app.port, get(headers));
+        await client.untilRead(pattern);
+        client.close();
+      }
     });
-    const client = rawClient(app.port, get());
-    await client.untilRead(/an answer/);
-    assert.deepEqual(
-      app.errors.map(({ code }) => code),
-      ['BAD_ARGUMENT', 'BAD_ARGUMENT', 'BAD_ARGUMENT'],
-    );
-    client.close();
+
+    test('that ends during the adoption is not adopted, and ends properly', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => (_request, response) => {
+        response.write('all ');
+        void adopt(response);
+        response.end('of it');
+      });
+      const client = rawClient(app.port, get({ Connection: 'close' }));
+      await client.untilClosed();
+      assert.deepEqual(chunksOf(client.received), ['all ', 'of it', '']);
+      await untilRefused(app, /it has ended$/);
+    });
+
+    test('can be adopted only once', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
+        await Promise.all([adopt(response), adopt(response)]);
+        await adopt(response);
+      });
+      const client = rawClient(app.port, get());
+      await until(() => app.errors.length === 2 && app.ids.length === 1, 'an adoption and two refusals');
+      for (const { code, message } of app.errors) {
+        assert.equal(code, 'NOT_ADOPTABLE');
+        assert.match(message, /it was adopted already$/);
+      }
+      app.hold.send(app.ids[0], 'still open');
+      await client.untilRead(/still open/);
+      client.close();
+    });
+
+    test('over the capacity stays with the application, and so does its connection', async (t) => {
+      const app = await startAdopting(
+        t,
+        kind,
+        (adopt) => async (_request, response) => {
+          if (!(await adopt(response))) response.end('there is no room');
+        },
+        { options: { capacity: 1 } },
+      );
+      const first = rawClient(app.port, get());
+      await until(() => app.ids.length === 1, 'the adoption');
+      const second = rawClient(app.port, get());
+      for (const count of [2, 3]) {
+        await until(() => second.received.split('no room').length === count, 'an answer');
+        second.send(get());
+      }
+      assert.equal(app.errors[0].code, 'OVER_CAPACITY');
+      first.close();
+      await until(() => app.closes.length === 1, 'there is room again');
+      second.send(get());
+      await until(() => app.ids.length === 2, 'the second is adopted, on the connection it has');
+      second.close();
+    });
+
+    test('is not adopted by a Hold that is closing, or was closed', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
+        if (!(await adopt(response))) response.end('too late');
+      });
+      const held = rawClient(app.port, get());
+      await until(() => app.ids.length === 1, 'the adoption');
+      const closed = app.hold.close(300);
+      const late = rawClient(app.port, get());
+      await late.untilRead(/too late/);
+      await closed;
+      await held.untilClosed();
+      const later = rawClient(app.port, get());
+      await later.untilRead(/too late/);
+      assert.deepEqual(
+        app.errors.map(({ code }) => code),
+        ['OVER_CAPACITY', 'OVER_CAPACITY'],
+      );
+      late.close();
+      later.close();
+    });
+
+    test('whose adoption is in progress when the Hold is closed stays with the application', async (t) => {
+      const app = await startAdopting(t, kind, (adopt, hold) => async (_request, response) => {
+        response.write('begun ');
+        const adopted = adopt(response);
+        await hold.close();
+        await adopted;
+        response.end('and ended by the application');
+      });
+      const client = rawClient(app.port, get({ Connection: 'close' }));
+      await client.untilClosed();
+      assert.deepEqual(chunksOf(client.received), ['begun ', 'and ended by the application', '']);
+      assert.equal(app.errors[0].code, 'OVER_CAPACITY');
+    });
+
+    test('subscribes to the channels that were given, even if the list is changed later', async (t) => {
+      const { hold, ids, errors, port } = await startAdopting(t, kind, (adopt) => async (_, response) => {
+        const channels = ['news'];
+        const adopted = adopt(response, { channels });
+        channels.push(.../** @type {any[]} */ ([5]), ...Array(70_000).fill('x'));
+        await adopted;
+      });
+      const client = rawClient(port, get());
+      await until(() => ids.length + errors.length === 1, 'the adoption');
+      assert.deepEqual(errors, []);
+      hold.publish('news', 'hello');
+      await client.untilRead(/hello/);
+      client.close();
+    });
+
+    test('with invalid arguments is refused, and still works', async (t) => {
+      const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
+        await adopt(response, { channels: /** @type {any} */ ([5]) });
+        await adopt(response, { channels: /** @type {any} */ ('news') });
+        await adopt(response, /** @type {any} */ ({ channel: 'news' }));
+        await adopt(response, { encoding: /** @type {any} */ ('json') });
+        await adopt(/** @type {any} */ (undefined));
+        await adopt(/** @type {any} */ ({ raw: response }));
+        await adopt(response, { channels: Array.from({ length: 1000 }, (_, i) => `a-long-name-${i}`) });
+        response.end('an answer');
+      });
+      const client = rawClient(app.port, get());
+      await client.untilRead(/an answer/);
+      assert.deepEqual(
+        app.errors.map(({ code }) => code),
+        Array(7).fill('BAD_ARGUMENT'),
+      );
+      client.close();
+    });
   });
-});
+}

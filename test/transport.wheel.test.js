@@ -28,7 +28,7 @@ function visitsOf(wheel, fromMs, toMs) {
   return visits;
 }
 
-test('each seat is visited once a turn, and again one interval later', () => {
+test('each seat is visited once per turn, one interval apart', () => {
   const { wheel } = wheelOf(500, 1000);
   const first = visitsOf(wheel, 0, 1000);
   assert.equal(new Set(first.map(({ id }) => id)).size, 500);
@@ -48,7 +48,7 @@ test('a burst of openings is spread evenly over the interval, whatever its size'
   }
 });
 
-test('a seat that left is not visited, in or out of its turn', () => {
+test('a removed seat is not visited, even if removed during its turn', () => {
   const { wheel, seats } = wheelOf(100, 100);
   for (const seat of seats) if (seat.id % 2) wheel.remove(seat);
   wheel.remove(seats[1]);
@@ -69,7 +69,7 @@ test('a seat that left is not visited, in or out of its turn', () => {
   assert.deepEqual([...wheel], []);
 });
 
-test('lateness is against the time a seat was due', () => {
+test('lateness is measured from the time a seat was due', () => {
   const { wheel } = wheelOf(1, 10);
   /** @type {number[]} */
   const late = [];
@@ -93,7 +93,7 @@ test('after a stall of several turns each seat is visited once, as late as the o
   assert.ok(wheel.dueMs > 900, 'the turns that were missed are not made up for');
 });
 
-test('an interval of a day takes no more slots than memory allows, and still visits all', () => {
+test('an interval of a day has a limited number of slots, and still visits all seats', () => {
   const dayMs = 86_400_000;
   const { wheel } = wheelOf(1000, dayMs);
   assert.ok(wheel.slots.length < 20_000);
@@ -106,7 +106,7 @@ test('an interval of a day takes no more slots than memory allows, and still vis
   assert.equal(visits, 1000);
 });
 
-test('an interval shorter than a slot still has one', () => {
+test('an interval shorter than a slot has one slot', () => {
   const { wheel } = wheelOf(3, 10);
   assert.equal(visitsOf(wheel, 0, 50).length, 15);
 });

@@ -1,63 +1,94 @@
 /*
- * How a response of node:http lets go of its connection, so that it can be held natively.
+ * Turns a response of node:http, node:https or HTTP/2 into a stream: checks that it can be one, and waits until all that
+ * was written to it has been sent. If the native core can take its connection, nothing of it stays in JS; otherwise it
+ * is held in JS.
  */
 import { HoldfastError } from '../lib/errors.js';
+import { badArgument, shown } from './checks.js';
+import { streamHeaders } from './responses.js';
 
 /**
- * The parts of node's objects that are not in its types: the handle, as every version from 20 to 26 has it.
+ * Parts of Node's objects that its types lack (they are the same in every version from 20 to 26), and what compression
+ * middleware adds.
  * @typedef {import('node:net').Socket & { encrypted?: boolean, parser?: { incoming?: object | null } | null, _handle?: { fd: number, readStop: () => void } | null }} HandledSocket
- * @typedef {import('node:http').ServerResponse & { chunkedEncoding: boolean, stream?: object, _hasBody?: boolean, _header?: string | null }} HandledResponse
+ * @typedef {import('node:http').ServerResponse & { chunkedEncoding: boolean, stream?: import('node:http2').ServerHttp2Stream, flush?: () => void, _hasBody?: boolean, _header?: string | null }} HandledResponse
  */
 
-/** Responses that are on their way, or held already. @type {WeakSet<object>} */
+/**
+ * @typedef {object} Adoptable
+ * @property {HandledSocket | null} socket null on HTTP/2, whose streams share one
+ * @property {boolean} isChunked
+ * @property {boolean} isCompressed middleware compresses what is written to it
+ * @property {boolean} canLeaveJs its connection is a descriptor that carries plain bytes
+ */
+
+/** Responses that are being adopted or have been. @type {WeakSet<object>} */
 const taken = new WeakSet();
 
 /**
- * Checks all that can be before anything is sent, sends the head, and checks that.
- * @param {import('node:http').ServerResponse} response
- * @returns {{ socket: HandledSocket, isEvents: boolean, isChunked: boolean }}
- * @throws {HoldfastError} NOT_ADOPTABLE, and why
+ * Checks everything it can before anything is sent, then sends the head and checks that too.
+ * @param {import('node:http').ServerResponse} given
+ * @param {import('../native/protocol.js').Encoding} encoding
+ * @returns {Adoptable}
+ * @throws {HoldfastError} NOT_ADOPTABLE with the reason, CLIENT_GONE, BAD_ARGUMENT
  */
-export function adoptable(response) {
-  const { stream, _hasBody } = /** @type {HandledResponse} */ (response);
+export function adoptable(given, encoding) {
+  const response = /** @type {HandledResponse} */ (given);
+  if (typeof response?.flushHeaders !== 'function')
+    throw badArgument(`adopt takes a ServerResponse (of Fastify: reply.raw), not ${shown(given)}`);
   if (taken.has(response)) throw notAdoptable('it was adopted already');
-  if (stream) throw notAdoptable('it is of HTTP/2, where streams share a connection');
-  const socket = socketOf(response);
-  if (socket.encrypted)
-    throw notAdoptable('it is on TLS, whose keys are in JS: end TLS in front, in a proxy');
-  if (!socket._handle || !(socket._handle.fd >= 0)) throw notAdoptable('its connection has no descriptor');
-  if (!_hasBody || response.statusCode === 204 || response.statusCode === 304)
-    throw notAdoptable('it has no body');
-  checkHeaders((name) => response.hasHeader(name));
-  // Does nothing where the head has left; one that writeHead made waits for it, or for a body.
+  if (response.writableEnded) throw notAdoptable('it has ended');
+  const socket = response.stream ? null : socketOf(response);
+  if (socket === null && response.stream?.destroyed !== false) throw clientGone();
+  if (!hasBody(response)) throw notAdoptable('it has no body');
+  checkLength((name) => response.hasHeader(name));
+  if (!response.headersSent) setDefaults(response, encoding);
+  // Does nothing if the head was sent. After writeHead it may still be waiting for the body.
   response.flushHeaders();
-  const header = headerIn(/** @type {HandledResponse} */ (response)._header ?? '');
-  checkHeaders((name) => header(name) !== undefined);
-  return {
-    socket,
-    isEvents: isEventStream(header('content-type') ?? ''),
-    isChunked: /** @type {HandledResponse} */ (response).chunkedEncoding,
-  };
+  const header = headersOf(response);
+  checkLength((name) => header(name) !== undefined);
+  const isCompressed = isEncoded(header('content-encoding'));
+  if (isCompressed && !Object.hasOwn(response, 'write'))
+    throw notAdoptable('it has a Content-Encoding, but no middleware compresses what is written to it');
+  const { chunkedEncoding: isChunked } = response;
+  return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
 
-/** @param {string} contentType */
-export function isEventStream(contentType) {
-  return /^text\/event-stream\b/i.test(contentType);
+/** @param {HandledResponse} response @param {import('../native/protocol.js').Encoding} encoding */
+function setDefaults(response, encoding) {
+  for (const [name, value] of Object.entries(streamHeaders(encoding)))
+    if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);
+}
+
+/** @param {HandledSocket | null} socket @returns {boolean} */
+function isPlain(socket) {
+  return socket?._handle != null && !socket.encrypted && socket._handle.fd >= 0;
+}
+
+/** @param {HandledResponse} response */
+function hasBody({ req, statusCode, stream, _hasBody }) {
+  if (statusCode === 204 || statusCode === 304) return false;
+  return stream ? req.method !== 'HEAD' : _hasBody;
 }
 
 /** @param {(name: string) => boolean} has */
-function checkHeaders(has) {
-  if (has('content-length')) throw notAdoptable('it has a Content-Length, so it is no stream');
-  if (has('content-encoding')) throw notAdoptable('it has a Content-Encoding: leave it out of compression');
+function checkLength(has) {
+  if (has('content-length')) throw notAdoptable('it has a Content-Length, so it is not a stream');
+}
+
+/** @param {string | undefined} encoding the Content-Encoding */
+function isEncoded(encoding) {
+  return encoding !== undefined && encoding.toLowerCase() !== 'identity';
 }
 
 /**
- * Reads the head as it was sent: what is given to `writeHead` alone is kept nowhere else.
- * @param {string} head
+ * Reads the head as it was sent: on HTTP/1, headers passed to `writeHead` are kept nowhere else.
+ * @param {HandledResponse} response
  * @returns {(name: string) => string | undefined} the value of a header, by its name in lower case
  */
-function headerIn(head) {
-  const fields = head.split('\r\n').slice(1);
+function headersOf(response) {
+  if (response.stream) return (name) => response.getHeader(name)?.toString();
+  const fields = (response._header ?? '').split('\r\n').slice(1);
   return (name) =>
     fields
       .find((field) => field.toLowerCase().startsWith(`${name}:`))
@@ -65,56 +96,54 @@ function headerIn(head) {
       .trim();
 }
 
-/** @param {import('node:http').ServerResponse} response @returns {HandledSocket} */
+/** @param {HandledResponse} response @returns {HandledSocket} */
 function socketOf(response) {
   if (response.writableEnded) throw notAdoptable('it has ended');
   const { socket } = response;
-  // A response to a pipelined request has none until those before it have ended.
+  // The response to a pipelined request gets its socket only after the responses before it have ended.
   if (!socket && response.req.socket?.destroyed === false)
-    throw notAdoptable('the response before it on its connection has not ended');
-  if (!socket || socket.destroyed) throw notAdoptable('its connection is gone');
+    throw notAdoptable('an earlier response on the same connection has not ended');
+  if (!socket || socket.destroyed) throw clientGone();
   return socket;
 }
 
 /**
- * Waits until what was written has left, and reads no more.
- * @param {import('node:http').ServerResponse} response
- * @param {HandledSocket} socket
- * @returns {Promise<{ fd: () => number, takeBack: () => void }>} `fd` reads the descriptor, which is valid while the
- *   socket lives; `takeBack` makes the response what it was
- * @throws {HoldfastError} NOT_ADOPTABLE where the connection goes meanwhile, or turns out not to be at rest
+ * Waits until everything that was written has been sent.
+ * @param {import('node:http').ServerResponse} given
+ * @param {HandledSocket | null} socket
+ * @throws {HoldfastError} CLIENT_GONE, and NOT_ADOPTABLE if the client has sent more on the connection
  */
-export async function letGo(response, socket) {
+export async function comeToRest(given, socket) {
+  const response = /** @type {HandledResponse} */ (given);
   taken.add(response);
   try {
-    do await written(response, socket);
-    while (socket.writableLength > 0);
-    checkAtRest(response, socket);
+    if (socket === null) await drained(response);
+    else await allWritten(response, socket);
   } catch (error) {
     taken.delete(response);
     throw error;
   }
-  socket.pause();
-  socket._handle?.readStop();
-  return {
-    fd: () => {
-      if (!socket._handle || socket.destroyed) throw notAdoptable('its connection is gone');
-      return socket._handle.fd;
-    },
-    takeBack: () => {
-      taken.delete(response);
-      socket.resume();
-    },
-  };
 }
 
-/** @param {import('node:http').ServerResponse} response @param {HandledSocket} socket @returns {Promise<void>} */
+/** Undoes `comeToRest`. @param {import('node:http').ServerResponse} response that was not adopted after all */
+export function giveBack(response) {
+  taken.delete(response);
+}
+
+/** @param {HandledResponse} response @param {HandledSocket} socket */
+async function allWritten(response, socket) {
+  do await written(response, socket);
+  while (socket.writableLength > 0);
+  checkAtRest(response, socket);
+}
+
+/** @param {HandledResponse} response @param {HandledSocket} socket @returns {Promise<void>} */
 function written(response, socket) {
   return new Promise((resolve, reject) => {
-    const gone = () => reject(notAdoptable('its connection is gone'));
+    const gone = () => reject(clientGone());
     response.once('close', gone);
     while (response.writableCorked > 0) response.uncork();
-    // It is called once all that was written before is with the kernel.
+    // Called once the kernel has everything that was written before.
     socket.write('', () => {
       response.off('close', gone);
       resolve();
@@ -122,17 +151,59 @@ function written(response, socket) {
   });
 }
 
+/** @param {HandledResponse} response on HTTP/2 */
+async function drained(response) {
+  while (response.writableCorked > 0) response.uncork();
+  while (response.writableLength > 0 && !response.stream?.destroyed)
+    await new Promise((resolve) => setImmediate(resolve));
+  if (response.writableEnded) throw notAdoptable('it has ended');
+  if (response.stream?.destroyed !== false) throw clientGone();
+}
+
 /**
- * What was read by node of the connection is lost to us, so that it must be the request and no more.
- * @param {import('node:http').ServerResponse} response
+ * What Node has read from the connection can't be given to a stream, so it must be this request and nothing more.
+ * @param {HandledResponse} response
  * @param {HandledSocket} socket
  */
 function checkAtRest(response, socket) {
-  if (socketOf(response) !== socket) throw notAdoptable('its connection is gone');
+  if (socketOf(response) !== socket) throw clientGone();
   const { req } = response;
-  if (!req.complete) throw notAdoptable('its request is not read to the end');
+  if (!req.complete) throw notAdoptable('its request was not read to the end');
   const { incoming } = socket.parser ?? {};
-  if (incoming && incoming !== req) throw notAdoptable('its client sent another request behind it');
+  if (incoming && incoming !== req) throw notAdoptable('its client sent another request after it');
+}
+
+/**
+ * Stops JS from reading a connection that the native core is about to take.
+ * @param {HandledSocket} socket
+ * @returns {() => number} reads the descriptor, which is valid while the socket lives
+ */
+export function stopReading(socket) {
+  socket.pause();
+  socket._handle?.readStop();
+  return () => {
+    if (!socket._handle || socket.destroyed) throw clientGone();
+    return socket._handle.fd;
+  };
+}
+
+/**
+ * Takes a connection away from Node's HTTP parser. From now on the client may send nothing but empty lines.
+ * @param {HandledSocket} socket
+ * @param {() => void} onMore called when it sends anything else
+ */
+export function watchForMore(socket, onMore) {
+  socket.removeAllListeners('data');
+  socket.on('data', (data) => {
+    if (/[^\r\n]/.test(data.toString('latin1'))) onMore();
+  });
+  socket.setTimeout?.(0); // a connection that the application made itself may lack it
+  socket.resume();
+}
+
+/** This happens all the time, so `adopt` does not fail because of it. */
+function clientGone() {
+  return new HoldfastError('CLIENT_GONE', 'the client has closed its connection');
 }
 
 /** @param {string} why */

@@ -1,159 +1,134 @@
 /*
- * Writes commands to the native core into one buffer, so that a batch is one call. The records are those of
- * native/core/src/command.rs.
+ * Writes commands for the native core into one buffer, so that a batch is one call. native/core/src/command.rs reads the
+ * records: an operation (1 byte) and its operands. Numbers are little endian. A text is its length (32 bits) and its
+ * bytes, a list is its count (16 bits) and its items, an id is a double.
  */
+import { OPS } from '../native/protocol.js';
 
-/** The operations. */
-const OP = {
-  hold: 1,
-  refuse: 2,
-  pass: 3,
-  send: 4,
-  close: 5,
-  subscribe: 6,
-  unsubscribe: 7,
-  publish: 8,
-  drain: 9,
-  opening: 10,
-  standing: 11,
-};
-/** The bits of a format. */
-const EVENTS = 1;
-const CHUNKED = 2;
+/** Flags of a message. */
+const HAS_ID = 1;
+const HAS_TYPE = 2;
 const FIRST_SIZE = 4096;
-/** A buffer that grew beyond this is not kept. */
+/** A buffer larger than this is not kept. */
 const MOST_KEPT = 1_048_576;
-
-/**
- * A message in the two forms it can have on a stream.
- * @typedef {{ text: string, events: string }} Payload
- */
 
 /**
  * How a stream begins.
  * @typedef {object} Opening
- * @property {number} format its bits
- * @property {Uint8Array} bytes the response head and the welcome
- * @property {readonly string[]} channels what it listens to
+ * @property {number} format encoding and framing
+ * @property {string} head Latin-1: status line and header lines
+ * @property {readonly import('./policy.js').Bytes[]} welcomes variants, used in turn
+ * @property {readonly string[]} channels that it listens to
  */
 
 export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
-    /** How much of that is whole records. */
-    this.whole = 0;
-    /** @type {Opening | undefined} that of the streams that are held next */
-    this.opening = undefined;
+    /** Position of the last opening in the buffer; both 0 if there is none. */
+    this.opening = { start: 0, end: 0 };
   }
 
-  /** @returns {Uint8Array} what was written since the last time, valid until the next write */
+  /** @returns {Uint8Array} the records since the last call, valid until the next write */
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
-    this.whole = 0;
-    this.opening = undefined;
+    this.opening = { start: 0, end: 0 };
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
   }
 
-  /** Takes back what was written of a record that then could not be: native would read on from the middle of it. */
-  undo() {
-    this.size = this.whole;
-    this.opening = undefined;
-  }
-
-  /** What stands here is whole records. */
-  end() {
-    this.whole = this.size;
-  }
-
-  /**
-   * How a stream begins is said once for all in a row that begin alike.
-   * @param {number} id @param {Opening} opening
-   */
+  /** @param {number} id of a connection that waits for a decision @param {Opening} opening */
   hold(id, opening) {
-    if (!this.opening || !isAlike(this.opening, opening)) {
-      const { format, bytes, channels } = opening;
-      this.u8(OP.opening);
-      this.u8(format);
-      this.bytes(bytes);
-      this.count(channels.length);
-      for (const channel of channels) this.utf8(channel);
-      this.opening = { format, bytes, channels: [...channels] };
-    }
-    this.op(OP.hold, id);
-    this.end();
+    this.open(opening);
+    this.op(OPS.hold, id);
   }
 
   /**
-   * Heads that are written down so are held without asking, for a second.
-   * @param {string} lines Latin-1, as native wrote them @param {Omit<Opening, 'bytes'> & { all: readonly Uint8Array[] }} openings
+   * From now on native holds heads like this one without asking.
+   * @param {string} lines Latin-1, as native wrote them @param {Opening} opening
    */
-  standing(lines, { format, all, channels }) {
-    this.u8(OP.standing);
+  remember(lines, opening) {
+    this.open(opening);
+    this.u8(OPS.remember);
     this.latin1(lines);
-    this.u8(format);
-    this.count(channels.length);
-    for (const channel of channels) this.utf8(channel);
-    this.count(all.length);
-    for (const bytes of all) this.bytes(bytes);
-    this.end();
   }
 
-  /** @param {number} id @param {string} response Latin-1, whole */
-  refuse(id, response) {
-    this.op(OP.refuse, id);
-    this.latin1(response);
-    this.end();
+  /** @param {number} id @param {number} status */
+  refuse(id, status) {
+    this.op(OPS.refuse, id);
+    this.u16(status);
+  }
+
+  /** @param {number} id @param {string} head Latin-1 lines without Date @param {Uint8Array} body */
+  respond(id, head, body) {
+    this.op(OPS.respond, id);
+    this.latin1(head);
+    this.bytes(body);
   }
 
   /** @param {number} id */
   pass(id) {
-    this.op(OP.pass, id);
-    this.end();
+    this.op(OPS.pass, id);
   }
 
-  /** @param {number} id @param {Payload} payload */
-  send(id, payload) {
-    this.op(OP.send, id);
-    this.payload(payload);
-    this.end();
+  /** @param {number} id @param {import('./encodings.js').Message} message */
+  send(id, message) {
+    this.op(OPS.send, id);
+    this.message(message);
   }
 
   /** @param {number} id */
-  close(id) {
-    this.op(OP.close, id);
-    this.end();
+  end(id) {
+    this.op(OPS.end, id);
   }
 
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
-    this.op(OP.subscribe, id);
+    this.op(OPS.subscribe, id);
     this.utf8(channel);
-    this.end();
   }
 
   /** @param {number} id @param {string} channel */
   unsubscribe(id, channel) {
-    this.op(OP.unsubscribe, id);
+    this.op(OPS.unsubscribe, id);
     this.utf8(channel);
-    this.end();
   }
 
-  /** @param {string} channel @param {Payload} payload */
-  publish(channel, payload) {
-    this.u8(OP.publish);
+  /** @param {string} channel @param {import('./encodings.js').Message} message */
+  publish(channel, message) {
+    this.u8(OPS.publish);
     this.utf8(channel);
-    this.payload(payload);
-    this.end();
+    this.message(message);
   }
 
   /** @param {number} periodMs */
   drain(periodMs) {
-    this.u8(OP.drain);
+    this.u8(OPS.drain);
     this.u32(periodMs);
-    this.end();
+  }
+
+  /** Consecutive streams that begin alike share one record. @param {Opening} opening */
+  open({ format, head, welcomes, channels }) {
+    const start = this.size;
+    this.u8(OPS.opening);
+    this.u8(format);
+    this.latin1(head);
+    this.u16(welcomes.length);
+    for (const welcome of welcomes) this.payload(welcome);
+    this.u16(channels.length);
+    for (const channel of channels) this.utf8(channel);
+    const last = this.buffer.subarray(this.opening.start, this.opening.end);
+    if (last.equals(this.buffer.subarray(start, this.size))) this.size = start;
+    else this.opening = { start, end: this.size };
+  }
+
+  /** @param {import('./encodings.js').Message} message */
+  message({ id, type, data }) {
+    this.u8((id === undefined ? 0 : HAS_ID) | (type === undefined ? 0 : HAS_TYPE));
+    if (id !== undefined) this.utf8(id);
+    if (type !== undefined) this.utf8(type);
+    this.utf8(data);
   }
 
   /** @param {number} op @param {number} id */
@@ -163,21 +138,6 @@ export class Commands {
     this.size = this.buffer.writeDoubleLE(id, this.size + 1);
   }
 
-  /** @param {Payload} payload */
-  payload({ text, events }) {
-    this.utf8(text);
-    this.utf8(events);
-  }
-
-  /**
-   * @param {number} value of texts that follow
-   * @throws {RangeError} past 65,535: what is not counted native would take for records
-   */
-  count(value) {
-    this.room(2);
-    this.size = this.buffer.writeUInt16LE(value, this.size);
-  }
-
   /** @param {number} value */
   u8(value) {
     this.room(1);
@@ -185,9 +145,21 @@ export class Commands {
   }
 
   /** @param {number} value */
+  u16(value) {
+    this.room(2);
+    this.size = this.buffer.writeUInt16LE(value, this.size);
+  }
+
+  /** @param {number} value */
   u32(value) {
     this.room(4);
     this.size = this.buffer.writeUInt32LE(value, this.size);
+  }
+
+  /** @param {import('./policy.js').Bytes} payload */
+  payload(payload) {
+    if (typeof payload === 'string') this.utf8(payload);
+    else this.bytes(payload);
   }
 
   /** @param {Uint8Array} bytes */
@@ -220,19 +192,4 @@ export class Commands {
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;
   }
-}
-
-/** @param {boolean} isEvents @param {boolean} isChunked @returns {number} */
-export function formatBits(isEvents, isChunked) {
-  return (isEvents ? EVENTS : 0) | (isChunked ? CHUNKED : 0);
-}
-
-/** @param {Opening} one @param {Opening} other */
-function isAlike(one, other) {
-  return (
-    one.bytes === other.bytes &&
-    one.format === other.format &&
-    one.channels.length === other.channels.length &&
-    one.channels.every((channel, i) => channel === other.channels[i])
-  );
 }

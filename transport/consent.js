@@ -1,22 +1,29 @@
 /*
- * The server's word that a load fleet may dial it. Without it drones dial nothing but their own machine.
+ * The server's consent to load from other machines (--accept-load). Without it, drones connect only to their own machine.
  */
-import { pathOf, response } from './wire.js';
+import { pathOf } from './wire.js';
 
 const PATH = '/.well-known/holdfast-load';
 
+/** @typedef {typeof import('./wire.js').policy} ServerPolicy */
+
 /**
- * @param {(head: import('./wire.js').Head) => import('./wire.js').Decision} decide
+ * @param {ServerPolicy} policy
  * @param {number} pingIntervalMs which drones measure lateness against
- * @returns {(head: import('./wire.js').Head) => import('./wire.js').Decision} that consents, and decides all else alike
+ * @returns {ServerPolicy} the same policy, plus an answer that consents
  */
-export function consenting(decide, pingIntervalMs) {
-  const body = `${JSON.stringify({ consent: true, pingIntervalMs })}\n`;
-  return (head) => {
-    const decision = decide(head);
-    const isAsked = 'refuse' in decision && decision.refuse === 404 && pathOf(head.target) === PATH;
-    if (!isAsked) return decision;
-    if (head.method !== 'GET' && head.method !== 'HEAD') return { refuse: 405 };
-    return { answer: () => response(200, 'application/json', body, head.method === 'HEAD') };
+export function withConsent({ headers, decide }, pingIntervalMs) {
+  const answer = {
+    headers: { 'Content-Type': 'application/json' },
+    body: `${JSON.stringify({ consent: true, pingIntervalMs })}\n`,
+  };
+  return {
+    headers,
+    decide: (head) => {
+      const decision = decide(head);
+      const isAsked = 'refuse' in decision && decision.refuse === 404 && pathOf(head.target) === PATH;
+      if (!isAsked) return decision;
+      return head.method === 'GET' || head.method === 'HEAD' ? { answer } : { refuse: 405 };
+    },
   };
 }

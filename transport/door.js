@@ -1,201 +1,262 @@
 /*
- * The door of the http transport: a node:http server that counts connections, refuses requests that open no
- * stream, and hands in those that do. A connection moves so:
+ * Accepts connections for streams held in JS: counts them, asks the policy about their requests, and carries out its
+ * decisions. listener.js is the node:http server in front. The states of a connection:
  *
- *     accepted --a head that `decide` holds--> held: the house's from here on
- *        |  \--over the limit--> cut
- *        \--any other request, or none--> answered --the client closes, or a second passes--> gone
+ *     new --a request--> asked --hold--> held
+ *      |                   |----pass--> passed: the application's server takes over
+ *      |                   \----refuse, answer, or no decision in time--> answered
+ *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
+ *      \--over the limit--> cut                                               a second passes--> gone
+ *
+ * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
+ * application's server gets it as an event, as it does all later requests on the same connection.
  */
-import { createServer } from 'node:http';
-import { headAnswer, refusal } from './wire.js';
+import { Server } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { watchForMore } from './adopt.js';
+import { reasonOfError, statusOfError } from './failures.js';
+import { listenOn, openServer, release } from './listener.js';
+import { bareResponse, passOn } from './passing.js';
+import { decisionOn, headersNamed, headOf } from './policy.js';
+import { answerOf, refusal, streamLines, withDate } from './responses.js';
+import { Waiting } from './waiting.js';
 
 /**
- * How long an answered client may take to read and close before it is cut. A connection closed at once, with
- * bytes of the client unread, would be reset, and the answer lost.
+ * How long a client may take to read an answer and close before it is cut. Closing at once, with bytes from the client
+ * still unread, would reset the connection and lose the answer.
  */
 const LINGER_MS = 1000;
+/** How often errors of accepting are reported at most. */
+const REPORT_EVERY_MS = 1000;
+const NO_BODY = Buffer.alloc(0);
 
-/** One for all streams that listen to none. @type {readonly string[]} */
-const NO_CHANNELS = [];
+const NEW = 0;
+const ASKED = 1;
+const HELD = 2;
+const PASSED = 3;
+const ANSWERED = 4;
 
-const kDoor = Symbol('door');
+const kState = Symbol('state');
+const kVisit = Symbol('visit');
 const kStream = Symbol('stream');
-const kAnswered = Symbol('answered');
+const kMore = Symbol('more');
+const kError = Symbol('error');
 
-/** @typedef {import('./http.js').HttpStream} HttpStream */
+/** @typedef {import('./policy.js').Decision} Decision */
+/** @typedef {import('./passing.js').Call} Call */
+/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
+/** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
- * Whose door it is.
- * @typedef {object} House
- * @property {{ refused: Record<import('../lib/reasons.js').RefusalStatus, number>, cut: number }} counters counted up here
- * @property {() => boolean} isFull
- * @property {(response: import('node:http').ServerResponse, format: import('./wire.js').Format, channels: readonly string[]) => HttpStream} hold
- * @property {(stream: HttpStream, reason: import('../lib/reasons.js').CloseReason) => void} destroy
- * @property {(stream: HttpStream) => void} forget its connection is gone
+ * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and what the client sent
+ * in the meantime: more requests, and perhaps an error of the parser after them.
+ * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kMore]?: Call[], [kError]?: Error }} DoorSocket
  */
 
 /**
- * @typedef {object} Door
- * @property {House} house
- * @property {import('./index.js').TransportOptions} options
- * @property {number} connections
- * @property {Set<DoorSocket>} outside connections that carry no stream
- * @property {() => void} onEmpty called when the last connection is gone
+ * A request that the policy is asked about.
+ * @typedef {object} Visit
+ * @property {number} id of the stream that it may become
+ * @property {IncomingMessage} request
+ * @property {DoorSocket} socket
+ * @property {Call} call
  */
 
-/**
- * Our marks on node's objects, instead of a closure a connection.
- * @typedef {import('node:http').Server & { [kDoor]: Door }} DoorServer
- * @typedef {import('node:net').Socket & { [kDoor]?: Door, [kStream]?: HttpStream, [kAnswered]?: boolean }} DoorSocket
- */
-
-/**
- * @param {House} house
- * @param {import('./index.js').TransportOptions} options
- * @returns {DoorServer} that does not listen yet
- */
-export function openDoor(house, options) {
-  const { nagle, maxHeadBytes, headTimeoutMs } = options;
-  const server = createServer({
-    noDelay: !nagle,
-    maxHeaderSize: maxHeadBytes,
-    headersTimeout: headTimeoutMs,
-    requestTimeout: 0,
-    connectionsCheckingInterval: Math.min(1000, headTimeoutMs / 4),
-    requireHostHeader: false, // `decide` asks for it, so that its lack is counted like any other refusal
-  });
-  server.on('connection', onConnection);
-  server.on('request', onRequest);
-  // Without these node would answer an Expect header itself, and queue our response behind its own.
-  server.on('checkExpectation', onRequest);
-  server.on('checkContinue', onRequest);
-  server.on('connect', onConnectMethod);
-  server.on('clientError', onClientError);
-  /** @type {Door} */
-  const door = { house, options, connections: 0, outside: new Set(), onEmpty: () => {} };
-  return Object.assign(server, { [kDoor]: door });
-}
-
-/**
- * Accepts no more, and cuts what is still outside after a moment.
- * @param {DoorServer} server
- * @returns {Promise<void>} when the last connection is gone, and counted
- */
-export async function closeDoor(server) {
-  const door = server[kDoor];
-  const closed = new Promise((resolve) => server.close(resolve));
-  const empty = new Promise((resolve) => {
-    door.onEmpty = () => resolve(null);
-    if (door.connections === 0) door.onEmpty();
-  });
-  const cut = setTimeout(() => door.outside.forEach(destroySocket), LINGER_MS);
-  await Promise.all([closed, empty]);
-  clearTimeout(cut);
-}
-
-/** @this {DoorServer} @param {DoorSocket} socket */
-function onConnection(socket) {
-  const door = this[kDoor];
-  door.connections++;
-  door.outside.add(socket);
-  socket[kDoor] = door;
-  socket.on('close', onSocketClose);
-  if (door.connections <= door.options.connectionLimit) return;
-  door.house.counters.cut++;
-  socket.destroy();
-}
-
-/** @this {DoorSocket} */
-function onSocketClose() {
-  const door = /** @type {Door} */ (this[kDoor]);
-  door.connections--;
-  door.outside.delete(this);
-  if (this[kStream]) door.house.forget(this[kStream]);
-  if (door.connections === 0) door.onEmpty();
-}
-
-/**
- * @this {DoorServer}
- * @param {import('node:http').IncomingMessage} request
- * @param {import('node:http').ServerResponse} response
- */
-function onRequest(request, response) {
-  const socket = /** @type {DoorSocket} */ (request.socket);
-  const { house, options, outside } = this[kDoor];
-  if (socket[kStream]) return house.destroy(socket[kStream], 'bad-request');
-  request.resume();
-  if (socket[kAnswered] || response.socket === null) return;
-  const { method = '', url = '', httpVersion, headers } = request;
-  const decision = options.decide({ method, target: url, version: httpVersion, headers });
-  if ('refuse' in decision) refuse(house, socket, decision.refuse, method === 'HEAD');
-  else if ('head' in decision) answer(socket, headAnswer(decision.head));
-  else if ('answer' in decision) answer(socket, decision.answer());
-  else if (house.isFull()) refuse(house, socket, 503, false);
-  else {
-    socket[kStream] = house.hold(response, decision.hold, decision.channels ?? NO_CHANNELS);
-    outside.delete(socket);
+export class Door {
+  /**
+   * @param {import('./options.js').Settings} settings
+   * @param {number} connectionLimit
+   * @param {import('./streams.js').Streams} streams
+   * @param {import('./tally.js').Tally} tally updated here
+   * @param {{ onClose: (id: number, reason: import('../lib/reasons.js').CloseReason) => void, onError: (error: unknown) => void }} listener
+   */
+  constructor(settings, connectionLimit, streams, tally, { onClose, onError }) {
+    this.policy = settings.policy;
+    this.names = new Set(settings.policy.headers);
+    this.application = settings.server;
+    this.connectionLimit = connectionLimit;
+    this.streams = streams;
+    this.tally = tally;
+    this.onClose = onClose;
+    this.onError = onError;
+    /** @type {Set<DoorSocket>} connections that carry no stream and were not passed on */
+    this.outside = new Set();
+    /** @type {Waiting<Visit>} requests whose decision is a promise */
+    this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.act(visit, { refuse: 503 }));
+    this.connections = 0;
+    this.onEmpty = () => {};
+    this.reportedMs = Number.NEGATIVE_INFINITY;
+    this.server = openServer(this, settings);
   }
-}
 
-/**
- * CONNECT reaches no 'request' listener: node hands over the bare socket.
- * @this {DoorServer} @param {import('node:http').IncomingMessage} _request @param {import('node:stream').Duplex} duplex
- */
-function onConnectMethod(_request, duplex) {
-  const socket = /** @type {DoorSocket} */ (duplex);
-  const { house } = this[kDoor];
-  socket.on('error', destroySocket.bind(null, socket));
-  if (socket[kStream]) house.destroy(socket[kStream], 'bad-request');
-  else if (!socket[kAnswered]) refuse(house, socket, 405, false);
-}
+  /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
+  listen(address, port) {
+    return listenOn(this.server, address, port, (error) => this.reportAcceptError(error));
+  }
 
-/**
- * Every error of a connection, be it of the parser or of the socket, arrives here.
- * @this {DoorServer} @param {Error & { code?: string }} error @param {import('node:stream').Duplex} duplex
- */
-function onClientError(error, duplex) {
-  const socket = /** @type {DoorSocket} */ (duplex);
-  const { house } = this[kDoor];
-  const code = error.code ?? '';
-  const status = statusOf(code);
-  if (socket[kStream]) house.destroy(socket[kStream], reasonOf(code));
-  else if (!status || !socket.writable) socket.destroy();
-  else if (!socket[kAnswered]) refuse(house, socket, status, false);
-}
+  /** The system lacks a resource, such as descriptors. The streams stay open. @param {Error} error */
+  reportAcceptError(error) {
+    const nowMs = performance.now();
+    if (nowMs < this.reportedMs + REPORT_EVERY_MS) return;
+    this.reportedMs = nowMs;
+    this.onError(error);
+  }
 
-/** @param {string} code @returns {import('../lib/reasons.js').RefusalStatus | 0} 0 where nobody is there to answer */
-function statusOf(code) {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  if (code === 'HPE_INVALID_VERSION') return 505;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
-  return code.startsWith('HPE_') ? 400 : 0;
-}
+  /**
+   * Stops accepting, and soon cuts connections that carry no stream.
+   * @returns {Promise<void>} resolves when the last connection is gone, not counting those that were passed on
+   */
+  async close() {
+    // Unlike the close of node:http, this leaves connections open that wait for a request or were passed on.
+    Server.prototype.close.call(this.server);
+    const empty = new Promise((resolve) => {
+      this.onEmpty = () => resolve(undefined);
+      if (this.connections === 0) this.onEmpty();
+    });
+    const cut = setTimeout(() => this.outside.forEach(destroySocket), LINGER_MS);
+    await empty;
+    clearTimeout(cut);
+    this.server.close();
+  }
 
-/** @param {string} code @returns {import('../lib/reasons.js').CloseReason} */
-function reasonOf(code) {
-  if (code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'bad-request';
-  if (code === 'ECONNRESET' || code === 'EPIPE') return 'client-gone';
-  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'dead-peer';
-  return 'error';
-}
+  /** @param {DoorSocket} socket */
+  accept(socket) {
+    this.connections++;
+    this.tally.counts.connections++;
+    this.outside.add(socket);
+    socket[kState] = NEW;
+    if (this.connections <= this.connectionLimit) return;
+    this.tally.counts.cut++;
+    socket.destroy();
+  }
 
-/**
- * @param {House} house
- * @param {DoorSocket} socket
- * @param {import('../lib/reasons.js').RefusalStatus} status
- * @param {boolean} headOnly
- */
-function refuse(house, socket, status, headOnly) {
-  house.counters.refused[status]++;
-  answer(socket, refusal(status, headOnly));
-}
+  /** @param {DoorSocket} socket that has closed or was passed on */
+  leave(socket) {
+    if (socket[kVisit]) this.waiting.delete(socket[kVisit]);
+    this.outside.delete(socket);
+    this.connections--;
+    this.tally.counts.connections--;
+    if (this.connections === 0) this.onEmpty();
+  }
 
-/** @param {DoorSocket} socket @param {string} bytes a whole response */
-function answer(socket, bytes) {
-  socket[kAnswered] = true;
-  socket.end(bytes, 'latin1');
-  socket.resume();
-  setTimeout(destroySocket, LINGER_MS, socket);
+  /**
+   * A request arrived.
+   * @param {IncomingMessage} request @param {Call} call
+   */
+  enter(request, call) {
+    const socket = /** @type {DoorSocket} */ (request.socket);
+    if (socket[kState] === PASSED && this.application) passOn(this.application, call);
+    else if (socket[kState] === HELD) this.destroyAsBad(socket);
+    else if (socket[kState] === ASKED) this.postpone(socket, call);
+    else if (socket[kState] === ANSWERED) request.resume();
+    else this.ask(request, socket, call);
+  }
+
+  /** @param {DoorSocket} socket whose request waits for a decision @param {Call} call that came after it */
+  postpone(socket, call) {
+    socket[kMore] ??= [];
+    socket[kMore].push(call);
+  }
+
+  /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
+  ask(request, socket, call) {
+    socket[kState] = ASKED;
+    const { method = '', url = '', httpVersion, rawHeaders } = request;
+    const visit = { id: this.streams.nextId(), request, socket, call };
+    const head = headOf(method, url, httpVersion, headersNamed(this.names, rawHeaders));
+    const decision = decisionOn(this.policy, head, visit.id, this.onError);
+    if (decision instanceof Promise) void this.wait(visit, decision);
+    else this.act(visit, decision);
+  }
+
+  /** @param {Visit} visit @param {Promise<Decision>} promise may resolve too late */
+  async wait(visit, promise) {
+    visit.socket[kVisit] = visit;
+    this.waiting.add(visit);
+    const decision = await promise;
+    visit.socket[kVisit] = undefined;
+    if (this.waiting.delete(visit)) this.act(visit, decision);
+  }
+
+  /** @param {Visit} visit @param {Decision} decision */
+  act(visit, decision) {
+    const { request, socket } = visit;
+    const isHead = request.method === 'HEAD';
+    if ('pass' in decision && this.application) return this.pass(visit, this.application);
+    request.resume();
+    if ('pass' in decision) this.refuse(socket, 404, isHead);
+    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead);
+    else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
+    else if (isHead) {
+      const head = streamLines(decision.hold, false, decision.headers);
+      this.write(socket, withDate(head, NO_BODY));
+    } else this.hold(visit, decision);
+  }
+
+  /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
+  hold({ id, request, socket, call }, decision) {
+    if (this.streams.isFull) {
+      this.refuse(socket, 503, false);
+      return this.onClose(id, 'over-capacity');
+    }
+    const response = call.response ?? bareResponse(request, socket);
+    const stream = this.streams.open(id, response, decision);
+    socket[kState] = HELD;
+    socket[kStream] = stream;
+    this.outside.delete(socket);
+    if (!call.response) {
+      watchForMore(socket, () => this.destroyAsBad(socket));
+      socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
+    }
+    if (socket[kMore] || socket[kError]) this.destroyAsBad(socket);
+  }
+
+  /** @param {DoorSocket} socket whose client sent more although it carries a stream */
+  destroyAsBad(socket) {
+    if (socket[kStream]) this.streams.destroy(socket[kStream], 'bad-request');
+  }
+
+  /** @param {Visit} visit @param {import('node:http').Server} application */
+  pass({ socket, call }, application) {
+    socket[kState] = PASSED;
+    release(socket);
+    this.leave(socket);
+    passOn(application, call);
+    for (const later of socket[kMore] ?? []) passOn(application, later);
+    if (socket[kError]) this.fail(socket, socket[kError]);
+  }
+
+  /** @param {DoorSocket} socket @param {RefusalStatus} status @param {boolean} isHead */
+  refuse(socket, status, isHead) {
+    this.tally.refused[status]++;
+    this.answer(socket, refusal(status), isHead);
+  }
+
+  /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */
+  answer(socket, answer, isHead) {
+    const { head, body } = answerOf(answer, isHead);
+    this.write(socket, withDate(head, body));
+  }
+
+  /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */
+  write(socket, response) {
+    socket[kState] = ANSWERED;
+    socket.end(response);
+    socket.resume();
+    setTimeout(destroySocket, LINGER_MS, socket).unref();
+  }
+
+  /** @param {DoorSocket} socket @param {Error & { code?: string }} error of the parser or of the connection */
+  fail(socket, error) {
+    const code = error.code ?? '';
+    const status = statusOfError(code);
+    if (socket[kState] === PASSED && this.application?.listenerCount('clientError'))
+      this.application.emit('clientError', error, socket);
+    else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
+    else if (!status || !socket.writable) socket.destroy();
+    else if (socket[kState] === ASKED) socket[kError] = error;
+    else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
+  }
 }
 
 /** @param {import('node:net').Socket} socket */

@@ -1,33 +1,25 @@
 /*
- * The seam between a worker and whatever keeps its streams open.
+ * The seam between a worker and the transport that keeps its streams open.
  */
 import { HoldfastError } from '../lib/errors.js';
+import { MOST_SHARDS } from './options.js';
 
 /**
- * @typedef {object} TransportOptions
- * @property {(head: import('./wire.js').Head) => import('./wire.js').Decision} decide what to do with a request
- * @property {number} capacity streams of one shard; past it 503
- * @property {number} connectionLimit connections of one shard; past it they are cut, or wait
- * @property {number} shards parts with a table of descriptors of their own; 1 where the transport has none
- * @property {number} seat where its shards stand among all of the machine, so that they don't wake together
- * @property {number} seats
- * @property {number} pingIntervalMs
- * @property {boolean} nagle
- * @property {number} maxHeadBytes
- * @property {number} headTimeoutMs
- * @property {number} maxBacklogBytes
+ * What a worker passes to a transport: the options of a `Hold`, and others that are ignored.
+ * @typedef {{ policy: import('./policy.js').Policy } & Omit<import('./options.js').HoldOptions, 'policy'>} TransportOptions
  */
 
 /**
- * The contract. A transport accepts connections, reads heads, does as `decide` says, pings every stream it
- * holds once an interval, closes those that fall behind, and counts it all.
+ * The contract. A transport accepts connections, reads request heads, does what the policy decides, pings every stream once
+ * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
- * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' is all addresses
- * @property {(channel: string, message: string) => void} publish writes a message to every stream that listens to
- *   the channel
- * @property {() => import('../lib/messages.js').TransportCounters} take the counters; empties the histograms
- * @property {(periodMs: number) => Promise<void>} drain stops accepting, closes the streams evenly over the
- *   period, and resolves when the last connection is gone
+ * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
+ * @property {(channel: string, message: string | import('./encodings.js').Message) => void} publish writes a message to
+ *   every stream that listens to the channel
+ * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
+ *   start; histograms since the last reset
+ * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and
+ *   resolves when the last connection is gone
  */
 
 /** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
@@ -36,18 +28,15 @@ const TRANSPORTS = {
   hold: () => import('./native.js'),
 };
 
-/** As many as a byte can count. */
-const MOST_SHARDS = 255;
-
 /**
  * @typedef {object} Choice
- * @property {'http' | 'hold'} name of a transport that is here
- * @property {number} mostShards tables of descriptors that one worker can have
- * @property {string} note what is not as it could be, and why; '' where all is well
+ * @property {'http' | 'hold'} name of an available transport
+ * @property {number} mostShards the most shards (descriptor tables) of one worker
+ * @property {string} note what is not ideal and why; '' if nothing
  */
 
 /**
- * @param {'auto' | 'http' | 'hold'} wish auto is hold where it is built, and http elsewhere
+ * @param {'auto' | 'http' | 'hold'} wish auto means hold if the native core is available, otherwise http
  * @returns {Promise<Choice>}
  * @throws {HoldfastError} NO_TRANSPORT
  */
@@ -59,19 +48,19 @@ export async function chooseTransport(wish) {
       return {
         name: 'http',
         mostShards: 1,
-        note: `the native core is not here (${problem}): the http transport serves`,
+        note: `native core unavailable (${problem}): using the http transport`,
       };
     }
     throw new HoldfastError(
       'NO_TRANSPORT',
-      `--transport hold is not here: ${problem}; give --transport http, or auto`,
+      `--transport hold needs the native core, which is unavailable: ${problem}; use --transport http or auto`,
     );
   }
   if (process.env.HOLDFAST_UNSHARE !== 'off' && native.canUnshare()) {
     return { name: 'hold', mostShards: MOST_SHARDS, note: '' };
   }
   const note =
-    'threads get no table of descriptors of their own here (unshare is refused): one shard a worker';
+    "threads can't have their own descriptor tables here (unshare is refused): one shard per worker";
   return { name: 'hold', mostShards: 1, note };
 }
 

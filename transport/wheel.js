@@ -1,19 +1,18 @@
 /*
- * The ping wheel: one timer for all streams. The interval is cut into slots of about 10 ms; a stream sits in
- * one slot for its life and is due each time the wheel comes round to it. The slots are handed out in steps
- * of the golden ratio, so that any run of openings is spread evenly over the whole interval, and the first
- * ping of a stream comes between 0 and one interval after it opened.
+ * The ping wheel: one timer for all streams. The interval is divided into slots of about 10 ms; a stream stays in one slot
+ * for its whole life and is due each time the wheel reaches it. Slots are assigned in steps of the golden ratio, so that any
+ * series of openings is spread evenly over the interval; the first ping comes at most one interval after the opening.
  */
 
 const SLOT_MS = 10;
-/** A slot is memory: an interval of hours has longer ones. */
+/** Slots take memory, so an interval of hours has longer ones. */
 const MOST_SLOTS = 16_384;
 const GOLDEN = 0.618033988749895;
 
 /**
- * What sits in the wheel carries its place, so that it can leave at once.
+ * What is in the wheel stores its place, so that it can be removed quickly.
  * @typedef {object} Seat
- * @property {number} slot -1 when it sits in no wheel
+ * @property {number} slot -1 if it is in no wheel
  * @property {number} place in the slot
  */
 
@@ -21,7 +20,7 @@ const GOLDEN = 0.618033988749895;
 export class Wheel {
   /**
    * @param {number} intervalMs one turn
-   * @param {number} nowMs on the clock that `turn` will be given
+   * @param {number} nowMs on the same clock as for `turn`
    */
   constructor(intervalMs, nowMs) {
     const count = Math.min(MOST_SLOTS, Math.max(1, Math.round(intervalMs / SLOT_MS)));
@@ -36,6 +35,11 @@ export class Wheel {
     this.slots = Array.from({ length: count }, () => []);
   }
 
+  /** Skips the time in which it was empty and did not turn. @param {number} nowMs */
+  restart(nowMs) {
+    this.dueMs = nowMs + this.slotMs;
+  }
+
   /** @param {T} seat */
   add(seat) {
     const slot = this.slots[this.nextSlot];
@@ -45,7 +49,7 @@ export class Wheel {
     this.size++;
   }
 
-  /** @param {T} seat does nothing where it has left already */
+  /** @param {T} seat may already be removed */
   remove(seat) {
     if (seat.slot === -1) return;
     const slot = this.slots[seat.slot];
@@ -59,8 +63,8 @@ export class Wheel {
   }
 
   /**
-   * Visits all that came due, slot by slot in order of time. A seat may leave while it is visited. After a
-   * stall of more than a turn each seat is visited once, as late as its oldest visit missed.
+   * Visits all that are due, slot by slot in the order of time. A seat may be removed while it is visited. After a stall of
+   * more than a turn, each seat is visited once, with the lateness of its oldest missed visit.
    * @param {() => number} now
    * @param {(seat: T, lateMs: number) => void} visit
    */

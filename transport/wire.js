@@ -1,170 +1,60 @@
 /*
- * What goes over the wire, for every transport: the head of a stream, its formats, the refusals, and the one
- * decision about a request. Pure.
+ * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
+ * query. Everything else is refused. Pure.
  */
-import { STATUS_CODES } from 'node:http';
 
-/** Clients of a server that went away come back spread over this time, not all at once. */
+/** After a server goes away, its clients reconnect spread over this time, not all at once. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
-/** What one stream may listen to, and how long a name may be. */
+/** Variants of the welcome; streams that open together get different ones. */
+const RETRIES = 16;
+/** The most channels of a stream, and the longest name. */
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
-/** What a 503 asks for, in seconds. */
-const RETRY_AFTER_S = 5;
 
-/**
- * How messages look on a stream. `text` is the plain one; `events` is Server-Sent Events.
- * @typedef {object} Format
- * @property {string} contentType
- * @property {(random: number) => string} welcome what is written at once; random is 0 to 1
- * @property {string} ping
- * @property {(text: string) => string} message one that was published
- */
+/** @typedef {import('./policy.js').Head} Head */
+/** @typedef {import('./policy.js').HoldDecision} HoldDecision */
 
-/** @type {Record<'text' | 'events', Format>} */
-export const FORMATS = {
-  text: {
-    contentType: 'text/plain; charset=utf-8',
-    welcome: () => 'Welcome!',
-    ping: 'ping',
-    message: (text) => text,
-  },
-  events: {
-    contentType: 'text/event-stream',
-    welcome: (random) => {
-      const retryMs = RETRY_MIN_MS + Math.floor(random * RETRY_SPREAD_MS);
-      return `retry: ${retryMs}\nevent: welcome\ndata: Welcome!\n\n`;
-    },
-    ping: ': ping\n\n',
-    message: (text) => `data: ${text.replace(/\r\n|\r|\n/g, '\ndata: ')}\n\n`,
-  },
-};
+/** @type {HoldDecision} */
+const TEXT = { hold: 'text', welcome: 'Welcome!', always: true };
+/** @type {HoldDecision} */
+const EVENTS = { hold: 'events', welcome: Array.from({ length: RETRIES }, eventsWelcome), always: true };
 
-/**
- * The head of a stream: no cache may keep it, no proxy may buffer it, and the connection ends with it.
- * @param {Format} format
- * @returns {Record<string, string>}
- */
-export function streamHeaders(format) {
-  return {
-    'Content-Type': format.contentType,
-    'Cache-Control': 'no-store',
-    'X-Accel-Buffering': 'no',
-    Connection: 'close',
-  };
+/** @param {unknown} _ @param {number} variant */
+function eventsWelcome(_, variant) {
+  const retryMs = RETRY_MIN_MS + Math.floor((RETRY_SPREAD_MS * (variant + Math.random())) / RETRIES);
+  return Buffer.from(`retry: ${retryMs}\nevent: welcome\ndata: Welcome!\n\n`);
 }
 
 /**
- * The response head of a stream.
- * @param {Format} format
- * @param {boolean} isChunked not to HTTP/1.0
- * @returns {string} bytes, ASCII
+ * `decide` answers at once.
+ * @type {{ headers: readonly string[], decide: (head: Head) => Exclude<import('./policy.js').Decision, { pass: true }> }}
  */
-export function openingHead(format, isChunked) {
-  return responseHead(200, {
-    ...streamHeaders(format),
-    ...(isChunked ? { 'Transfer-Encoding': 'chunked' } : {}),
-  });
-}
+export const policy = { headers: ['host', 'accept', 'content-length', 'transfer-encoding'], decide };
 
-/** @param {string} payload ASCII @returns {string} one chunk */
-export function chunked(payload) {
-  return `${payload.length.toString(16)}\r\n${payload}\r\n`;
-}
-
-/**
- * Bytes that a payload takes on the wire.
- * @param {string} payload
- * @param {boolean} chunked the size line and two line ends come with each chunk
- */
-export function wireBytes(payload, chunked) {
-  const bytes = Buffer.byteLength(payload);
-  return chunked ? bytes + bytes.toString(16).length + 4 : bytes;
-}
-
-/**
- * A whole response that refuses.
- * @param {import('../lib/reasons.js').RefusalStatus} status
- * @param {boolean} headOnly to a HEAD
- * @returns {string} bytes, ASCII
- */
-export function refusal(status, headOnly) {
-  const body = `${status} ${STATUS_CODES[status]}\n`;
-  /** @type {Record<string, string>} */
-  const headers = {
-    'Content-Type': 'text/plain; charset=utf-8',
-    'Content-Length': String(body.length),
-    Connection: 'close',
-  };
-  if (status === 405) headers.Allow = 'GET, HEAD';
-  if (status === 503) headers['Retry-After'] = String(RETRY_AFTER_S);
-  return responseHead(status, headers) + (headOnly ? '' : body);
-}
-
-/**
- * A whole response, after which the connection ends.
- * @param {number} status @param {string} type @param {string} body ASCII
- * @param {boolean} headOnly to a HEAD
- * @returns {string} bytes, ASCII
- */
-export function response(status, type, body, headOnly) {
-  const headers = { 'Content-Type': type, 'Content-Length': String(body.length), Connection: 'close' };
-  return responseHead(status, headers) + (headOnly ? '' : body);
-}
-
-/** The whole response to a HEAD of a stream. @param {Format} format @returns {string} bytes, ASCII */
-export function headAnswer(format) {
-  return responseHead(200, streamHeaders(format));
-}
-
-/** @param {number} status @param {Record<string, string>} headers @returns {string} */
-function responseHead(status, headers) {
-  const all = Object.entries({ ...headers, Date: new Date().toUTCString() });
-  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
-}
-
-/**
- * The head of a request, as far as the decision needs it. Names of headers are in lower case.
- * @typedef {object} Head
- * @property {string} method
- * @property {string} target as sent
- * @property {string} version such as '1.1'
- * @property {Record<string, string | string[] | undefined>} headers
- */
-
-/**
- * `hold` opens a stream, that listens to `channels` if there are any, `head` answers with its head alone, `refuse`
- * with an error, `answer` with a whole response (bytes, Latin-1), after which the connection ends.
- * @typedef {{ hold: Format, channels?: string[] } | { head: Format } | { refuse: 400 | 404 | 405 | 505 } | { answer: () => string }} Decision
- */
-
-/**
- * What to do with a request.
- * @param {Head} head
- * @returns {Decision}
- */
-export function decide({ method, target, version, headers }) {
+/** @param {Head} head @returns {Exclude<import('./policy.js').Decision, { pass: true }>} */
+function decide({ method, target, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return { refuse: 400 };
-  if (method === 'CONNECT') return { refuse: 405 }; // its target is no path
+  if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
   if (pathOf(target) !== '/') return { refuse: 404 };
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return { refuse: 400 };
-  const format = acceptsEvents(headers.accept) ? FORMATS.events : FORMATS.text;
-  if (method === 'HEAD') return { head: format };
+  const stream = acceptsEvents(headers.accept) ? EVENTS : TEXT;
   const channels = channelsOf(target);
   if (!channels) return { refuse: 400 };
-  return channels.length === 0 ? { hold: format } : { hold: format, channels };
+  return channels.length === 0 ? stream : { ...stream, channels };
 }
 
-/** @param {string} name @returns {boolean} whether a channel can have it */
+/** @param {string} name @returns {boolean} whether it can be the name of a channel */
 function isChannelName(name) {
   return name.length > 0 && Buffer.byteLength(name) <= MOST_CHANNEL_BYTES;
 }
 
-/** @param {string} target such as '/?channel=news&channel=sports' @returns {string[] | null} null where it has too many, or a bad name */
+/**
+ * @param {string} target such as '/?channel=news&channel=sports'
+ * @returns {string[] | null} null if there are too many, or one has a bad name
+ */
 function channelsOf(target) {
   const query = target.indexOf('?');
   if (query < 0) return [];
@@ -179,18 +69,18 @@ export function pathOf(target) {
   return path === '' ? '/' : path;
 }
 
-/** @param {Head['headers']} headers a stream is opened by a request without a body */
+/** @param {Head['headers']} headers */
 function hasBody(headers) {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
 /**
- * @param {string | string[] | undefined} accept
- * @returns {boolean} whether text/event-stream is named, and not with q=0
+ * @param {string | undefined} accept
+ * @returns {boolean} whether it contains text/event-stream, and not with q=0
  */
 function acceptsEvents(accept) {
   if (accept === undefined) return false;
-  return String(accept)
+  return accept
     .toLowerCase()
     .split(',')
     .map((range) => range.split(';').map((part) => part.trim()))

@@ -1,5 +1,5 @@
 /*
- * run: start, ramp, hold, report, stop. What most people want.
+ * run: start drones, ramp, hold, report, stop.
  */
 import { accessSync, constants, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -18,7 +18,7 @@ import { isScreen } from '../show/screen.js';
 import { abortOnSignals } from '../signals.js';
 
 const DAY_S = 86_400;
-/** What the ramp may take beyond four times what it should. */
+/** How long the ramp may take, beyond four times its expected duration. */
 const RAMP_SLACK_S = 30;
 
 /** @type {import('../../lib/options.js').Kind} */
@@ -28,13 +28,13 @@ const ADMIN = {
   read: (given) => (/^http:\/\//.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-// biome-ignore format: a table reads best with a row a line
+// biome-ignore format: a table reads best with one row per line
 const OPTIONS = [
   option('hold', 'holdS', integer(0, 30 * DAY_S), 60, 'seconds to hold the streams once all are open'),
-  option('within', 'withinS', integer(1, 30 * DAY_S), '', 'seconds in which all must be open (4 x streams / ramp + 30)'),
-  option('publish-every', 'publishEveryMs', integer(1, DAY_S * 1000), 0, 'ms between two messages that are published to --channel while holding, so that delivery is measured'),
-  option('admin', 'admin', ADMIN, 'http://127.0.0.1:8890', 'where they are published: the admin port of the server'),
-  option('report', 'report', text('FILE', 'a file'), '', 'file for the report as JSON'),
+  option('within', 'withinS', integer(1, 30 * DAY_S), '', 'seconds until all must be open (4 x streams / ramp + 30)'),
+  option('publish-every', 'publishEveryMs', integer(1, DAY_S * 1000), 0, 'ms between messages published to --channel while holding, to measure delivery'),
+  option('admin', 'admin', ADMIN, 'http://127.0.0.1:8890', 'admin port of the server, for --publish-every'),
+  option('report', 'report', text('FILE', 'a file'), '', 'write the report to this file, as JSON'),
 ];
 
 /** @type {import('../cli.js').Command} */
@@ -42,10 +42,10 @@ export const run = {
   name: 'run',
   words: '',
   mostWords: 0,
-  summary: 'start drones, ramp, hold, report, and stop them: what most people want',
+  summary: 'start drones, open streams, hold them, report, stop: usually all you need',
   help: `
-The exit status is 1 where a stream failed to open or was lost, or not all were open in time; 130 after Ctrl-C, which
-still reports what was. Its drones end when it does.
+The exit status is 1 if a stream failed to open or was lost, or if not all were open in time, and 130 after Ctrl-C, which
+still prints the report. The drones end with the command.
 
   node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 30
   node fleet/cli.js run -n 1000 --channel news --publish-every 100 --report report.json
@@ -86,16 +86,16 @@ async function act(_words, values) {
   }
 }
 
-/** @param {Record<string, any>} values @throws {HoldfastError} BAD_OPTION: what would be found out too late */
+/** @param {Record<string, any>} values @throws {HoldfastError} BAD_OPTION: errors that would otherwise be found too late */
 function check({ streams, publishEveryMs, report, ...values }) {
-  if (streams === 0) throw new HoldfastError('BAD_OPTION', `run needs to know how many: --streams N`);
+  if (streams === 0) throw new HoldfastError('BAD_OPTION', 'run needs the number of streams: --streams N');
   if (publishEveryMs > 0 && values['param-channel'] === '')
     throw new HoldfastError('BAD_OPTION', '--publish-every needs a --channel to publish to');
   if (report === '') return;
   try {
     accessSync(dirname(report), constants.W_OK);
   } catch (error) {
-    throw new HoldfastError('BAD_OPTION', `--report ${report} can't be written: ${messageOf(error)}`);
+    throw new HoldfastError('BAD_OPTION', `can't write --report ${report}: ${messageOf(error)}`);
   }
 }
 
@@ -119,7 +119,7 @@ function planOf(values) {
 }
 
 /**
- * Says what would be started.
+ * Prints what would be started.
  * @param {import('../places.js').Place} place @param {Crew} crew @param {number} count
  */
 async function rehearse(place, crew, count) {
@@ -135,6 +135,6 @@ function tell(report, { isJson, report: file }) {
   try {
     writeFileSync(file, text);
   } catch (error) {
-    throw new HoldfastError('REPORT', `--report ${file} can't be written: ${messageOf(error)}`);
+    throw new HoldfastError('REPORT', `can't write --report ${file}: ${messageOf(error)}`);
   }
 }

@@ -1,5 +1,5 @@
 /*
- * set: one parameter of all drones.
+ * set: changes one parameter of all drones.
  */
 import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
@@ -23,11 +23,11 @@ export const set = {
   name: 'set',
   words: 'PARAM VALUE',
   mostWords: 2,
-  summary: 'tell all drones a parameter',
+  summary: 'change a parameter of all drones',
   help: `
-  ${'streams N'.padEnd(28)}streams of all drones together, shared out among them
-  ${'restart 1'.padEnd(28)}close all streams, open them anew, and count anew
-For each drone:
+  ${'streams N'.padEnd(28)}total number of streams, divided among the drones
+  ${'restart 1'.padEnd(28)}reopen all streams and count from 0
+For each drone alone:
 ${rows.join('\n')}
 
   node fleet/cli.js set streams 20000
@@ -43,7 +43,7 @@ async function act([name, value], values) {
   const place = await openPlace(values);
   const members = await place.list();
   if (members.length === 0)
-    throw new HoldfastError('NO_DRONES', `there are no drones to tell: 'start' makes some`);
+    throw new HoldfastError('NO_DRONES', "there are no drones: start some with 'start'");
   await telling(members);
   const { isJson } = values;
   const line = isJson
@@ -55,7 +55,7 @@ async function act([name, value], values) {
 
 /**
  * @param {string | undefined} name @param {string | undefined} value
- * @returns {(members: Member[]) => Promise<void>} tells them
+ * @returns {(members: Member[]) => Promise<void>} which tells the drones
  * @throws {HoldfastError} BAD_OPTION, BAD_PARAM
  */
 function tellingOf(name, value) {
@@ -74,10 +74,10 @@ function tellingOf(name, value) {
     const hint = near ? `did you mean ${near}? ` : '';
     throw new HoldfastError(
       'BAD_PARAM',
-      `there is no parameter '${name}': ${hint}there are ${NAMES.join(', ')}`,
+      `unknown parameter '${name}': ${hint}expected one of ${NAMES.join(', ')}`,
     );
   }
-  changedParams(defaultParams(), [[name, value]]); // throws where no drone would take it
+  changedParams(defaultParams(), [[name, value]]); // throws if no drone would accept it
   return (members) => each(members, (member) => setParams(member, { [name]: value }));
 }
 
@@ -95,7 +95,6 @@ function tellingStreams(value) {
 /** @param {string} name @param {string} value @param {number} count */
 function textOf(name, value, count) {
   if (name === 'restart') return `${dronesText(count)} restarted`;
-  if (name === 'streams')
-    return `${formatCount(Number(value))} streams shared out among ${dronesText(count)}`;
-  return `${name} is ${value} for ${count === 1 ? '' : 'each of '}${dronesText(count)}`;
+  if (name === 'streams') return `${formatCount(Number(value))} streams divided among ${dronesText(count)}`;
+  return `${name} set to ${value} for ${count === 1 ? '' : 'each of '}${dronesText(count)}`;
 }

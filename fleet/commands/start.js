@@ -1,5 +1,5 @@
 /*
- * start: drones that outlive the command.
+ * start: starts drones that outlive the command.
  */
 import { formatCount } from '../../lib/format.js';
 import { Crew } from '../crew.js';
@@ -21,13 +21,13 @@ export const start = {
   name: 'start',
   words: '[n]',
   mostWords: 1,
-  summary: 'start n drones, which run until they are stopped',
+  summary: 'start n drones, which run until you stop them',
   help: `
-Without n it starts as many as the streams need. With nothing to open they are idle: tell them later with 'set'.
+Without n, it starts as many as the streams need. Without --streams they are idle until 'set' gives them streams.
 
   node fleet/cli.js start 2
   node fleet/cli.js start --target 127.0.0.1:8888 --streams 20000 --ramp 2000
-  HOLDFAST_TOKEN=… node fleet/drone.js --listen 10.0.0.5     a drone on another machine, for --on hosts.json
+  HOLDFAST_TOKEN=… node fleet/drone.js --listen 10.0.0.5     on another machine, for --on hosts.json
 `,
   options: [
     ...LOAD_OPTIONS.filter(({ flag }) => flag !== 'drones'),
@@ -60,9 +60,9 @@ async function act([n], values) {
     await crew.close();
     throw error;
   }
-  place.release?.();
+  await place.release?.();
   tell(
-    crew.posts.map(({ member }) => member),
+    crew.slots.map(({ member }) => member),
     values,
   );
   return 0;
@@ -77,6 +77,6 @@ function tell(members, { streams, isJson }) {
   for (const { name, url } of members) process.stdout.write(`  drone ${name}  ${url}\n`);
   const load = streams > 0 ? `${formatCount(streams)} streams to open` : 'idle';
   process.stdout.write(
-    `${dronesText(members.length)} started, ${load}: 'status' shows them, 'stop all' ends them\n`,
+    `${dronesText(members.length)} started, ${load}; watch them with 'status', end them with 'stop all'\n`,
   );
 }

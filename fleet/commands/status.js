@@ -1,5 +1,5 @@
 /*
- * status: what the drones do, live in a terminal, as lines elsewhere.
+ * status: the drones and their totals, live in a terminal, once elsewhere.
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { FLAG, option } from '../../lib/options.js';
@@ -12,12 +12,12 @@ import { rowsOf, stateOf, tableLines } from '../show/table.js';
 import { exitOnSignals } from '../signals.js';
 
 const REFRESH_MS = 1000;
-/** Who is there is found out again after so long: EC2 minds being asked each second. */
+/** How long the list of drones is reused: EC2 throttles clients that ask every second. */
 const LIST_MS = { local: 0, hosts: 0, ec2: 15_000 };
-/** Two readings make a rate. */
+/** How long after the first reading the second is made, for rates. */
 const RATE_MS = 500;
-const KEYS = 'q: leave';
-const NONE = `no drones: 'start' makes some; those of a 'run' are its own`;
+const KEYS = 'q: quit';
+const NONE = "no drones: start some with 'start'; the drones of a 'run' are not listed";
 
 /** @typedef {import('../ask.js').Answer} Answer */
 /** @typedef {import('../places.js').Place} Place */
@@ -28,17 +28,17 @@ export const status = {
   name: 'status',
   words: '',
   mostWords: 0,
-  summary: 'show the drones and their totals: live in a terminal, until q',
+  summary: 'show the drones and their totals, live in a terminal',
   help: `
-Errors are told by cause: failed before the stream was open, lost once it was. 'ping late' is how late pings came, as
-clients see it. Percentiles of the total are those of all streams together. A drone that does not answer within a
-second is late.
+Errors are shown by cause: streams that failed did not open, streams that were lost were open before. 'ping late' is how
+late pings arrived at the clients. Percentiles of the total are those of all streams together. A drone that does not
+answer within a second is late.
 
   node fleet/cli.js status | cat        once, without colours
-  node fleet/cli.js status --watch      as lines, each second
+  node fleet/cli.js status --watch      a table each second
 `,
   options: [
-    option('watch', 'isWatch', FLAG, false, 'lines each second, in a terminal too'),
+    option('watch', 'isWatch', FLAG, false, 'print a table each second, even in a terminal'),
     ...PLACE_OPTIONS,
     JSON_OPTION,
   ],
@@ -61,7 +61,7 @@ async function act(_words, values) {
 
 /**
  * @param {Place} place @param {import('../places.js').Kind} kind
- * @returns {() => Promise<Answer[]>} asks all that are there
+ * @returns {() => Promise<Answer[]>} which asks all drones
  */
 function lookAt(place, kind) {
   /** @type {import('../ask.js').Member[]} */
@@ -99,7 +99,7 @@ async function watch(look, isJson) {
   }
 }
 
-/** @param {Look} look @param {string} on @returns {Promise<void>} when its reader has seen enough */
+/** @param {Look} look @param {string} on @returns {Promise<void>} when the reader quits */
 async function live(look, on) {
   exitOnSignals();
   const over = new AbortController();

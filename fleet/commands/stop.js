@@ -13,7 +13,7 @@ export const stop = {
   mostWords: 1,
   summary: 'end n drones, or all',
   help: `
-Their streams are closed first. Those that were started last go first.
+Their streams are closed. The drones started last end first.
 
   node fleet/cli.js stop all
   node fleet/cli.js stop all --on hosts.json
@@ -21,7 +21,7 @@ Their streams are closed first. Those that were started last go first.
   options: [...PLACE_OPTIONS, JSON_OPTION],
   act: async ([given], values) => {
     if (given === undefined)
-      throw new HoldfastError('BAD_OPTION', `stop needs to know how many: 'stop 1' or 'stop all'`);
+      throw new HoldfastError('BAD_OPTION', "stop needs the number of drones: 'stop 1' or 'stop all'");
     const count = given === 'all' ? 'all' : countOf(given, 'stop');
     const place = await openPlace(values, { say: (line) => void process.stderr.write(`${line}\n`) });
     const stopped = await place.stop(count);

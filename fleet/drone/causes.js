@@ -1,14 +1,14 @@
 /*
- * Every way a stream of a drone fails to open, or is lost. The native dialer counts them in this order
+ * Every way a stream of a drone fails to open or is lost. The native dialer counts them in this order
  * (native/core/src/dial).
  */
 
 /** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'status' | 'unexpected' | 'other'} Cause */
 
 /**
- * `timeout`: to connect or to answer took too long, or the peer is dead; `closed`: the server ended it; `status`:
- * another than 200; `unexpected`: bytes that no stream of ours says; `no-port`: no local port was free;
- * `descriptors`: this process may have no more.
+ * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream;
+ * `status`: not 200; `unexpected`: bytes that no stream of a Holdfast server contains; `no-port`: no local port was
+ * free; `descriptors`: the process reached its limit of file descriptors.
  * @type {Cause[]}
  */
 export const CAUSES = [

@@ -1,6 +1,6 @@
 /*
- * Whom a drone may dial: this machine, or a server that says it takes load. Whoever else is asked for stays
- * untouched but for that one question.
+ * Which servers a drone may dial: this machine, or a server that says it accepts load. Any other server gets this one
+ * question and nothing else.
  */
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
@@ -14,7 +14,7 @@ const MOST_ANSWER_BYTES = 4096;
 /**
  * @typedef {object} Consent
  * @property {string} address that may be dialled: the one that was asked
- * @property {number | null} pingIntervalMs of the server, where it says so
+ * @property {number | null} pingIntervalMs of the server; null if it doesn't say
  */
 
 /** @param {string} address an IP address */
@@ -27,7 +27,7 @@ export function isLoopback(address) {
  * @param {string} host a name or an address
  * @param {number} port
  * @returns {Promise<Consent>}
- * @throws {HoldfastError} NO_CONSENT, and why; NO_HOST
+ * @throws {HoldfastError} NO_CONSENT with the reason; NO_HOST
  */
 export async function askConsent(host, port) {
   const address = await addressOf(host);
@@ -37,9 +37,8 @@ export async function askConsent(host, port) {
   });
   const said = answer?.status === 200 ? parse(answer.body) : null;
   if (!isLoopback(address)) {
-    if (answer?.status !== 200)
-      throw refused(host, port, `it answers ${CONSENT_PATH} with ${answer?.status}`);
-    if (said?.consent !== true) throw refused(host, port, `what it answers at ${CONSENT_PATH} is no consent`);
+    if (answer?.status !== 200) throw refused(host, port, `${CONSENT_PATH} has status ${answer?.status}`);
+    if (said?.consent !== true) throw refused(host, port, `${CONSENT_PATH} does not contain "consent": true`);
   }
   const interval = Number(said?.pingIntervalMs);
   return { address, pingIntervalMs: interval > 0 ? interval : null };
@@ -50,17 +49,17 @@ async function addressOf(host) {
   try {
     return (await lookup(host)).address;
   } catch (error) {
-    throw new HoldfastError('NO_HOST', `host got '${host}': it is not known here (${messageOf(error)})`);
+    throw new HoldfastError('NO_HOST', `unknown host '${host}' (${messageOf(error)})`);
   }
 }
 
 /** @param {string} host @param {number} port @param {string} why */
 function refused(host, port, why) {
-  const line = `${host}:${port} is not dialled: ${why}; a drone dials loopback, or a server started with --accept-load`;
+  const line = `refusing to load ${host}:${port}: ${why}; drones load only this machine, or a server started with --accept-load`;
   return new HoldfastError('NO_CONSENT', line);
 }
 
-/** @param {string} body @returns {any} null where it is no JSON */
+/** @param {string} body @returns {any} null if it isn't JSON */
 function parse(body) {
   try {
     return JSON.parse(body);
@@ -70,7 +69,7 @@ function parse(body) {
 }
 
 /**
- * One question, to the address that would be dialled, and no redirect followed.
+ * One request, to the address that would be dialled, without following redirects.
  * @param {string} address @param {string} host @param {number} port
  * @returns {Promise<{ status: number, body: string }>}
  */

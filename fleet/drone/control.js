@@ -1,111 +1,64 @@
 /*
- * How a drone is steered and watched: HTTP, on this machine without more, elsewhere with a token.
+ * The control port of a drone: HTTP, open to this machine, and to other machines only with a token.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
-import { codeOf, HoldfastError, listenError, messageOf } from '../../lib/errors.js';
+import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { openPort } from '../../lib/port.js';
+import { asJson, listenerOf, RequestError } from '../../lib/router.js';
 import { isLoopback } from './consent.js';
 
 const MOST_CONNECTIONS = 64;
-/** Names by which a page of this machine reaches it; another is a name that was pointed here. */
+/** Names under which this machine reaches itself. Any other name could be an attacker's that resolves to here. */
 const LOCAL_HOST = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i;
-/** Statuses of the errors that a person can mend. */
+/** Statuses of the errors that a person can fix. */
 const STATUS_OF = new Map([
   ['BAD_PARAM', 400],
   ['NO_HOST', 400],
   ['NO_CONSENT', 403],
 ]);
 
+/** @typedef {import('node:http').IncomingMessage} IncomingMessage */
+/** @typedef {import('../../lib/router.js').Route} Route */
+
 /**
- * What is steered.
- * @typedef {object} Steered
+ * What is controlled: a drone.
+ * @typedef {object} Controlled
  * @property {() => object} stats
- * @property {() => object} counts alone
- * @property {(changes: [string, string][]) => Promise<object>} set gives the parameters as they are then
+ * @property {() => object} counts a part of the stats that costs less
+ * @property {(changes: [string, string][]) => Promise<object>} set returns the new parameters
  * @property {() => Promise<void>} restart
  * @property {() => void} stop
  */
 
-/** @typedef {{ status: number, body: object, allow?: string }} Answer */
-
 export class Control {
-  /** @param {Steered} steered @param {string} token '' for none */
-  constructor(steered, token) {
-    this.steered = steered;
+  /** @param {Controlled} drone @param {string} token '' for none */
+  constructor(drone, token) {
+    const options = {
+      problem: asJson,
+      statusOf: (/** @type {unknown} */ error) => STATUS_OF.get(codeOf(error)) ?? 500,
+      check: (/** @type {IncomingMessage} */ request) => check(request, token),
+    };
     this.token = token;
-    this.server = createServer((request, response) => {
-      this.answer(request)
-        .catch((error) => ({
-          status: STATUS_OF.get(codeOf(error)) ?? 500,
-          body: { error: messageOf(error) },
-        }))
-        .then((answer) => send(response, answer));
-    });
+    this.server = createServer(listenerOf(routesOf(drone), options));
     this.server.maxConnections = MOST_CONNECTIONS;
+    this.server.maxRequestsPerSocket = 1; // so that no idle connection takes up room
   }
 
   /**
    * @param {string} address @param {number} port 0 for a free one
    * @returns {Promise<number>} the port
-   * @throws {HoldfastError} NO_TOKEN where one is needed; what `listen` fails with
+   * @throws {HoldfastError} NO_TOKEN if one is needed; the reason why it can't listen
    */
   async listen(address, port) {
     if (!isLoopback(address) && this.token === '') {
       throw new HoldfastError(
         'NO_TOKEN',
-        `--listen ${address} is no loopback address: others could steer this drone; give a token in HOLDFAST_TOKEN`,
+        `--listen ${address} is not a loopback address, so others could control this drone: set a token in HOLDFAST_TOKEN`,
       );
     }
-    return new Promise((resolve, reject) => {
-      this.server.once('error', (error) => reject(listenError(error, 'listen-port', port, address)));
-      this.server.listen(port, address, () => {
-        this.server.on('error', () => {}); // of an accept: the client tries again
-        resolve(/** @type {import('node:net').AddressInfo} */ (this.server.address()).port);
-      });
-    });
+    return openPort(this.server, { port, host: address, flag: 'listen-port' });
   }
-
-  /** @param {import('node:http').IncomingMessage} request @returns {Promise<Answer>} */
-  async answer(request) {
-    const refusal = this.refusalOf(request);
-    if (refusal) return refusal;
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
-    const route = this.routes[pathname];
-    if (!route) return { status: 404, body: { error: `there are ${Object.keys(this.routes).join(', ')}` } };
-    if (request.method !== route.method)
-      return { status: 405, body: { error: `${pathname} takes ${route.method}` }, allow: route.method };
-    return { status: 200, body: await route.act([...searchParams]) };
-  }
-
-  /** @param {import('node:http').IncomingMessage} request @returns {Answer | null} null where it may go on */
-  refusalOf({ headers }) {
-    if (headers.origin !== undefined) return forbidden('not from a page of a browser');
-    if (this.token === '') return LOCAL_HOST.test(headers.host ?? '') ? null : forbidden('not by that name');
-    return isSame(headers.authorization ?? '', `Bearer ${this.token}`)
-      ? null
-      : { status: 401, body: { error: 'it needs its token: Authorization: Bearer …' } };
-  }
-
-  /** @type {Record<string, { method: string, act: (query: [string, string][]) => object | Promise<object> }>} */
-  routes = {
-    '/': { method: 'GET', act: () => this.steered.stats() },
-    '/counts': { method: 'GET', act: () => ({ counts: this.steered.counts() }) },
-    '/set': { method: 'GET', act: async (query) => ({ params: await this.steered.set(query) }) },
-    '/restart': {
-      method: 'POST',
-      act: async () => {
-        await this.steered.restart();
-        return { restarted: true };
-      },
-    },
-    '/stop': {
-      method: 'POST',
-      act: () => {
-        setImmediate(this.steered.stop);
-        return { stopped: true };
-      },
-    },
-  };
 
   close() {
     this.server.close();
@@ -113,27 +66,57 @@ export class Control {
   }
 }
 
-/** @param {string} why @returns {Answer} */
-function forbidden(why) {
-  return { status: 403, body: { error: why } };
+/** @param {Controlled} drone @returns {Route[]} */
+function routesOf(drone) {
+  const ok = (/** @type {object} */ body) => ({ status: 200, body });
+  return [
+    { methods: ['GET'], path: '/', handle: () => ok(drone.stats()) },
+    { methods: ['GET'], path: '/counts', handle: () => ok({ counts: drone.counts() }) },
+    {
+      methods: ['GET'],
+      path: '/set',
+      handle: async (_, { searchParams }) => ok({ params: await drone.set([...searchParams]) }),
+    },
+    {
+      methods: ['POST'],
+      path: '/restart',
+      handle: async () => {
+        await drone.restart();
+        return ok({ restarted: true });
+      },
+    },
+    {
+      methods: ['POST'],
+      path: '/stop',
+      handle: () => {
+        setImmediate(drone.stop);
+        return ok({ stopped: true });
+      },
+    },
+  ];
 }
 
-/** In a time that tells nothing of either. @param {string} one @param {string} other */
+/**
+ * Accepts requests of programs, not of web pages: without a token those from this machine, with a token all that have it.
+ * @param {IncomingMessage} request @param {string} token @throws {RequestError} 401, 403
+ */
+function check({ headers }, token) {
+  if (headers.origin !== undefined) throw new RequestError(403, 'requests from web pages are refused');
+  if (token === '') {
+    if (LOCAL_HOST.test(headers.host ?? '')) return;
+    throw new RequestError(
+      403,
+      `the Host header is '${headers.host ?? ''}': expected localhost or its address`,
+    );
+  }
+  if (isSame(headers.authorization ?? '', `Bearer ${token}`)) return;
+  throw new RequestError(401, 'the token is missing or wrong: expected Authorization: Bearer TOKEN', {
+    'WWW-Authenticate': 'Bearer',
+  });
+}
+
+/** In a time that reveals nothing about either. @param {string} one @param {string} other */
 function isSame(one, other) {
   const hashOf = (/** @type {string} */ text) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hashOf(one), hashOf(other));
-}
-
-/** @param {import('node:http').ServerResponse} response @param {Answer} answer */
-function send(response, { status, body, allow }) {
-  const text = `${JSON.stringify(body)}\n`;
-  response.writeHead(status, {
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-    Connection: 'close',
-    ...(allow ? { Allow: allow } : {}),
-    ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
-  });
-  response.end(text);
 }

@@ -1,53 +1,40 @@
 /*
- * The seam between a drone and what dials for it: native where the core is built, plain sockets elsewhere.
+ * The contract between a drone and what dials for it: the native core where it is available, else plain sockets.
  */
 import { native } from '../../native/index.js';
 
 /** @typedef {import('./causes.js').Cause} Cause */
-/** @typedef {import('../../lib/histogram.js').EncodedHistogram} EncodedHistogram */
 
 /**
  * Where and how streams are dialled.
  * @typedef {object} Target
- * @property {string[]} addresses IP addresses of one server, which take turns
- * @property {number[]} ports they take turns
- * @property {string[]} sources local addresses, which take turns; none lets the kernel choose
- * @property {string} request the whole head
- * @property {number} pingIntervalMs 0 where it is not known: then no lateness is measured
- * @property {number} timeoutMs to connect and be welcomed
- * @property {boolean} isStrict whether what is said must be that of a Holdfast server
- * @property {boolean} allowsMessages whether anything but pings may come
+ * @property {string[]} addresses IP addresses of one server, used in turn
+ * @property {number[]} ports used in turn
+ * @property {string[]} sources local addresses, used in turn; if empty, the kernel chooses
+ * @property {string} request the whole request head
+ * @property {number} pingIntervalMs 0 if unknown: then no lateness is measured
+ * @property {number} timeoutMs to connect and receive the welcome
+ * @property {boolean} isStrict whether everything must be what a Holdfast server sends
+ * @property {boolean} allowsMessages whether anything other than pings may come
  */
 
 /**
- * Gauges, counts since the beginning, and histograms (µs) and samples since they were last taken.
- * @typedef {object} Counters
- * @property {number} inFlight
- * @property {number} open
- * @property {number} overdue open streams whose next ping is late by more than an interval
- * @property {number} opened
- * @property {number} closed by the drone itself
- * @property {number} pings
- * @property {number} messages
- * @property {number} bytes
- * @property {Record<Cause, number>} failed before they were open
- * @property {Record<Cause, number>} lost once they were
- * @property {{ cause: Cause, text: string }[]} samples of what was not understood
- * @property {EncodedHistogram} connect
- * @property {EncodedHistogram} firstByte
- * @property {EncodedHistogram} lateness
- * @property {EncodedHistogram} delivery
+ * What a dialer counts: a value for each row of counters.js, failures by cause, and samples of what was unexpected.
+ * @typedef {Record<import('./counters.js').CountName, number>
+ *   & Record<import('./counters.js').Measure, import('../../lib/histogram.js').EncodedHistogram>
+ *   & { failed: Record<Cause, number>, lost: Record<Cause, number>, samples: { cause: Cause, text: string }[] }} Counters
+ *   failed: before they were open; lost: once they were. Histograms and samples are since they were last taken
  */
 
 /**
  * @typedef {object} Dialer
  * @property {'native' | 'plain'} name
- * @property {number} most streams that it can hold
- * @property {(target: Target) => void} aim at what is dialled from now on
+ * @property {number} most streams it can hold
+ * @property {(target: Target) => void} aim sets what is dialled from now on
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close so many open streams
  * @property {() => Counters} take
- * @property {() => Promise<void>} stop ends all, at once
+ * @property {() => Promise<void>} stop closes everything, at once
  */
 
 /** @returns {Promise<Dialer>} */

@@ -1,12 +1,10 @@
 /*
- * Dials through the native core: streams are rows of a table in threads of their own, and nothing of them is in JS.
+ * Dials through the native core: streams are rows of a table in native threads, and nothing of them is in JS.
  */
-import { descriptorLimit } from '../../lib/plan.js';
+import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { native, problem } from '../../native/index.js';
 import { CAUSES } from './causes.js';
-
-/** Descriptors that a table has for other things than streams. */
-const OWN_DESCRIPTORS = 64;
+import { COUNTS, HISTOGRAMS } from './counters.js';
 
 /** @typedef {import('./dial.js').Target} Target */
 /** @typedef {import('./dial.js').Counters} Counters */
@@ -14,7 +12,7 @@ const OWN_DESCRIPTORS = 64;
 
 /** @returns {import('./dial.js').Dialer} */
 export function create() {
-  if (!native) throw new Error(`the native core is not here: ${problem}`);
+  if (!native) throw new Error(`the native core is not available: ${problem}`);
   return new NativeDialer(
     new native.Dialer({
       connections: descriptorLimit() - OWN_DESCRIPTORS,
@@ -52,18 +50,7 @@ class NativeDialer {
 
   /** @returns {Counters} */
   take() {
-    const { failed, lost, samples, connectUs, firstByteUs, latenessUs, deliveryUs, ...counts } =
-      this.core.take();
-    return {
-      ...counts,
-      failed: byCause(failed),
-      lost: byCause(lost),
-      samples: samples.map(({ cause, text }) => ({ cause: CAUSES[cause], text })),
-      connect: encoded(connectUs),
-      firstByte: encoded(firstByteUs),
-      lateness: encoded(latenessUs),
-      delivery: encoded(deliveryUs),
-    };
+    return countersOf(this.core.take());
   }
 
   /** @returns {Promise<void>} */
@@ -73,13 +60,22 @@ class NativeDialer {
   }
 }
 
-/** @param {number[]} counts in the order of the causes @returns {Record<Cause, number>} */
+/** Adds the names to what the core counted. @param {import('../../native/types.js').DialCounters} taken @returns {Counters} */
+export function countersOf({ counts, failed, lost, samples, histograms }) {
+  const named = [
+    ...COUNTS.map(({ name }, i) => [name, counts[i]]),
+    ...HISTOGRAMS.map(({ name, unit }, i) => [name, { unit, ...histograms[i] }]),
+  ];
+  return {
+    .../** @type {Counters} */ (Object.fromEntries(named)),
+    failed: byCause(failed),
+    lost: byCause(lost),
+    samples: samples.map(({ cause, text }) => ({ cause: CAUSES[cause], text })),
+  };
+}
+
+/** @param {ArrayLike<number>} counts in the order of the causes @returns {Record<Cause, number>} */
 function byCause(counts) {
   const rows = CAUSES.map((cause, i) => [cause, counts[i]]);
   return /** @type {Record<Cause, number>} */ (Object.fromEntries(rows));
-}
-
-/** @param {import('../../native/types.js').Encoded} histogram @returns {Counters['connect']} */
-function encoded({ count, sum, min, max, buckets }) {
-  return { count, sumUs: sum, minUs: min, maxUs: max, buckets };
 }

@@ -1,19 +1,16 @@
 /*
- * Dials with plain sockets of node: what drones do where the native core is not built. A stream costs some KB here.
+ * Dials with plain Node.js sockets, where the native core isn't available. A stream costs several KB here.
  */
 import { createConnection } from 'node:net';
-import { Histogram } from '../../lib/histogram.js';
-import { descriptorLimit } from '../../lib/plan.js';
+import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
+import { emptyHistograms, MEASURES } from './histograms.js';
+import { Pings } from './pings.js';
 
-/** Descriptors that the process has for itself. */
-const OWN_DESCRIPTORS = 64;
 const MOST_SAMPLES = 8;
-/** How often openings are looked at that take too long. */
+/** How often openings that take too long are looked for. */
 const SWEEP_MS = 100;
-/** A ping stands for no more than so many that were missed. */
-const MOST_MISSED = 1000;
 
 const kStream = Symbol('stream');
 
@@ -26,7 +23,7 @@ export function create() {
   return new PlainDialer();
 }
 
-/** One stream, from dialled to gone. */
+/** One stream, from dialling to its end. */
 class Stream {
   /** @param {PlainDialer} dialer @param {Target} target */
   constructor(dialer, target) {
@@ -37,10 +34,8 @@ class Stream {
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    /** When the next ping is due, the first within an interval; NaN where that is not known. */
-    this.dueMs = Number.NaN;
-    this.wasPinged = false;
-    /** @type {Cause} what it is ended with, unless something worse is known */
+    this.pings = new Pings(target.pingIntervalMs);
+    /** What it ends with if its socket closes. @type {Cause} */
     this.cause = 'closed';
   }
 }
@@ -63,12 +58,7 @@ class PlainDialer {
     this.lost = noCauses();
     /** @type {{ cause: Cause, text: string }[]} */
     this.samples = [];
-    this.histograms = {
-      connect: new Histogram(),
-      firstByte: new Histogram(),
-      lateness: new Histogram(),
-      delivery: new Histogram(),
-    };
+    this.histograms = emptyHistograms();
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
   }
 
@@ -87,7 +77,7 @@ class PlainDialer {
     if (!target) return;
     const { addresses, ports, sources, request } = target;
     const turn = this.turn++;
-    // Each pair of a source and a destination is used evenly.
+    // Each pair of a source and a destination is used equally often.
     const round = Math.floor(turn / Math.max(sources.length, 1));
     const socket = createConnection({
       host: addresses[Math.floor(round / ports.length) % addresses.length],
@@ -104,7 +94,7 @@ class PlainDialer {
     socket.write(request, 'latin1');
   }
 
-  /** Ends the openings that take too long. */
+  /** Ends openings that take too long. */
   sweep() {
     const nowMs = performance.now();
     for (const socket of this.dialling) {
@@ -117,38 +107,40 @@ class PlainDialer {
   close(count) {
     for (const socket of this.streams) {
       if (count-- <= 0) return;
-      this.letGo(socket);
+      this.closeStream(socket);
     }
   }
 
   /** @param {StreamSocket} socket closed by us: neither failed nor lost */
-  letGo(socket) {
+  closeStream(socket) {
     const stream = socket[kStream];
     stream.hasEnded = true;
     if (stream.isOpen) this.counts.closed++;
     this.free(socket);
   }
 
-  /** One that was waited for in vain says so. @param {StreamSocket} socket that has ended */
+  /** A ping that is overdue counts as late. @param {StreamSocket} socket that has ended */
   free(socket) {
-    const { dueMs, target } = socket[kStream];
-    const overdueMs = performance.now() - dueMs;
-    if (overdueMs > target.pingIntervalMs) this.histograms.lateness.record(overdueMs);
+    const overdueMs = socket[kStream].pings.overdueMs(performance.now());
+    if (overdueMs > 0) this.record('lateness', overdueMs);
     this.dialling.delete(socket);
     this.streams.delete(socket);
     socket.destroy();
+  }
+
+  /** @param {import('./counters.js').Measure} name @param {number} ms */
+  record(name, ms) {
+    this.histograms[name].record(ms * 1000);
   }
 
   /** @returns {import('./dial.js').Counters} */
   take() {
     const nowMs = performance.now();
     let overdue = 0;
-    for (const socket of this.streams) {
-      const { dueMs, target } = socket[kStream];
-      if (nowMs - dueMs > target.pingIntervalMs) overdue++;
-    }
-    const { connect, firstByte, lateness, delivery } = this.histograms;
+    for (const socket of this.streams) if (socket[kStream].pings.overdueMs(nowMs) > 0) overdue++;
+    const taken = Object.fromEntries(MEASURES.map((name) => [name, this.histograms[name].take()]));
     return {
+      .../** @type {import('./dial.js').Counters} */ (/** @type {unknown} */ (taken)),
       ...this.counts,
       inFlight: this.dialling.size,
       open: this.streams.size,
@@ -156,67 +148,48 @@ class PlainDialer {
       failed: { ...this.failed },
       lost: { ...this.lost },
       samples: this.samples.splice(0),
-      connect: connect.take(),
-      firstByte: firstByte.take(),
-      lateness: lateness.take(),
-      delivery: delivery.take(),
     };
   }
 
   async stop() {
     clearInterval(this.sweeper);
     this.target = null;
-    for (const socket of [...this.dialling, ...this.streams]) this.letGo(socket);
+    for (const socket of [...this.dialling, ...this.streams]) this.closeStream(socket);
   }
 
-  /** @param {StreamSocket} socket @param {import('./answer.js').Said} said */
-  note(socket, said) {
+  /** @param {StreamSocket} socket @param {import('./answer.js').Event} event */
+  note(socket, event) {
     const stream = socket[kStream];
-    if (said.what === 'open') this.welcome(socket, stream);
-    else if (said.what === 'ping') this.notePing(stream);
-    else if (said.what === 'message') this.noteMessage(said.sentUs);
-    else
-      this.end(socket, said.what === 'end' ? 'closed' : said.cause, said.what === 'end' ? '' : said.sample);
+    if (event.what === 'open') this.welcome(socket, stream);
+    else if (event.what === 'ping') this.notePing(stream);
+    else if (event.what === 'message') this.noteMessage(event.sentUs);
+    else if (event.what === 'end') this.end(socket, 'closed');
+    else this.end(socket, event.cause, event.sample);
   }
 
   /** @param {StreamSocket} socket @param {Stream} stream */
   welcome(socket, stream) {
     stream.isOpen = true;
-    const { pingIntervalMs } = stream.target;
-    if (pingIntervalMs > 0) stream.dueMs = performance.now() + pingIntervalMs;
+    stream.pings.begin(performance.now());
     this.dialling.delete(socket);
     this.streams.add(socket);
     this.counts.opened++;
   }
 
-  /** A ping that is late by several intervals stands for those that never came. @param {Stream} stream */
-  notePing(stream) {
+  /** @param {Stream} stream */
+  notePing({ pings }) {
     this.counts.pings++;
-    const nowMs = performance.now();
-    const { pingIntervalMs } = stream.target;
-    if (pingIntervalMs === 0) return;
-    const lateMs = Math.max(0, nowMs - stream.dueMs);
-    if (!stream.wasPinged && lateMs === 0) {
-      stream.wasPinged = true;
-      stream.dueMs = nowMs + pingIntervalMs;
-      return;
-    }
-    stream.wasPinged = true;
-    this.histograms.lateness.record(lateMs);
-    for (let missed = 1; missed <= MOST_MISSED && lateMs > missed * pingIntervalMs; missed++)
-      this.histograms.lateness.record(lateMs - missed * pingIntervalMs);
-    stream.dueMs = nowMs - (lateMs % pingIntervalMs) + pingIntervalMs;
+    for (const lateMs of pings.note(performance.now())) this.record('lateness', lateMs);
   }
 
   /** @param {number | null} sentUs */
   noteMessage(sentUs) {
     this.counts.messages++;
     if (sentUs === null) return;
-    const nowUs = (performance.timeOrigin + performance.now()) * 1000;
-    this.histograms.delivery.record((nowUs - sentUs) / 1000);
+    this.record('delivery', performance.timeOrigin + performance.now() - sentUs / 1000);
   }
 
-  /** It is over, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */
+  /** The stream ended, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */
   end(socket, cause, sample = '') {
     const stream = socket[kStream];
     if (stream.hasEnded) return;
@@ -230,7 +203,7 @@ class PlainDialer {
 /** @this {StreamSocket} */
 function onConnect() {
   const { dialer, begunMs } = this[kStream];
-  dialer.histograms.connect.record(performance.now() - begunMs);
+  dialer.record('connect', performance.now() - begunMs);
 }
 
 /** @this {StreamSocket} @param {Buffer} data */
@@ -240,10 +213,10 @@ function onData(data) {
   dialer.counts.bytes += data.length;
   if (!stream.hasFirstByte) {
     stream.hasFirstByte = true;
-    dialer.histograms.firstByte.record(performance.now() - begunMs);
+    dialer.record('firstByte', performance.now() - begunMs);
   }
-  for (const said of answer.read(data.toString('latin1'))) {
-    if (!stream.hasEnded) dialer.note(this, said);
+  for (const event of answer.read(data.toString('latin1'))) {
+    if (!stream.hasEnded) dialer.note(this, event);
   }
 }
 

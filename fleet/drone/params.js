@@ -1,5 +1,5 @@
 /*
- * The parameters of a drone: what it is told by flags, by `set`, and by the command. One table.
+ * The parameters of a drone, which flags, `set` and the fleet command change. One table.
  */
 import { isIP } from 'node:net';
 import { HoldfastError } from '../../lib/errors.js';
@@ -8,16 +8,16 @@ import { choice, either, integer, option, text } from '../../lib/options.js';
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
 const MOST_PORTS = 4096;
-/** One local address reaches so many ports of a target before the search for a free one grows long. */
-const STREAMS_A_SOURCE = 8000;
+/** Above this, the kernel takes long to find a free port of a local address. */
+const STREAMS_PER_SOURCE = 8000;
 const MOST_SOURCES = 65_536;
 
 /**
  * @typedef {object} Params
- * @property {number} n streams to keep
+ * @property {number} n streams to keep open
  * @property {string} host
- * @property {number[]} port ports that take turns
- * @property {number} ramp streams to open a second
+ * @property {number[]} port ports, used in turn
+ * @property {number} ramp streams to open per second
  * @property {number} concurrency
  * @property {string} path
  * @property {string} channel '' for none
@@ -44,14 +44,14 @@ const SOURCES = {
 
 /** @type {import('../../lib/options.js').Kind} */
 const PATH = {
-  expected: 'a path that begins with / and has no blanks',
+  expected: 'a path that begins with / and has no spaces',
   word: 'PATH',
   read: (given) => (/^\/[\x21-\x7e]*$/.test(given) ? given : undefined),
 };
 
 /** @type {import('../../lib/options.js').Kind} */
 const HOST = {
-  expected: 'a host name, an IP address, or several of one server, as in 127.0.0.1-127.0.0.8',
+  expected: 'a host name, an IP address, or several addresses of one server, as in 127.0.0.1-127.0.0.8',
   word: 'HOST',
   read: (given) => {
     if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return sourcesIn(given) ? given : undefined;
@@ -59,20 +59,20 @@ const HOST = {
   },
 };
 
-// biome-ignore format: a table reads best with a row a line
+// biome-ignore format: a table reads best with one row per line
 export const PARAMS = [
   option('n', 'n', integer(0, MOST_STREAMS), 0, 'streams to keep open'),
-  option('host', 'host', HOST, '127.0.0.1', 'server to dial: loopback, or one that was started with --accept-load'),
-  option('port', 'port', PORTS, [8888], 'port of the server, or several that take turns'),
-  option('ramp', 'ramp', integer(1, 1_000_000), 1000, 'streams to open a second'),
-  option('concurrency', 'concurrency', integer(1, 100_000), 1000, 'openings on their way at once; looked at ten times a second, so ten times as many a second at most'),
-  option('path', 'path', PATH, '/', 'what is asked for'),
-  option('channel', 'channel', text('NAME', 'the name of a channel'), '', 'channel to listen to; messages are errors without one'),
+  option('host', 'host', HOST, '127.0.0.1', 'server to load: this machine, or one started with --accept-load'),
+  option('port', 'port', PORTS, [8888], 'port of the server, or several to use in turn'),
+  option('ramp', 'ramp', integer(1, 1_000_000), 1000, 'streams to open per second'),
+  option('concurrency', 'concurrency', integer(1, 100_000), 1000, 'most streams being opened at a time; checked ten times per second, so at most ten times as many per second'),
+  option('path', 'path', PATH, '/', 'path of the request'),
+  option('channel', 'channel', text('NAME', 'the name of a channel'), '', 'channel to listen to; without one, messages are errors'),
   option('accept', 'accept', choice('text', 'events'), 'text', 'format of the streams: text, or Server-Sent Events'),
-  option('sources', 'sources', either('auto', SOURCES), 'auto', 'local addresses to dial from; auto is what the kernel chooses, or 127.0.0.2 onwards to loopback'),
-  option('interval', 'interval', either('auto', integer(1, DAY_MS)), 'auto', 'ms between two pings of the server; auto asks it'),
-  option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms that an opening may take'),
-  option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what a stream must say: that of this server, or anything after a 200'),
+  option('sources', 'sources', either('auto', SOURCES), 'auto', 'local addresses to dial from; auto: the kernel chooses, or 127.0.0.2 and up for loopback'),
+  option('interval', 'interval', either('auto', integer(1, DAY_MS)), 'auto', 'ms between two pings of the server; auto: ask the server'),
+  option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms until a stream must be open'),
+  option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
 ];
 
 /** @param {string} given @returns {number[] | undefined} */
@@ -121,14 +121,14 @@ function addressOf(number) {
 }
 
 /**
- * Addresses of the loopback range, 127.0.0.2 onwards, for so many streams.
+ * Enough addresses of the loopback range, from 127.0.0.2 on, for so many streams.
  * @param {number} streams
- * @param {number} from how many addresses are others'
- * @param {number} ports of the target
+ * @param {number} from how many addresses to skip: those of other drones
+ * @param {number} ports destinations: pairs of an address and a port of the target
  * @returns {string[]}
  */
 export function loopbackSources(streams, from, ports) {
-  const count = Math.max(1, Math.ceil(streams / (STREAMS_A_SOURCE * ports)));
+  const count = Math.max(1, Math.ceil(streams / (STREAMS_PER_SOURCE * ports)));
   return Array.from({ length: count }, (_, i) => addressOf(numberOf('127.0.0.2') + from + i));
 }
 
@@ -144,10 +144,10 @@ export function defaultParams() {
 }
 
 /**
- * @param {Params} params as they are
- * @param {Iterable<[string, string]>} changes names and texts
- * @returns {Params} with the changes
- * @throws {HoldfastError} BAD_PARAM; then nothing has changed
+ * @param {Params} params
+ * @param {Iterable<[string, string]>} changes names and values as text
+ * @returns {Params} a copy with the changes
+ * @throws {HoldfastError} BAD_PARAM
  */
 export function changedParams(params, changes) {
   /** @type {Record<string, unknown>} */
@@ -156,7 +156,7 @@ export function changedParams(params, changes) {
     const param = PARAMS.find(({ flag }) => flag === name);
     if (!param) {
       const names = PARAMS.map(({ flag }) => flag).join(', ');
-      throw new HoldfastError('BAD_PARAM', `there is no parameter '${name}': there are ${names}`);
+      throw new HoldfastError('BAD_PARAM', `unknown parameter '${name}': expected one of ${names}`);
     }
     const value = name === 'channel' && given === '' ? '' : param.kind.read(given);
     if (value === undefined)
@@ -171,11 +171,11 @@ export function changedParams(params, changes) {
  * @param {Params} params @returns {string}
  */
 export function requestOf({ host, port, path, channel, accept }) {
-  const channelled = channel
+  const target = channel
     ? `${path}${path.includes('?') ? '&' : '?'}channel=${encodeURIComponent(channel)}`
     : path;
   const [first] = hostsOf(host);
   const name = isIP(first) === 6 ? `[${first}]` : first;
   const wanted = accept === 'events' ? 'Accept: text/event-stream\r\n' : '';
-  return `GET ${channelled} HTTP/1.1\r\nHost: ${name}:${port[0]}\r\n${wanted}\r\n`;
+  return `GET ${target} HTTP/1.1\r\nHost: ${name}:${port[0]}\r\n${wanted}\r\n`;
 }

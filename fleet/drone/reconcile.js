@@ -1,59 +1,59 @@
 /*
- * How many streams to open or to close, in steps of 100 ms, so that there are as many as are wanted. Pure: the
- * caller tells the time, what there is, and what failed.
+ * Decides, in steps of 100 ms, how many streams to open or close to reach the target. Pure: the caller passes the time,
+ * the number of streams, and the failures.
  *
- * Whoever failed or was lost waits before its next try: twice as long after each round of failures without a success,
- * and each by a lot of its own, so that they don't come back together. The tries of a round come spread over several
- * steps, and double the wait once.
+ * A stream that failed or was lost waits before it is tried again: twice as long after each round of failures without
+ * a success, and for a random time, so that they don't all come back together. The tries of one round are spread over
+ * several steps, and double the wait only once.
  */
 
 const FIRST_DELAY_MS = 250;
 const MOST_DELAY_MS = 30_000;
-/** Those that wait are counted in classes this wide. */
+/** Waiting streams are counted in classes of this width. */
 const CLASS_MS = 100;
-/** What a ramp may catch up on after the loop was held up. */
+/** How much time a ramp may catch up on after the event loop was blocked. */
 const MOST_STEP_MS = 1000;
 
 /**
- * @typedef {object} Wish
+ * @typedef {object} Goal
  * @property {number} target streams
- * @property {number} ramp streams to open a second
- * @property {number} concurrency openings on their way at once
+ * @property {number} ramp streams to open per second
+ * @property {number} concurrency most streams being opened at a time
  */
 
 /**
  * @typedef {object} State
  * @property {number} open
  * @property {number} inFlight
- * @property {number} opened since the beginning
- * @property {number} failed since the beginning, lost ones included
+ * @property {number} opened total
+ * @property {number} failed total, lost streams included
  */
 
 export class Reconciler {
   /**
-   * @param {number} [opened] as the caller counts them when it begins
+   * @param {number} [opened] the caller's counts at the start
    * @param {number} [failed]
    * @param {() => number} [random] 0 to 1
    */
   constructor(opened = 0, failed = 0, random = Math.random) {
     this.random = random;
-    /** That those wait who fail in this round; 0 before the first. */
+    /** How long streams wait that fail in this round; 0 before the first. */
     this.delayMs = 0;
-    /** When the first who failed in this round may have failed again. */
+    /** When the first stream that failed in this round may have failed again. */
     this.roundEndMs = 0;
     this.credit = 0;
     this.lastMs = Number.NaN;
     this.opened = opened;
     this.failed = failed;
-    /** @type {Map<number, number>} how many wait, by the class of the time they wait for */
+    /** @type {Map<number, number>} how many wait, by the class of the time they wait until */
     this.waiting = new Map();
   }
 
   /**
    * @param {number} nowMs
-   * @param {Wish} wish
+   * @param {Goal} goal
    * @param {State} state
-   * @returns {number} streams to open; below 0 to close
+   * @returns {number} streams to open; negative: streams to close
    */
   step(nowMs, { target, ramp, concurrency }, { open, inFlight, opened, failed }) {
     this.note(nowMs, opened - this.opened, failed - this.failed);
@@ -102,7 +102,7 @@ export class Reconciler {
     }
   }
 
-  /** @returns {number} streams that wait for their next try */
+  /** @returns {number} streams waiting to be tried again */
   waitingCount() {
     let count = 0;
     for (const some of this.waiting.values()) count += some;

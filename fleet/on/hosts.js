@@ -1,5 +1,5 @@
 /*
- * Drones that run elsewhere already, by address: a file has [{ "host": "10.0.0.5", "port": 8889, "token": "…" }].
+ * Drones that already run on other machines, listed by address in a file: [{ "host": "10.0.0.5", "port": 8889, "token": "…" }].
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -23,57 +23,58 @@ const KEYS = {
     isGood: (value) => Number.isInteger(value) && value >= 1 && value <= 65_535,
   },
   token: {
-    expected: 'the token of the drone, of printable characters',
+    expected: 'the token of the drone, in printable characters',
     isGood: (value) => typeof value === 'string' && /^[\x21-\x7e]*$/.test(value),
   },
 };
 
 /**
- * @param {{ file: string, isOwn?: boolean }} options isOwn: for one run, which begins with parameters as they are by default
+ * @param {{ file: string, isOwn?: boolean }} options isOwn: for one run, so parameters not given are set to their defaults
  * @throws {HoldfastError} BAD_HOSTS
  */
 export function hosts({ file, isOwn = false }) {
   return new Hosts(file, readHosts(file), isOwn);
 }
 
-/** @param {string} file @returns {Member[]} @throws {HoldfastError} BAD_HOSTS: the file, and which of its entries */
+/** @param {string} file @returns {Member[]} @throws {HoldfastError} BAD_HOSTS with the file and the entry */
 export function readHosts(file) {
   let entries;
   try {
     entries = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw badHosts(file, `can't be read: ${messageOf(error)}`);
+    throw badHosts(`can't read ${file}: ${messageOf(error)}`);
   }
   if (!Array.isArray(entries) || entries.length === 0)
     throw badHosts(
-      file,
-      'is no list of drones: expected [{ "host": "10.0.0.5", "port": 8889, "token": "…" }]',
+      `${file} has no list of drones: expected [{ "host": "10.0.0.5", "port": 8889, "token": "…" }]`,
     );
   const members = entries.map((entry, i) => memberOf(file, entry, i));
   const twice = members.findIndex(({ url }, i) => members.findIndex((other) => other.url === url) < i);
-  if (twice >= 0) throw badHosts(file, `[${twice}] is ${members[twice].name} once more`);
+  if (twice >= 0) throw badHosts(`${file} [${twice}] repeats ${members[twice].name}`);
   return members;
 }
 
 /** @param {string} file @param {any} entry @param {number} i @returns {Member} */
 function memberOf(file, entry, i) {
   if (typeof entry !== 'object' || entry === null)
-    throw badHosts(file, `[${i}] is ${JSON.stringify(entry)}: expected { "host": …, "port": …, "token": … }`);
+    throw badHosts(
+      `${file} [${i}] is ${JSON.stringify(entry)}: expected { "host": …, "port": …, "token": … }`,
+    );
   const { host, port, token } = { port: PORT, token: '', ...entry };
   for (const [key, value] of Object.entries({ ...entry, host, port, token })) {
-    if (!(key in KEYS)) throw badHosts(file, `[${i}] has '${key}': there are host, port, token`);
+    if (!(key in KEYS)) throw badHosts(`${file} [${i}] has '${key}': expected host, port, token`);
     if (!KEYS[key].isGood(value)) {
-      const given = key === 'token' ? 'what is none' : (JSON.stringify(value) ?? 'nothing');
-      throw badHosts(file, `[${i}].${key} is ${given}: expected ${KEYS[key].expected}`);
+      const given = key === 'token' ? 'not valid' : (JSON.stringify(value) ?? 'missing');
+      throw badHosts(`${file} [${i}].${key} is ${given}: expected ${KEYS[key].expected}`);
     }
   }
   const name = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   return { name, url: `http://${name}`, token, place: 'hosts' };
 }
 
-/** @param {string} file @param {string} what */
-function badHosts(file, what) {
-  return new HoldfastError('BAD_HOSTS', `${file} ${what}`);
+/** @param {string} line */
+function badHosts(line) {
+  return new HoldfastError('BAD_HOSTS', line);
 }
 
 class Hosts {
@@ -82,12 +83,12 @@ class Hosts {
     this.file = file;
     this.isOwn = isOwn;
     this.members = members;
-    /** Those that this command gave streams to. @type {Member[]} */
+    /** The drones this command has given streams. @type {Member[]} */
     this.begun = [];
   }
 
   /**
-   * Takes so many of the drones that are idle; they count anew.
+   * Takes so many idle drones, which then count from 0.
    * @param {number} count @param {Record<string, string>} params
    * @returns {Promise<Member[]>}
    * @throws {HoldfastError} FEW_HOSTS, DRONES
@@ -97,7 +98,7 @@ class Hosts {
     const free = answers.filter(({ stats }) => stats?.drone.state === 'idle').map(({ member }) => member);
     if (free.length < count) {
       const others = answers.filter(({ stats }) => stats?.drone.state !== 'idle').map(describe);
-      const line = `${this.file} has ${free.length} idle drones, ${count} are wanted (${others.join(', ') || 'no others'}): end what they do with 'set n 0', or list more`;
+      const line = `${this.file} has ${free.length} idle drones, ${count} are needed (${others.join(', ') || 'it lists no others'}): free some with 'set n 0', or list more`;
       throw new HoldfastError('FEW_HOSTS', line);
     }
     this.begun = free.slice(0, count);
@@ -112,7 +113,7 @@ class Hosts {
     return this.members;
   }
 
-  /** @param {number | 'all'} count the last of the file go first @returns {Promise<number>} */
+  /** @param {number | 'all'} count the last in the file end first @returns {Promise<number>} */
   async stop(count) {
     const answers = (await askAll(this.members)).filter(({ problem }) => problem !== 'gone');
     const chosen = count === 'all' ? answers : answers.slice(Math.max(0, answers.length - count));
@@ -124,8 +125,8 @@ class Hosts {
   }
 
   /**
-   * They run on, idle.
-   * @param {Promise<unknown>} [pending] what is on its way to them, so that it can't come after this
+   * Makes its drones idle; they keep running.
+   * @param {Promise<unknown>} [pending] requests to them that must not arrive after this
    */
   async close(pending) {
     await Promise.allSettled([pending]);

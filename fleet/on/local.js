@@ -1,34 +1,33 @@
 /*
- * Drones on this machine, as child processes. Two kinds: those of `start` outlive the command, which finds them again
- * by the files they register with; those of `run` are its own, and end when it does, however it ends (they see the
- * channel to it close).
+ * Drones on this machine, as child processes. Those of `run` end with the command, however it ends: their IPC channel
+ * to it closes. Those of `start` are released and outlive it; later commands find them by the files they register with.
  */
-import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { untilListening } from '../../lib/listening.js';
 import { freePort } from '../../lib/port.js';
 import { askStats, tell } from '../ask.js';
-import { isAlive, openFolder, openRunFolder, openWords, readFolder } from './registry.js';
+import { hasEnded, release, spawnDrone } from './child.js';
+import { isAlive, openFolder, openLog, openRunFolder, readEntry, readFolder } from './registry.js';
 
-const DRONE = fileURLToPath(new URL('../drone.js', import.meta.url));
 const HOST = '127.0.0.1';
-/** Where the first drone of a machine is looked for. */
+/** The control port of the first drone, if it is free. */
 const FIRST_PORT = 8889;
 const POLL_MS = 20;
-/** A start that takes longer has failed: the target may be asked for its consent, for seconds. */
+/** A start that takes longer has failed. It may include asking the target for its consent, which takes seconds. */
 const START_MS = 60_000;
-/** What has not ended by then is killed. */
+/** A drone that has not ended by then is killed. */
 const END_MS = 5000;
 
 /** @typedef {import('../ask.js').Member & { pid: number }} LocalMember */
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+/** @typedef {import('./registry.js').Entry} Entry */
 
 /**
  * @param {object} options
- * @param {string} options.folder where drones are registered
+ * @param {string} options.folder where drones register
  * @param {boolean} [options.isOwn] whether they end with the command
  */
 export function local({ folder, isOwn = false }) {
@@ -40,9 +39,9 @@ class Local {
   constructor(folder, isOwn) {
     this.isOwn = isOwn;
     this.folder = isOwn ? openRunFolder(folder) : folder;
-    /** Children that end with this process: those of a run, and those that are not registered yet. @type {Set<ChildProcess>} */
+    /** Drones that end with this process. @type {Set<ChildProcess>} */
     this.children = new Set();
-    /** Files of drones that have answered by their pids. @type {Set<string>} */
+    /** Files of drones that have answered with the right pid. @type {Set<string>} */
     this.known = new Set();
     this.isClosed = false;
     this.onExit = () => this.killAll();
@@ -52,7 +51,7 @@ class Local {
   /**
    * @param {number} count @param {Record<string, string>} params
    * @returns {Promise<LocalMember[]>}
-   * @throws {HoldfastError} what the first said that could not; then none of these is left
+   * @throws {HoldfastError} the error of the first that failed; then all of them are ended
    */
   async start(count, params) {
     const isFirst = !this.isOwn && (await isFree(FIRST_PORT));
@@ -75,54 +74,41 @@ class Local {
    * @returns {Promise<LocalMember>}
    */
   async begin(params, port) {
-    const words = openWords(this.folder);
+    const log = openLog(this.folder);
     try {
-      const child = this.spawn(params, port, words.fd);
-      const member = await this.untilRegistered(child);
-      if (member) return member;
-      const line = words.lastLine();
-      // Another took the port between the look and the start.
-      if (port !== 0 && /in use/.test(line) && !this.isClosed) return await this.begin(params, 0);
-      throw new HoldfastError('NO_DRONE', line.replace(/^drone: /, '') || `a drone ended (${endOf(child)})`);
-    } finally {
-      words.close();
-    }
-  }
-
-  /** @param {Record<string, string>} params @param {number} port @param {number} words */
-  spawn(params, port, words) {
-    const flags = Object.entries(params).flatMap(([name, value]) => [`--${name}`, value]);
-    const args = [DRONE, '--quiet', '--listen-port', String(port), '--register', this.folder, ...flags];
-    const child = spawn(process.execPath, args, {
-      // A group of its own: Ctrl-C is for the command, which asks its drones for their figures before it ends them.
-      detached: true,
-      cwd: '/',
-      stdio: ['ignore', 'ignore', words, ...(this.isOwn ? [/** @type {const} */ ('ipc')] : [])],
-    });
-    child.on('error', () => {}); // untilRegistered sees it
-    this.children.add(child);
-    if (this.isClosed) child.kill('SIGKILL');
-    return child;
-  }
-
-  /** @param {ChildProcess} child @returns {Promise<LocalMember | null>} null where it ended before */
-  async untilRegistered(child) {
-    const endMs = Date.now() + START_MS;
-    while (Date.now() < endMs && child.pid && !hasEnded(child)) {
-      const found = readFolder(this.folder).find(({ pid }) => pid === child.pid);
-      if (found) {
-        this.known.add(found.file);
-        if (!this.isOwn) child.unref();
-        return memberOf(found);
+      const child = spawnDrone({ params, port, folder: this.folder, log: log.fd });
+      this.children.add(child);
+      if (this.isClosed) child.kill('SIGKILL');
+      try {
+        await untilListening(child, START_MS);
+        return this.memberIn(this.fileOf(child.pid ?? 0));
+      } catch (error) {
+        child.kill('SIGKILL');
+        this.children.delete(child);
+        // Another process may have taken the port since it was found free.
+        if (port !== 0 && !this.isClosed && !(await isFree(port))) return await this.begin(params, 0);
+        const line = log.lastLine().replace(/^drone: /, '');
+        throw new HoldfastError('NO_DRONE', line || `a drone did not start: ${messageOf(error)}`);
       }
-      await after(POLL_MS);
+    } finally {
+      log.close();
     }
-    child.kill('SIGKILL');
-    this.children.delete(child);
-    return null;
   }
 
-  /** @returns {Promise<LocalMember[]>} those that run, late ones with them */
+  /** @param {string} file of a drone that is listening @returns {LocalMember} */
+  memberIn(file) {
+    const entry = readEntry(file);
+    if (!entry) throw new HoldfastError('NO_DRONE', `can't read ${file}`);
+    this.known.add(file);
+    return memberOf(entry);
+  }
+
+  /** @param {number} pid */
+  fileOf(pid) {
+    return join(this.folder, `${pid}.json`);
+  }
+
+  /** @returns {Promise<LocalMember[]>} those that run, including late ones */
   async list() {
     const entries = readFolder(this.folder);
     const areDrones = await Promise.all(entries.map((entry) => this.isDrone(entry)));
@@ -130,10 +116,7 @@ class Local {
     return entries.filter((_, i) => areDrones[i]).map(memberOf);
   }
 
-  /**
-   * The pid of one that was killed may be another program's by now, and so may its port.
-   * @param {ReturnType<typeof readFolder>[number]} entry
-   */
+  /** The pid of a drone that was killed may belong to another process by now, and so may its port. @param {Entry} entry */
   async isDrone(entry) {
     if (!isAlive(entry.pid)) return false;
     if (this.known.has(entry.file)) return true;
@@ -147,13 +130,13 @@ class Local {
     }
   }
 
-  /** @param {import('../ask.js').Member} member of a run @returns {boolean} whether its process has gone */
+  /** @param {import('../ask.js').Member} member of a run @returns {boolean} whether its process has ended */
   hasEnded({ name }) {
     return ![...this.children].some((child) => String(child.pid) === name && !hasEnded(child));
   }
 
   /**
-   * @param {number | 'all'} count the last that were started go first
+   * @param {number | 'all'} count the drones started last end first
    * @returns {Promise<number>}
    */
   async stop(count) {
@@ -166,19 +149,21 @@ class Local {
   /** @param {LocalMember} member */
   async end(member) {
     await tell(member, 'stop').catch(() => kill(member.pid, 'SIGTERM'));
-    if (!(await isGone(member.pid))) {
+    if (!(await endsInTime(member.pid))) {
       kill(member.pid, 'SIGKILL');
-      await isGone(member.pid);
+      await endsInTime(member.pid);
     }
-    rmSync(join(this.folder, `${member.pid}.json`), { force: true });
+    rmSync(this.fileOf(member.pid), { force: true });
   }
 
-  /** From here on those that were started stand for themselves. */
-  release() {
+  /** Lets the drones outlive this process. */
+  async release() {
+    const children = [...this.children];
     this.children.clear();
+    await Promise.all(children.map(release));
   }
 
-  /** Ends what must not outlive the command. */
+  /** Ends the drones that must not outlive the command. */
   async close() {
     this.isClosed = true;
     for (const child of this.children) child.kill('SIGTERM');
@@ -190,31 +175,21 @@ class Local {
 
   killAll() {
     for (const child of this.children) {
-      if (child.pid && !hasEnded(child)) child.kill('SIGKILL');
-      if (child.pid) rmSync(join(this.folder, `${child.pid}.json`), { force: true });
+      if (!hasEnded(child)) child.kill('SIGKILL');
+      if (child.pid) rmSync(this.fileOf(child.pid), { force: true });
     }
     this.children.clear();
     if (this.isOwn) rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** @param {{ pid: number, url: string, token: string }} entry @returns {LocalMember} */
+/** @param {Entry} entry @returns {LocalMember} */
 function memberOf({ pid, url, token }) {
   return { name: String(pid), url, token, place: 'local', pid };
 }
 
-/** @param {ChildProcess} child */
-function hasEnded({ exitCode, signalCode }) {
-  return exitCode !== null || signalCode !== null;
-}
-
-/** @param {ChildProcess} child */
-function endOf({ exitCode, signalCode }) {
-  return signalCode ?? `status ${exitCode ?? 'unknown'}`;
-}
-
-/** @param {number} pid @returns {Promise<boolean>} whether it has ended by itself in time */
-async function isGone(pid) {
+/** @param {number} pid @returns {Promise<boolean>} false if it still runs */
+async function endsInTime(pid) {
   const endMs = Date.now() + END_MS;
   while (isAlive(pid) && Date.now() < endMs) await after(POLL_MS);
   return !isAlive(pid);

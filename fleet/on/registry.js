@@ -1,6 +1,6 @@
 /*
- * The folder in which drones of this machine say how they are reached, a file each: <pid>.json. For their user
- * alone, as the files hold tokens and whoever writes them says who is steered.
+ * The folder in which the drones of this machine register, one file each: <pid>.json. Only its user has access: the
+ * files contain tokens, and a forged file would direct commands to somebody else's process.
  */
 import {
   closeSync,
@@ -17,38 +17,37 @@ import { join, resolve } from 'node:path';
 import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 import { makeFolder } from '../../lib/folder.js';
 
-const MOST_SAID_BYTES = 65_536;
+const MOST_LOG_BYTES = 65_536;
 
-/** @returns {string} where drones are registered unless another folder is given */
+/** What a file contains, and its path. @typedef {{ pid: number, url: string, token: string, file: string }} Entry */
+
+/** @returns {string} where drones register unless another folder is given */
 export function defaultFolder() {
   return join(tmpdir(), `holdfast-fleet-${userInfo().uid}`);
 }
 
 /**
- * Makes the folder where there is none.
- * @param {string} given @returns {string} its whole path
- * @throws {HoldfastError} BAD_FOLDER where others could write into it
+ * Creates the folder if it doesn't exist.
+ * @param {string} given @returns {string} its full path
+ * @throws {HoldfastError} BAD_FOLDER if others could write to it
  */
 export function openFolder(given) {
   const folder = resolve(given);
   try {
     makeFolder(folder, 0o700);
   } catch (error) {
-    throw new HoldfastError('BAD_FOLDER', `--fleet-dir ${folder} can't be made: ${messageOf(error)}`);
+    throw new HoldfastError('BAD_FOLDER', `can't create --fleet-dir ${folder}: ${messageOf(error)}`);
   }
   const { uid } = userInfo();
   const found = lstatSync(folder);
   if (!found.isDirectory() || (uid >= 0 && found.uid !== uid) || (found.mode & 0o022) !== 0) {
-    const line = `--fleet-dir ${folder} is not a folder that you alone can write to: give another, or chmod 700 it`;
+    const line = `others can write to --fleet-dir ${folder}: give another folder, or run chmod 700 on it`;
     throw new HoldfastError('BAD_FOLDER', line);
   }
   return folder;
 }
 
-/**
- * @param {string} folder
- * @returns {{ pid: number, url: string, token: string, file: string }[]} in the order of their pids
- */
+/** @param {string} folder @returns {Entry[]} by ascending pid */
 export function readFolder(folder) {
   return readdirSync(folder)
     .filter((name) => /^\d+\.json$/.test(name))
@@ -57,18 +56,18 @@ export function readFolder(folder) {
     .sort((one, other) => one.pid - other.pid);
 }
 
-/** @param {string} file @returns {{ pid: number, url: string, token: string, file: string } | null} */
-function readEntry(file) {
+/** @param {string} file @returns {Entry | null} */
+export function readEntry(file) {
   try {
     const { pid, url, token } = JSON.parse(readFileSync(file, 'utf8'));
     return Number.isInteger(pid) && URL.canParse(url) ? { pid, url, token: String(token ?? ''), file } : null;
   } catch {
-    return null; // it went meanwhile, or was never one of ours
+    return null; // it was removed just now, or isn't one of ours
   }
 }
 
 /**
- * A folder of a run, below that of all. Those of runs that were killed go.
+ * Creates a folder for one run inside the folder of all drones, and removes the folders of runs that were killed.
  * @param {string} folder @returns {string}
  */
 export function openRunFolder(folder) {
@@ -92,18 +91,18 @@ export function isAlive(pid) {
 }
 
 /**
- * A file without a name, for what a drone says before it ends: it needs no reader, and nothing of it stays.
+ * An unlinked file for the stderr of a drone: unlike a pipe it needs no reader, and nothing of it remains.
  * @param {string} folder
  * @returns {{ fd: number, lastLine: () => string, close: () => void }}
  */
-export function openWords(folder) {
-  const path = join(folder, `words-${process.pid}-${process.hrtime.bigint()}`);
+export function openLog(folder) {
+  const path = join(folder, `log-${process.pid}-${process.hrtime.bigint()}`);
   const fd = openSync(path, 'wx+', 0o600);
   rmSync(path);
   return {
     fd,
     lastLine: () => {
-      const buffer = Buffer.alloc(MOST_SAID_BYTES);
+      const buffer = Buffer.alloc(MOST_LOG_BYTES);
       const size = readSync(fd, buffer, 0, buffer.length, 0);
       return buffer.toString('utf8', 0, size).trim().split('\n').at(-1) ?? '';
     },

@@ -6,7 +6,7 @@ import { sumOf } from '../drone/causes.js';
 
 /** ab's kilobyte. */
 const KILOBYTE = 1024;
-/** Where the figures of a line begin. */
+/** The column where the figures begin. */
 const COLUMN = 24;
 
 /**
@@ -16,15 +16,15 @@ const COLUMN = 24;
  * @property {number} concurrency
  * @property {number | null} requests null for no limit
  * @property {number | null} durationMs null for no limit
- * @property {number | null} rps null for as fast as it went
+ * @property {number | null} rps null for as fast as possible
  * @property {number} timeoutMs
  */
 
 /**
  * @typedef {object} Rates
  * @property {number} requestsPerSecond answered
- * @property {number} timePerRequestMs the mean: ab's, of what each connection took; with a rate that of `latencyMs`
- * @property {number} timePerRequestAcrossMs between two answers, of whatever connection
+ * @property {number} timePerRequestMs the mean: as in ab, the time per connection; with a rate the mean of `latencyMs`
+ * @property {number} timePerRequestAcrossMs between two answers, on any connection
  * @property {number} bytesPerSecond
  */
 
@@ -32,7 +32,7 @@ const COLUMN = 24;
 /** @typedef {{ asked: Asked, result: Measured & Rates, latencyFrom: 'due' | 'sent', isOk: boolean, notes: string[], machine: string }} Report */
 
 /**
- * @param {Asked} asked @param {Measured} measured @param {string} machine as lib/machine.js says it
+ * @param {Asked} asked @param {Measured} measured @param {string} machine from lib/machine.js
  * @returns {Report}
  */
 export function reportOf(asked, measured, machine) {
@@ -48,7 +48,7 @@ export function reportOf(asked, measured, machine) {
   };
 }
 
-/** @param {Asked} asked @param {Measured} measured @returns {Rates} zeroes where nothing was answered */
+/** @param {Asked} asked @param {Measured} measured @returns {Rates} zeroes if nothing was answered */
 function ratesOf({ concurrency, rps }, { elapsedMs, complete, bytes, latencyMs }) {
   if (complete === 0 || elapsedMs <= 0) {
     return { requestsPerSecond: 0, timePerRequestMs: 0, timePerRequestAcrossMs: 0, bytesPerSecond: 0 };
@@ -56,48 +56,50 @@ function ratesOf({ concurrency, rps }, { elapsedMs, complete, bytes, latencyMs }
   const acrossMs = elapsedMs / complete;
   return {
     requestsPerSecond: 1000 / acrossMs,
-    // A connection that waits for its turn takes no time for a request.
+    // With a rate, connections also wait for their turn, which is not time spent on a request.
     timePerRequestMs: rps === null ? acrossMs * concurrency : latencyMs.mean,
     timePerRequestAcrossMs: acrossMs,
     bytesPerSecond: (bytes * 1000) / elapsedMs,
   };
 }
 
-/** @param {Asked} asked @param {Measured} measured @returns {string[]} what the figures alone don't say */
+/** @param {Asked} asked @param {Measured} measured @returns {string[]} what the figures alone don't tell */
 function notesOf(asked, measured) {
   const { end, endless, complete, inFlight, lastError, unsent } = measured;
   const count = formatCount;
   const notes = [latencyNote(asked, measured)];
-  if (end === 'stopped') notes.push('It was stopped: these are the figures until then.');
+  if (end === 'stopped') notes.push('The run was stopped; the figures cover the time until then.');
   if (end === 'unanswered')
-    notes.push(`It ended early: none of the first ${count(sumOf(measured.failed))} requests was answered.`);
+    notes.push(
+      `The run ended early: none of the first ${count(sumOf(measured.failed))} requests was answered.`,
+    );
   if (unsent > 0)
     notes.push(
-      `The rate was not held: ${count(unsent)} requests were due at the end, and no connection was free for them; the percentiles leave them out. Take more connections (-c), or a lower rate.`,
+      `The rate was not reached: ${count(unsent)} requests were due at the end but had no free connection; the percentiles leave them out. Use more connections (-c) or a lower rate.`,
     );
   if (end !== 'unanswered' && inFlight > 0)
     notes.push(
-      `${count(inFlight)} requests were on their way at the end: they are neither complete nor failed.`,
+      `${count(inFlight)} requests were in flight at the end: they are neither complete nor failed.`,
     );
   if (endless > 0)
     notes.push(
-      `${count(endless)} answers began and did not end within ${asked.timeoutMs / 1000} s. ${STREAMS}`,
+      `${count(endless)} answers began but did not end within ${asked.timeoutMs / 1000} s. ${STREAMS}`,
     );
   else if (complete === 0 && inFlight > 0 && end !== 'unanswered')
-    notes.push(`No answer came to its end. ${STREAMS}`);
-  if (lastError) notes.push(`The last error of a connection: ${lastError}`);
+    notes.push(`No answer was completed. ${STREAMS}`);
+  if (lastError) notes.push(`The last connection error: ${lastError}`);
   return notes;
 }
 
 const STREAMS =
-  'This loads routes that answer a request and are done; for streams that stay open there is `node fleet/cli.js run`.';
+  'This command is for routes that answer and finish; for streams that stay open use `node fleet/cli.js run`.';
 
 /** @param {Asked} asked @param {Measured} measured */
 function latencyNote({ rps }, { serviceMs }) {
   if (rps === null)
-    return 'Latency counts from the sending of a request, which waits until the one before it is answered.';
+    return 'Latency counts from when a request was sent; each connection sends its next request after the answer to the last.';
   const [half, most] = [serviceMs.percentiles[50], serviceMs.percentiles[99]].map((ms) => ms.toFixed(3));
-  return `Latency counts from when a request was due by the rate, sent late or not (corrected for coordinated omission); from its sending it would be 50% ${half} ms, 99% ${most} ms.`;
+  return `Latency counts from when a request was due by the rate, even if it was sent later (corrected for coordinated omission); counted from when it was sent: 50% ${half} ms, 99% ${most} ms.`;
 }
 
 /** @param {Report} report @returns {string} */
@@ -113,7 +115,7 @@ export function reportText({ asked, result, latencyFrom, notes, machine }) {
     line('Document Length', documentLength(result)),
     '',
     line('Concurrency Level', String(asked.concurrency)),
-    ...(asked.rps === null ? [] : [line('Rate asked for', `${asked.rps} [#/sec]`)]),
+    ...(asked.rps === null ? [] : [line('Requested rate', `${asked.rps} [#/sec]`)]),
     line('Time taken for tests', `${(result.elapsedMs / 1000).toFixed(3)} seconds`),
     line('Complete requests', String(result.complete)),
     ...failedLines(result.failed),
@@ -153,7 +155,7 @@ function failedLines(failed) {
   return kinds.length === 0 ? [all] : [all, `   (${listed(kinds)})`];
 }
 
-/** @param {Record<string, number>} statuses @returns {string[]} as in ab, only where there are some */
+/** @param {Record<string, number>} statuses @returns {string[]} as in ab, only if there are some */
 function statusLines(statuses) {
   const others = Object.entries(statuses).filter(([status]) => !status.startsWith('2'));
   if (others.length === 0) return [];
@@ -166,7 +168,7 @@ function listed(counts) {
   return counts.map(([name, count]) => `${name}: ${count}`).join(', ');
 }
 
-/** @param {import('./tally.js').Latency} latency @returns {string[]} none where nothing was answered */
+/** @param {import('./tally.js').Latency} latency @returns {string[]} none if nothing was answered */
 function percentileLines({ count, percentiles }) {
   if (count === 0) return [];
   const rows = Object.entries(percentiles).map(([percent, ms]) => {

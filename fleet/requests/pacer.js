@@ -1,18 +1,18 @@
 /*
- * When requests leave: a connection that is free waits here, and the first in line is given the next request. With a
- * rate, request k is due k / rps seconds after the first, whatever became of those before: one schedule for all
- * connections together, and one timer. Without a rate it is due as soon as a connection is free.
+ * When requests are sent: a connection that is free waits here, and the one that has waited longest gets the next
+ * request. With a rate, request k is due k / rps seconds after the first, whatever happened to those before it: one
+ * schedule for all connections, and one timer. Without a rate, a request is due as soon as a connection is free.
  */
 
 /**
- * A connection that takes requests, one at a time.
+ * A connection that sends one request at a time.
  * @typedef {object} Taker
  * @property {(dueMs: number) => void} take sends one
- * @property {() => void} leave there is none left for it
+ * @property {() => void} leave there are no more requests for it
  */
 
 export class Pacer {
-  /** @param {number} rps 0 for none @param {number} most requests in all */
+  /** @param {number} rps requests per second; 0 for no rate @param {number} most requests in total */
   constructor(rps, most) {
     this.rps = rps;
     this.most = most;
@@ -25,18 +25,14 @@ export class Pacer {
     this.isStopped = false;
   }
 
-  /** @param {Taker} taker who may wait already */
+  /** @param {Taker} taker */
   wait(taker) {
     if (this.isStopped) return;
     this.waiting.add(taker);
     this.pump();
   }
 
-  /** @param {Taker} taker */
-  remove(taker) {
-    this.waiting.delete(taker);
-  }
-
+  /** Hands out the requests that are due. */
   pump() {
     const nowMs = performance.now();
     if (this.startMs < 0) this.startMs = nowMs;
@@ -52,7 +48,7 @@ export class Pacer {
     }
   }
 
-  /** @param {number} nowMs @returns {number} of the next request */
+  /** @param {number} nowMs @returns {number} when the next request is due */
   dueMs(nowMs) {
     return this.rps > 0 ? this.startMs + (this.given * 1000) / this.rps : nowMs;
   }
@@ -65,11 +61,11 @@ export class Pacer {
     }, Math.ceil(inMs));
   }
 
-  /** @param {number} nowMs @returns {number} requests that are due and that no connection was free for */
+  /** @param {number} nowMs @returns {number} requests that are due but had no free connection */
   overdue(nowMs) {
     if (this.rps === 0 || this.startMs < 0) return 0;
     const due = Math.floor(((nowMs - this.startMs) * this.rps) / 1000) + 1;
-    return Math.max(0, Math.min(due, this.most) - this.given);
+    return Math.max(0, Math.min(due, this.most) - this.given - this.waiting.size);
   }
 
   stop() {

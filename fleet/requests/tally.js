@@ -1,8 +1,8 @@
 /*
- * What `requests` counts and measures of its requests.
+ * What `requests` counts and measures.
  */
+import { Histogram } from '../../lib/histogram.js';
 import { noCauses, sumOf } from '../drone/causes.js';
-import { emptyHistogram } from '../drone/histograms.js';
 
 /** The percentiles of ab's table; 100 is the longest. */
 export const PERCENTILES = [50, 66, 75, 80, 90, 95, 98, 99, 100];
@@ -11,30 +11,40 @@ export const PERCENTILES = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 /** @typedef {{ count: number, min: number, mean: number, max: number, percentiles: Record<string, number> }} Latency in ms */
 
 /**
- * Why it ended: all were sent, the time was over, somebody stopped it, or nothing was ever answered.
+ * Why the run ended: all requests were sent, the time was up, somebody stopped it, or nothing was ever answered.
  * @typedef {'count' | 'duration' | 'stopped' | 'unanswered'} End
  */
 
 /**
  * @typedef {object} Measured
  * @property {string} startedAt ISO 8601
- * @property {number} elapsedMs from the first request to the last answer, or to the end of the time
+ * @property {number} elapsedMs from the first request to the last answer, or to the end of the run
  * @property {End} end
  * @property {number} sent
  * @property {number} complete answered, with any status
- * @property {number} inFlight neither answered nor failed when it ended
- * @property {number} unsent due by the rate when it ended, and not sent
+ * @property {number} inFlight neither answered nor failed when the run ended
+ * @property {number} unsent due by the rate when the run ended, but not sent for lack of a free connection
  * @property {Record<string, number>} statuses
- * @property {Record<Cause, number>} failed without a whole answer
+ * @property {Record<Cause, number>} failed without a complete answer
  * @property {number} endless timeouts of answers that had begun
- * @property {string} lastError of the system; '' for none
+ * @property {string} lastError the last error of a connection; '' for none
  * @property {number} bytes of all answers
  * @property {number} bodyBytes of all bodies
  * @property {number | null} documentBytes of the first body
- * @property {boolean} lengthsVary other bodies had other lengths
- * @property {string} server as the first answer names it
- * @property {Latency} latencyMs of what was answered: with a rate from when it was due, else from its sending
- * @property {Latency} serviceMs from its sending
+ * @property {boolean} lengthsVary whether other bodies had other lengths
+ * @property {string} server the Server header of the first answer that had one
+ * @property {Latency} latencyMs of answers: with a rate from when the request was due, else from when it was sent
+ * @property {Latency} serviceMs of answers, from when the request was sent
+ */
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {string} [server] the Server header; '' for none
+ * @property {number} bodyBytes
+ * @property {number} sentMs
+ * @property {number} dueMs
+ * @property {number} nowMs
  */
 
 export class Tally {
@@ -54,8 +64,8 @@ export class Tally {
   documentBytes = null;
   lengthsVary = false;
   server = '';
-  latency = emptyHistogram();
-  service = emptyHistogram();
+  latency = new Histogram('µs');
+  service = new Histogram('µs');
 
   /** @param {number} nowMs on performance's clock */
   addSent(nowMs) {
@@ -66,19 +76,20 @@ export class Tally {
     this.sent++;
   }
 
-  /** @param {{ status: number, bodyBytes: number, sentMs: number, dueMs: number, nowMs: number }} answer */
-  addAnswer({ status, bodyBytes, sentMs, dueMs, nowMs }) {
+  /** @param {Answer} answer */
+  addAnswer({ status, server = '', bodyBytes, sentMs, dueMs, nowMs }) {
     this.complete++;
     this.statuses[status] = (this.statuses[status] ?? 0) + 1;
+    this.server ||= server;
     this.bodyBytes += bodyBytes;
     this.documentBytes ??= bodyBytes;
     this.lengthsVary ||= bodyBytes !== this.documentBytes;
     this.lastMs = nowMs;
-    record(this.latency, nowMs - dueMs);
-    record(this.service, nowMs - sentMs);
+    this.latency.record((nowMs - dueMs) * 1000);
+    this.service.record((nowMs - sentMs) * 1000);
   }
 
-  /** @param {Cause} cause @param {boolean} hasBegun whether the answer had @param {number} nowMs */
+  /** @param {Cause} cause @param {boolean} hasBegun whether its answer had begun @param {number} nowMs */
   addFailure(cause, hasBegun, nowMs) {
     this.failed[cause]++;
     if (cause === 'timeout' && hasBegun) this.endless++;
@@ -98,7 +109,7 @@ export class Tally {
       startedAt: startedAt.toISOString(),
       elapsedMs: this.sent === 0 ? 0 : endMs - startMs,
       end,
-      ...structuredClone(counts), // answers that come later count no more
+      ...structuredClone(counts), // answers that arrive later don't count
       inFlight: this.sent - this.complete - this.failures(),
       unsent,
       latencyMs: latencyOf(latency),
@@ -107,28 +118,16 @@ export class Tally {
   }
 }
 
-/** @param {import('../drone/histograms.js').Hdr} histogram @param {number} ms */
-function record(histogram, ms) {
-  histogram.recordValue(Math.min(Math.max(Math.round(ms * 1000), 0), histogram.highestTrackableValue));
-}
-
-/** @param {import('../drone/histograms.js').Hdr} histogram of µs @returns {Latency} zeroes where it is empty */
+/** @param {Histogram} histogram @returns {Latency} zeroes when it is empty */
 function latencyOf(histogram) {
-  const isEmpty = histogram.totalCount === 0;
-  const ms = (/** @type {number} */ us) => (isEmpty ? 0 : us / 1000);
+  const max = histogram.maximum('ms');
+  const percentileOf = (/** @type {number} */ percent) =>
+    percent === 100 ? max : histogram.percentile(percent / 100, 'ms');
   return {
-    count: histogram.totalCount,
-    min: ms(histogram.minNonZeroValue),
-    mean: ms(histogram.mean),
-    max: ms(histogram.maxValue),
-    percentiles: Object.fromEntries(PERCENTILES.map((one) => [one, ms(valueAt(histogram, one))])),
+    count: histogram.count,
+    min: histogram.count === 0 ? 0 : histogram.min / 1000,
+    mean: histogram.mean('ms'),
+    max,
+    percentiles: Object.fromEntries(PERCENTILES.map((percent) => [percent, percentileOf(percent)])),
   };
-}
-
-/**
- * A bucket's upper end may lie above all that was recorded.
- * @param {import('../drone/histograms.js').Hdr} histogram @param {number} percentile
- */
-function valueAt(histogram, percentile) {
-  return Math.min(histogram.getValueAtPercentile(percentile), histogram.maxValue);
 }

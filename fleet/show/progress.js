@@ -1,11 +1,11 @@
 /*
- * How a run goes on: in a terminal one line that is drawn again, elsewhere a line now and then.
+ * The progress of a run: in a terminal one line that is redrawn, elsewhere a new line now and then.
  */
 import { formatCount, formatMs } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 
 const BAR = 24;
-/** Lines of a long hold come this far apart where they stay. */
+/** How often a long hold prints a new line. */
 const HOLDING_LINE_MS = 10_000;
 const LINE_MS = 1000;
 const REDRAW_MS = 200;
@@ -16,14 +16,14 @@ const REDRAW_MS = 200;
  * @property {number} asked
  * @property {number} elapsedMs of the phase
  * @property {number} holdMs
- * @property {number} openedPerSecond lately
- * @property {import('../crew.js').Roll} roll
+ * @property {number} openedPerSecond recently
+ * @property {import('../crew.js').Summary} summary
  */
 
 /** @param {Progress} progress @returns {string} '[#####-----] 45% 45,210 of 100,000, 1,980/s, …' */
 export function progressLine(progress) {
-  const { phase, asked, elapsedMs, holdMs, roll } = progress;
-  const { counts, late } = roll;
+  const { phase, asked, elapsedMs, holdMs, summary } = progress;
+  const { counts, late } = summary;
   const share = Math.min(
     1,
     phase === 'ramping' ? counts.open / Math.max(1, asked) : elapsedMs / Math.max(1, holdMs),
@@ -33,14 +33,14 @@ export function progressLine(progress) {
   const lost = sumOf(counts.lost);
   if (failed > 0) parts.push(`failed ${formatCount(failed)} (${worst(counts.failed)})`);
   if (lost > 0) parts.push(`lost ${formatCount(lost)} (${worst(counts.lost)})`);
-  if (counts.waiting > 0) parts.push(`${formatCount(counts.waiting)} wait to retry`);
+  if (counts.waiting > 0) parts.push(`${formatCount(counts.waiting)} waiting to retry`);
   if (late > 0) parts.push(`${late} of the drones late`);
   const full = Math.floor(share * BAR);
   return `${phase} [${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${parts.join(', ')}`;
 }
 
 /** @param {Progress} progress */
-function rampingParts({ asked, openedPerSecond, roll: { counts } }) {
+function rampingParts({ asked, openedPerSecond, summary: { counts } }) {
   const left = asked - counts.open;
   const eta =
     openedPerSecond >= 1 && left > 0 ? [`${formatCount(Math.ceil(left / openedPerSecond))} s to go`] : [];
@@ -53,17 +53,17 @@ function rampingParts({ asked, openedPerSecond, roll: { counts } }) {
 }
 
 /** @param {Progress} progress */
-function holdingParts({ elapsedMs, holdMs, roll: { counts, percentiles } }) {
+function holdingParts({ elapsedMs, holdMs, summary: { counts, percentiles } }) {
   const { count, p99 } = percentiles.latenessMs;
   return [
     `${formatCount(elapsedMs / 1000)} of ${formatCount(holdMs / 1000)} s`,
     `${formatCount(counts.open)} open`,
     `${formatCount(counts.pings)} pings`,
-    ...(count > 0 ? [`late p99 ${formatMs(p99)} ms`] : []),
+    ...(count > 0 ? [`lateness p99 ${formatMs(p99)} ms`] : []),
   ];
 }
 
-/** @param {Record<string, number>} causes @returns {string} the one that counts most */
+/** @param {Record<string, number>} causes @returns {string} the most frequent one */
 function worst(causes) {
   return Object.entries(causes).reduce((most, one) => (one[1] > most[1] ? one : most))[0];
 }
@@ -89,12 +89,12 @@ export class ProgressView {
     else this.out.write(`\r\x1b[K${line.slice(0, Math.max(0, (this.out.columns ?? 80) - 1))}`);
   }
 
-  /** Something happened. @param {string} line */
+  /** Prints a line of its own. @param {string} line */
   note(line) {
     this.out.write(`${this.isScreen ? '\r\x1b[K' : ''}${line}\n`);
   }
 
-  /** What follows begins on a line of its own. */
+  /** Clears the line, for what is printed next. */
   end() {
     if (this.isScreen) this.out.write('\r\x1b[K');
   }

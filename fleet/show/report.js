@@ -1,5 +1,5 @@
 /*
- * What came of a run: as JSON for scripts, and as text. Pure.
+ * The report of a run: JSON for scripts, and text. Pure.
  */
 import { formatBytes, formatCount, formatMs } from '../../lib/format.js';
 import { printable } from '../ask.js';
@@ -14,9 +14,9 @@ import { causesText, dronesText } from './table.js';
  * @property {string} target 'host:ports'
  * @property {string} place
  * @property {string} dialer
- * @property {import('../crew.js').Roll} roll
- * @property {{ elapsedMs: number, opened: number, isWhole: boolean }} ramp isWhole: all were open at once, at its end
- * @property {number} withinMs that the ramp could take
+ * @property {import('../crew.js').Summary} summary
+ * @property {{ elapsedMs: number, opened: number, isComplete: boolean }} ramp isComplete: at its end all were open
+ * @property {number} withinMs how long the ramp could take
  * @property {number} heldMs
  * @property {{ sent: number, failed: number, problem: string } | null} publications
  * @property {boolean} isInterrupted
@@ -37,8 +37,8 @@ const FIGURE = 12;
 
 /** @param {Facts} facts */
 export function reportOf(facts) {
-  const { roll, ramp, asked, publications } = facts;
-  const { counts, percentiles, samples } = roll;
+  const { summary, ramp, asked, publications } = facts;
+  const { counts, percentiles, samples } = summary;
   const failed = sumOf(counts.failed);
   const lost = sumOf(counts.lost);
   const problems = problemsOf(facts, failed, lost);
@@ -50,17 +50,17 @@ export function reportOf(facts) {
     target: facts.target,
     place: facts.place,
     dialer: facts.dialer,
-    drones: roll.drones,
-    dronesDied: roll.died,
-    dronesLate: roll.late,
+    drones: summary.drones,
+    dronesDied: summary.died,
+    dronesLate: summary.late,
     asked,
     opened: counts.opened,
     openAtEnd: counts.open,
-    failed: { total: failed, byCause: some(counts.failed) },
-    lost: { total: lost, byCause: some(counts.lost) },
-    // Every try beyond the one that each stream needs.
+    failed: { total: failed, byCause: nonZero(counts.failed) },
+    lost: { total: lost, byCause: nonZero(counts.lost) },
+    // Every attempt beyond the first of each stream.
     retried: Math.max(0, counts.opened + failed + counts.inFlight - asked),
-    openAllMs: ramp.isWhole ? Math.round(ramp.elapsedMs) : null,
+    openAllMs: ramp.isComplete ? Math.round(ramp.elapsedMs) : null,
     openedPerSecond: ramp.elapsedMs > 0 ? Math.round((ramp.opened * 1000) / ramp.elapsedMs) : 0,
     heldMs: Math.round(facts.heldMs),
     pings: counts.pings,
@@ -75,13 +75,13 @@ export function reportOf(facts) {
 }
 
 /** @param {Facts} facts @param {number} failed @param {number} lost @returns {string[]} why the exit status is 1 */
-function problemsOf({ roll, ramp, asked, withinMs, isInterrupted, publications }, failed, lost) {
+function problemsOf({ summary, ramp, asked, withinMs, isInterrupted, publications }, failed, lost) {
   const problems = [];
-  if (!ramp.isWhole && !isInterrupted) {
-    const open = `${formatCount(roll.counts.open)} of ${formatCount(asked)} streams`;
-    problems.push(`${open} were open when the ${seconds(withinMs)} were over that --within gives`);
+  if (!ramp.isComplete && !isInterrupted) {
+    const open = `${formatCount(summary.counts.open)} of ${formatCount(asked)} streams`;
+    problems.push(`only ${open} were open after ${seconds(withinMs)} (--within)`);
   }
-  if (failed > 0) problems.push(`${formatCount(failed)} tries to open a stream failed`);
+  if (failed > 0) problems.push(`${formatCount(failed)} attempts to open a stream failed`);
   if (lost > 0) problems.push(`${formatCount(lost)} streams were lost`);
   if (publications && publications.failed > 0)
     problems.push(`${formatCount(publications.failed)} publications failed: ${publications.problem}`);
@@ -89,7 +89,7 @@ function problemsOf({ roll, ramp, asked, withinMs, isInterrupted, publications }
 }
 
 /** @param {Record<string, number>} causes */
-function some(causes) {
+function nonZero(causes) {
   return Object.fromEntries(Object.entries(causes).filter(([, count]) => count > 0));
 }
 
@@ -97,7 +97,7 @@ function some(causes) {
 export function reportText(report) {
   const { asked, target, drones, place, dialer, dronesDied, dronesLate } = report;
   const died = dronesDied > 0 ? `, ${dronesDied} died` : '';
-  const late = dronesLate > 0 ? `, ${dronesLate} late at the end: of them what they said last` : '';
+  const late = dronesLate > 0 ? `, ${dronesLate} late at the end (counted with their last answer)` : '';
   const kinds = [place, dialer].filter(Boolean).join(', ');
   const lines = [
     `${formatCount(asked)} streams to ${target}, ${dronesText(drones)} (${kinds})${died}${late}`,
@@ -127,7 +127,7 @@ function countLines(report) {
     row('retried', retried),
     timeLine(report),
     `${'held'.padEnd(LABEL)}${seconds(report.heldMs).padStart(FIGURE)}`,
-    row('pings', pings, overdue > 0 ? `${formatCount(overdue)} streams wait for one that is overdue` : ''),
+    row('pings', pings, overdue > 0 ? `${formatCount(overdue)} streams have an overdue ping` : ''),
     row('messages', messages, publishedText(report)),
     `${'bytes'.padEnd(LABEL)}${formatBytes(bytes).padStart(FIGURE)}`,
   ];
@@ -136,7 +136,7 @@ function countLines(report) {
 /** @param {Report} report */
 function timeLine({ openAllMs, openedPerSecond }) {
   const time = openAllMs === null ? '-' : seconds(openAllMs);
-  const rate = `${formatCount(openedPerSecond)} opened a second`;
+  const rate = `${formatCount(openedPerSecond)} opened per second`;
   return `${'all open after'.padEnd(LABEL)}${time.padStart(FIGURE)}  ${rate}`;
 }
 
@@ -144,7 +144,7 @@ function timeLine({ openAllMs, openedPerSecond }) {
 function publishedText({ publications, openAtEnd }) {
   if (!publications) return '';
   const { sent } = publications;
-  return `${formatCount(sent)} publications; to ${formatCount(openAtEnd)} streams that is ${formatCount(sent * openAtEnd)}`;
+  return `${formatCount(sent)} publications x ${formatCount(openAtEnd)} streams = ${formatCount(sent * openAtEnd)}`;
 }
 
 /** @param {Report} report */
@@ -162,18 +162,18 @@ function percentileLines({ percentiles }) {
   return [' '.repeat(LABEL) + heads.join(''), ...rows];
 }
 
-/** @param {Report} report @returns {string[]} why a figure is missing, and what to do */
+/** @param {Report} report @returns {string[]} why a figure is missing, and how to get it */
 function hints({ opened, pings, percentiles, publications, messages }) {
   const lines = [];
   if (opened > 0 && percentiles.latenessMs.count === 0) {
     const why =
       pings === 0
-        ? 'no ping came: hold for longer than two intervals of the server'
-        : 'the server did not say its interval, or no stream was pinged twice: give --interval MS here or --accept-load to the server, and hold for two intervals';
-    lines.push(`ping lateness is not known: ${why}`);
+        ? 'no ping came; hold for more than two ping intervals'
+        : 'the ping interval is unknown, or no stream was pinged twice; give --interval MS here or --accept-load to the server, and hold for two intervals';
+    lines.push(`ping lateness is unknown: ${why}`);
   }
   if (publications && messages > 0 && percentiles.deliveryMs.count === 0)
-    lines.push('delivery is not known: no message carried its send time');
+    lines.push('delivery is unknown: no message contained its send time');
   return lines.length > 0 ? ['', ...lines] : [];
 }
 
@@ -181,12 +181,12 @@ function hints({ opened, pings, percentiles, publications, messages }) {
 function sampleLines({ samples }) {
   if (samples.length === 0) return [];
   const shown = new Set(samples.map(({ cause, text }) => `  ${cause}: ${printable(JSON.stringify(text))}`));
-  return ['', 'what was not understood, the last of it:', ...shown];
+  return ['', 'the last unexpected bytes:', ...shown];
 }
 
 /** @param {Report} report */
 function verdict({ isOk, isInterrupted, problems }) {
-  if (isOk) return 'ok: none failed, none was lost';
+  if (isOk) return 'ok: no stream failed or was lost';
   const parts = [...(isInterrupted ? ['interrupted'] : []), ...problems];
   return `${problems.length > 0 ? 'NOT OK' : 'ended early'}: ${parts.join('; ')}`;
 }

@@ -1,6 +1,6 @@
 /*
- * A page in the terminal that is drawn again and again, until its reader has seen enough. By hand: what it needs of a
- * terminal is five sequences.
+ * A page in the terminal that is redrawn until the reader quits. Written by hand, since it needs only five escape
+ * sequences.
  */
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
@@ -34,7 +34,7 @@ export class Screen {
   show() {
     const size = sizeOf(process.stdout);
     const lines = this.draw(size).slice(0, size.height);
-    // What was there goes before a line is written: after it, its last column would go too where it fills the width.
+    // Each line is cleared before it is written: clearing after it would also remove the last column of a full line.
     const rest = lines.length < size.height ? `\r\n${REST_OF_PAGE}` : '';
     process.stdout.write(`${HOME}${lines.map((line) => REST_OF_LINE + line).join('\r\n')}${rest}`);
   }

@@ -1,5 +1,5 @@
 /*
- * What drones say of themselves as a table, a row each, and their total. Pure.
+ * The stats of drones as a table, one row each, and their total. Pure.
  */
 import { formatCount, formatMs } from '../../lib/format.js';
 import { merge } from '../merge.js';
@@ -15,8 +15,8 @@ import { merge } from '../merge.js';
  * @property {string} place
  * @property {string} state
  * @property {string} errors by cause; '' for none
- * @property {Counts | null} counts null where it did not answer
- * @property {number | null} openedPerSecond null where it is not known yet
+ * @property {Counts | null} counts null if it did not answer
+ * @property {number | null} openedPerSecond null if not known yet
  * @property {Record<string, import('../drone/histograms.js').Percentiles> | null} percentiles
  */
 
@@ -25,7 +25,7 @@ const CODES = { plain: '', bold: '1', dim: '2', green: '32', yellow: '33', red: 
 /** @type {Record<string, Colour>} */
 const COLOUR_OF = {
   holding: 'green',
-  climbing: 'yellow',
+  ramping: 'yellow',
   closing: 'yellow',
   'backing-off': 'red',
   late: 'red',
@@ -41,7 +41,7 @@ const COLUMNS = [
   { name: 'open', head: ['', 'streams'], text: ({ counts }) => count(counts?.open) },
   { name: 'target', head: ['', 'of'], text: ({ counts }) => count(counts?.target) },
   { name: 'inFlight', head: ['in', 'flight'], text: ({ counts }) => count(counts?.inFlight) },
-  { name: 'rate', head: ['opened', 'a second'], text: ({ openedPerSecond }) => count(openedPerSecond) },
+  { name: 'rate', head: ['opened', 'per second'], text: ({ openedPerSecond }) => count(openedPerSecond) },
   {
     name: 'firstByte',
     head: ['first byte', 'p50/p99 ms'],
@@ -53,7 +53,7 @@ const COLUMNS = [
     text: ({ percentiles }) => figures(percentiles?.latenessMs, ['p99']),
   },
 ];
-/** What goes first where the width does not take all. */
+/** Columns that are dropped first in a narrow terminal. */
 const SPARE = ['place', 'target'];
 
 /** @param {number | null | undefined} n */
@@ -86,7 +86,7 @@ export function causesText(causes) {
 }
 
 /**
- * @param {Answer} answer @param {Answer | undefined} before the one before of the same drone
+ * @param {Answer} answer @param {Answer | undefined} before the previous answer of the same drone
  * @returns {Row}
  */
 function rowOf({ member, stats, problem }, before) {
@@ -118,12 +118,12 @@ function rowOf({ member, stats, problem }, before) {
 }
 
 /**
- * @param {import('../ask.js').Member} member @param {string} problem of one that did not answer
+ * @param {import('../ask.js').Member} member that did not answer @param {string} problem
  * @returns {string}
  */
 export function stateOf(member, problem) {
   if (member.state === 'pending') return 'pending';
-  return problem === 'late' || problem === 'gone' ? problem : 'refuses';
+  return problem === 'late' || problem === 'gone' ? problem : 'refused';
 }
 
 /** @param {import('../ask.js').Stats} now @param {import('../ask.js').Stats | null | undefined} before */
@@ -162,7 +162,7 @@ export function dronesText(n) {
  * @param {{ rows: Row[], total: Row }} frame
  * @param {object} [how]
  * @param {number} [how.width] columns of the terminal
- * @param {number} [how.height] lines that there are; rows that don't fit are counted
+ * @param {number} [how.height] lines of the terminal; rows that don't fit are counted
  * @param {boolean} [how.hasColours]
  * @returns {string[]} lines
  */
@@ -184,7 +184,7 @@ function fitting(body, height) {
   if (all.length <= height) return all;
   let [shown, lines] = [0, 1];
   while (lines + body[shown].length <= height) lines += body[shown++].length;
-  return [...body.slice(0, shown).flat(), `… ${dronesText(body.length - shown)} more`];
+  return [...body.slice(0, shown).flat(), `… and ${dronesText(body.length - shown)} more`];
 }
 
 /** @typedef {{ columns: typeof COLUMNS, widths: number[], gap: string, hasErrors: boolean }} Layout */
@@ -200,7 +200,7 @@ function layoutFor(rows, width) {
     const needed = widths.reduce((sum, one) => sum + one + gap.length, hasErrors ? errors : -gap.length);
     if (needed <= width || dropped.length === SPARE.length) return { columns, widths, gap, hasErrors };
   }
-  throw new Error('unreachable: the narrowest layout is taken as it is');
+  throw new Error('unreachable: the narrowest layout is always used');
 }
 
 /** @returns {Generator<[boolean, string, string[]]>} from the widest to the narrowest */
@@ -217,7 +217,7 @@ function headCells({ columns, widths, gap, hasErrors }, i) {
   return [{ text, colour: 'dim' }];
 }
 
-/** @param {Layout} layout @param {Row} row @returns {Cell[][]} one line, or two where the errors have one of their own */
+/** @param {Layout} layout @param {Row} row @returns {Cell[][]} one line, or two if the errors get one of their own */
 function rowCells({ columns, widths, gap, hasErrors }, row) {
   const cells = columns.map(({ name, text, isLeft }, column) => ({
     text: pad(text(row), widths[column], isLeft) + gap,
@@ -234,7 +234,7 @@ function pad(text, width, isLeft) {
   return isLeft ? text.padEnd(width) : text.padStart(width);
 }
 
-/** @param {Cell[]} cells @param {number} width @param {boolean} hasColours @returns {string} clipped, without blanks at its end */
+/** @param {Cell[]} cells @param {number} width @param {boolean} hasColours @returns {string} clipped, without trailing spaces */
 function paint(cells, width, hasColours) {
   let left = Math.min(
     width,

@@ -1,10 +1,10 @@
-//! The face of `holdfast_core::dial`. `fleet/drone/dial.native.js` is its only user.
+//! What Node.js sees of `holdfast_core::dial`. Only `fleet/drone/dial.native.js` uses it.
 
 use std::net::IpAddr;
 use std::thread::JoinHandle;
 
 use holdfast_core::dial;
-use napi::bindgen_prelude::{AsyncTask, Buffer};
+use napi::bindgen_prelude::{AsyncTask, Buffer, Float64Array};
 use napi::{Env, Error, Result, Status, Task};
 use napi_derive::napi;
 
@@ -12,12 +12,13 @@ use crate::{Encoded, error_of};
 
 #[napi(object)]
 pub struct DialSettings {
-    /// Streams of one thread.
+    /// The number of streams per thread.
     pub connections: u32,
+    /// Whether each thread gets a descriptor table of its own.
     pub unshare: bool,
 }
 
-/// See `Target` of the core for what each means.
+/// Described at `Target` in the core.
 #[napi(object)]
 pub struct DialTarget {
     pub addresses: Vec<String>,
@@ -32,30 +33,24 @@ pub struct DialTarget {
 
 #[napi(object)]
 pub struct DialSample {
-    /// The place of its cause.
+    /// The index of its cause in `Protocol::causes`.
     pub cause: u8,
     /// Latin-1.
     pub text: String,
 }
 
-/// See `Counters` of the core's `dial`.
+/// Sums over the threads. Counts are since the beginning, histograms and samples since the last time.
 #[napi(object)]
 pub struct DialCounters {
-    pub in_flight: f64,
-    pub open: f64,
-    pub overdue: f64,
-    pub opened: f64,
-    pub closed: f64,
-    pub pings: f64,
-    pub messages: f64,
-    pub bytes: f64,
-    pub failed: Vec<f64>,
-    pub lost: Vec<f64>,
+    /// In the order of `Protocol::dial_counts`.
+    pub counts: Float64Array,
+    /// In the order of `Protocol::causes`.
+    pub failed: Float64Array,
+    /// Likewise.
+    pub lost: Float64Array,
     pub samples: Vec<DialSample>,
-    pub connect_us: Encoded,
-    pub first_byte_us: Encoded,
-    pub lateness_us: Encoded,
-    pub delivery_us: Encoded,
+    /// In the order of `Protocol::dial_histograms`.
+    pub histograms: Vec<Encoded>,
 }
 
 #[napi]
@@ -71,7 +66,7 @@ impl Dialer {
         Dialer { dialer: dial::Dialer::new(options) }
     }
 
-    /// Streams that it can hold.
+    /// The number of streams that it has room for.
     #[napi(getter)]
     pub fn most(&self) -> f64 {
         self.dialer.most() as f64
@@ -93,27 +88,27 @@ impl Dialer {
     }
 
     #[napi]
-    pub fn take(&self) -> DialCounters {
+    pub fn take(&mut self) -> DialCounters {
         self.dialer.take().into()
     }
 
-    /// Closes all; the promise is kept when the threads have ended.
+    /// Closes everything. The promise resolves when the threads have ended.
     #[napi(ts_return_type = "Promise<void>")]
-    pub fn stop(&mut self) -> AsyncTask<Ending> {
-        AsyncTask::new(Ending(self.dialer.begin_stop()))
+    pub fn stop(&mut self) -> AsyncTask<Stopping> {
+        AsyncTask::new(Stopping(self.dialer.begin_stop()))
     }
 }
 
-/// Threads that are told to end: to close thousands of sockets takes longer than the event loop may wait.
-pub struct Ending(Vec<JoinHandle<()>>);
+/// Threads that were told to stop. Closing thousands of sockets takes longer than the event loop may wait.
+pub struct Stopping(Vec<JoinHandle<()>>);
 
-impl Task for Ending {
+impl Task for Stopping {
     type Output = ();
     type JsValue = ();
 
     fn compute(&mut self) -> Result<()> {
         for thread in self.0.drain(..) {
-            // One that panicked has said so on stderr.
+            // If it panicked, it has said so on stderr.
             let _ = thread.join();
         }
         Ok(())
@@ -142,31 +137,24 @@ impl TryFrom<DialTarget> for dial::Target {
 }
 
 fn addresses_of(texts: &[String]) -> Result<Vec<IpAddr>> {
-    let parse = |text: &String| text.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{text}' is no IP address")));
+    let parse = |text: &String| text.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{text}' is not an IP address")));
     texts.iter().map(parse).collect()
 }
 
 impl From<dial::Counters> for DialCounters {
     fn from(counters: dial::Counters) -> Self {
-        let numbers = |counts: &[u64]| counts.iter().map(|count| *count as f64).collect();
         DialCounters {
-            in_flight: counters.in_flight as f64,
-            open: counters.open as f64,
-            overdue: counters.overdue as f64,
-            opened: counters.opened as f64,
-            closed: counters.closed as f64,
-            pings: counters.pings as f64,
-            messages: counters.messages as f64,
-            bytes: counters.bytes as f64,
+            counts: numbers(&counters.counts),
             failed: numbers(&counters.failed),
             lost: numbers(&counters.lost),
             samples: counters.samples.iter().map(DialSample::from).collect(),
-            connect_us: counters.connect.into(),
-            first_byte_us: counters.first_byte.into(),
-            lateness_us: counters.lateness.into(),
-            delivery_us: counters.delivery.into(),
+            histograms: counters.histograms.into_iter().map(Encoded::from).collect(),
         }
     }
+}
+
+fn numbers(counts: &[u64]) -> Float64Array {
+    counts.iter().map(|count| *count as f64).collect::<Vec<f64>>().into()
 }
 
 impl From<&dial::Sample> for DialSample {

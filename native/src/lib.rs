@@ -1,91 +1,141 @@
-//! The face of `holdfast-core` to Node.js: flat names, numbers and buffers. `transport/hold.js` is its only user;
-//! of what dials, in `dialer`, it is `fleet/drone/dial.native.js`.
+//! What Node.js sees of `holdfast-core`: flat names, numbers and buffers. `native/types.js` describes it;
+//! `transport/hold.js` uses it, and `fleet/drone/dial.native.js` the part that dials (`dialer`).
 
 mod dialer;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use holdfast_core::framing::{Format, Payload};
-use holdfast_core::telemetry::{Histogram, Merged, Telemetry};
-use holdfast_core::{Adoption, Hold, HoldOptions, Options};
+use holdfast_core::framing::{ENCODING_NAMES, FRAMING_NAMES, Format};
+use holdfast_core::mail::Events;
+use holdfast_core::parcel::Adoption;
+use holdfast_core::protocol::{OPS, PROTOCOL};
+use holdfast_core::response::{REFUSALS, Refusal};
+use holdfast_core::telemetry::{Histogram, Merged, REASONS, Reason, Telemetry};
+use holdfast_core::{Hold, Options, dial};
 use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
 
-/// See `Options` of the core for what each means.
+/// Every number and name that JS and the core agree on, from the tables of the core.
 #[napi(object)]
-pub struct Settings {
-    pub shards: u8,
-    pub seat: u32,
-    pub seats: u32,
-    pub unshare: bool,
-    pub capacity: u32,
-    pub connections: u32,
-    pub ping_interval_ms: u32,
-    pub ping_text: String,
-    pub ping_events: String,
-    pub nodelay: bool,
-    pub max_head_bytes: u32,
-    pub head_timeout_ms: u32,
-    pub max_backlog_bytes: u32,
-    pub user_timeout_ms: u32,
-    pub headers: Vec<String>,
-    pub reports_closes: bool,
+pub struct Protocol {
+    pub number: u32,
+    pub ops: Vec<Op>,
+    pub encodings: Vec<String>,
+    pub framings: Vec<String>,
+    pub reasons: Vec<String>,
+    pub refusals: Vec<u32>,
+    pub causes: Vec<String>,
+    pub options: Vec<String>,
+    pub counts: Vec<String>,
+    /// A name and its unit: `openCpu ns`.
+    pub histograms: Vec<String>,
+    pub dial_counts: Vec<String>,
+    pub dial_histograms: Vec<String>,
 }
 
-/// What happened since the last time.
+#[napi(object)]
+pub struct Op {
+    pub name: String,
+    pub code: u8,
+}
+
+#[napi]
+pub fn protocol() -> Protocol {
+    let texts = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+    Protocol {
+        number: PROTOCOL,
+        ops: OPS.iter().map(|(name, code)| Op { name: camel(name), code: *code }).collect(),
+        encodings: texts(&ENCODING_NAMES),
+        framings: texts(&FRAMING_NAMES),
+        reasons: texts(Reason::NAMES),
+        refusals: Refusal::STATUSES.iter().map(|status| u32::from(*status)).collect(),
+        causes: texts(dial::Cause::NAMES),
+        options: camels(Options::NAMES),
+        counts: camels(Telemetry::COUNTS),
+        histograms: with_units(Telemetry::HISTOGRAMS),
+        dial_counts: camels(dial::COUNTS),
+        dial_histograms: with_units(dial::HISTOGRAMS),
+    }
+}
+
+fn camels(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| camel(name)).collect()
+}
+
+fn with_units(histograms: &[(&str, &str)]) -> Vec<String> {
+    histograms.iter().map(|(name, unit)| format!("{} {unit}", camel(name))).collect()
+}
+
+/// `bytes_written` becomes `bytesWritten`.
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_string();
+    words.fold(first, |whole, word| whole + &word[..1].to_uppercase() + &word[1..])
+}
+
+#[napi(object)]
+pub struct Settings {
+    /// In the order of `Protocol::options`.
+    pub options: Float64Array,
+    /// Request headers that JS wants to see, in lower case.
+    pub headers: Vec<String>,
+    /// The payload of a ping, by encoding.
+    pub pings: Vec<Buffer>,
+}
+
+/// What has happened since the last time.
 #[napi(object)]
 pub struct Happenings {
     /// Ids of the heads that came, in the order of their lines.
     pub heads: Float64Array,
-    /// Latin-1; for each head a line for its method, target, version and each header asked for; nothing where all
-    /// that is as of the head before.
+    /// Latin-1; for each head a line for its method, target, version and each header asked for; nothing if it equals the
+    /// head before.
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,
-    /// Token, id, token, id…; an id of -1 where there was no room.
+    /// Token, id, token, id…; the id is -1 if there was no room.
     pub adopted: Float64Array,
-    /// Descriptors of connections that are node's now.
+    /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
-    /// How many shards have come to the end of their drain.
+    /// Shards that panicked, and are about to restart.
+    pub failed: Vec<u32>,
+    /// How many shards have completed their drain.
     pub drained: u32,
-    /// Whether other heads wait.
+    /// Whether more heads are waiting.
     pub has_more: bool,
 }
 
-/// As `EncodedHistogram` in `lib/histogram.js`, in the unit it was recorded in.
+/// A histogram. Its unit stands in the table of names.
 #[napi(object)]
 pub struct Encoded {
     pub count: f64,
     pub sum: f64,
     pub min: u32,
     pub max: u32,
+    /// Index, count, index, count…
     pub buckets: Vec<u32>,
 }
 
 /// Sums over the shards. Counts are since the beginning, histograms since the last time.
 #[napi(object)]
 pub struct Counters {
-    pub streams: f64,
-    pub connections: f64,
-    pub opened: f64,
-    pub closed: Vec<f64>,
-    pub pings: f64,
-    pub deliveries: f64,
-    pub bytes_written: f64,
-    pub backlog_bytes: f64,
-    pub lateness_us: Encoded,
-    pub open_cpu_ns: Encoded,
-    pub ping_cpu_ns: Encoded,
-    pub delivery_cpu_ns: Encoded,
+    /// In the order of `Protocol::counts`.
+    pub counts: Float64Array,
+    /// By reason.
+    pub closed: Float64Array,
+    /// By status.
+    pub refused: Float64Array,
+    /// In the order of `Protocol::histograms`.
+    pub histograms: Vec<Encoded>,
 }
 
 #[napi]
 pub struct Core {
     hold: Hold,
-    capacity: usize,
 }
 
 #[napi]
@@ -93,27 +143,29 @@ impl Core {
     /// Starts the threads.
     #[napi(constructor)]
     pub fn new(settings: Settings) -> Result<Self> {
-        let capacity = settings.capacity as usize;
-        Ok(Core { hold: Hold::new(settings.into()).map_err(error_of)?, capacity })
+        let pings = settings.pings.iter().map(|ping| ping.to_vec().into_boxed_slice()).collect();
+        let options = Options::new(&settings.options, settings.headers, pings);
+        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, "options and pings are not as many as `protocol()` says"))?;
+        Ok(Core { hold: Hold::new(options).map_err(error_of)? })
     }
 
-    /// The descriptor of a pipe, which is the caller's from then on: a byte comes when there are events to take,
-    /// and no other until they were. A threadsafe function can't do it: it writes to a descriptor of the event
-    /// loop, which a shard does not have in its table. -1 the second time.
+    /// The descriptor of a pipe, which belongs to the caller from then on: a byte comes when there are events to take, and
+    /// no other until they were taken. -1 the second time. (A threadsafe function can't do this: it writes to a
+    /// descriptor of the event loop, which a shard doesn't have in its table.)
     #[napi]
     pub fn take_bell(&mut self) -> i32 {
         self.hold.take_bell().map_or(-1, IntoRawFd::into_raw_fd)
     }
 
     #[napi(getter)]
-    pub fn is_unshared(&self) -> bool {
-        self.hold.is_unshared()
+    pub fn has_own_tables(&self) -> bool {
+        self.hold.has_own_tables()
     }
 
-    /// All shards listen on `port` of an address; returns the port.
+    /// All shards listen on `port` of an address, or none does; returns the port.
     #[napi]
     pub fn listen(&self, address: String, port: u16) -> Result<u16> {
-        let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is no IP address")))?;
+        let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
         self.hold.listen(SocketAddr::new(address, port)).map_err(error_of)
     }
 
@@ -128,41 +180,21 @@ impl Core {
         let (events, has_more) = self.hold.take_events(most_heads as usize);
         let passed = events.passed.iter().filter_map(|shard| self.hold.take_passed(*shard));
         let passed = passed.map(IntoRawFd::into_raw_fd).collect();
-        let mut heads = Vec::new();
-        let mut lines = Vec::new();
-        for batch in &events.heads {
-            heads.extend(batch.ids.iter().map(|id| id.number()));
-            lines.extend_from_slice(&batch.lines);
-        }
-        Happenings {
-            heads: heads.into(),
-            lines: lines.into(),
-            closed: events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]).collect::<Vec<f64>>().into(),
-            adopted: events
-                .adopted
-                .iter()
-                .flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())])
-                .collect::<Vec<f64>>()
-                .into(),
-            passed,
-            drained: events.drained.len() as u32,
-            has_more,
-        }
+        Happenings { passed, has_more, ..happenings_of(&events) }
     }
 
-    /// Takes the connection that node has open as `fd`; the caller closes node's. Its outcome comes as an event
-    /// with `token`. Returns '' or why it can't be: 'full', or 'busy' where it should be tried again in a moment.
+    /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
+    /// `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in a moment.
     #[napi]
     pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>) -> Result<String> {
-        let format = Format::from_bits(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
-        let channels: Vec<Vec<u8>> = channels.into_iter().map(String::into_bytes).collect();
+        let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
+        let channels = channels.into_iter().map(|channel| channel.into_bytes().into_boxed_slice()).collect();
         let copy = holdfast_core::duplicate(fd).map_err(error_of)?;
-        match self.hold.adopt(copy.as_fd(), &Adoption { token, format, channels: &channels }, self.capacity) {
+        match self.hold.adopt(copy.as_fd(), &Adoption { token, format, channels }) {
             Ok(()) => Ok(String::new()),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::OutOfMemory => Ok("full".into()),
                 std::io::ErrorKind::WouldBlock => Ok("busy".into()),
-                _ if error.raw_os_error() == Some(libc::ETOOMANYREFS) => Ok("busy".into()),
                 _ => Err(error_of(error)),
             },
         }
@@ -171,33 +203,21 @@ impl Core {
     #[napi]
     pub fn take_counters(&self) -> Counters {
         let all: Vec<&Telemetry> = self.hold.telemetry().collect();
-        let sum = |counter: fn(&Telemetry) -> u64| all.iter().map(|one| counter(one) as f64).sum();
-        let merge = |histogram: fn(&Telemetry) -> &Histogram| {
-            let mut merged = Merged::default();
-            for one in &all {
-                merged.take(histogram(one));
-            }
-            Encoded::from(merged)
-        };
         Counters {
-            streams: sum(|one| one.streams.load(Relaxed)),
-            connections: sum(|one| one.connections.load(Relaxed)),
-            opened: sum(|one| one.opened.load(Relaxed)),
-            closed: (0..holdfast_core::telemetry::REASONS)
-                .map(|reason| all.iter().map(|one| one.closed[reason].load(Relaxed) as f64).sum())
-                .collect(),
-            pings: sum(|one| one.pings.load(Relaxed)),
-            deliveries: sum(|one| one.deliveries.load(Relaxed)),
-            bytes_written: sum(|one| one.bytes_written.load(Relaxed)),
-            backlog_bytes: sum(|one| one.backlog_bytes.load(Relaxed)),
-            lateness_us: merge(|one| &one.lateness),
-            open_cpu_ns: merge(|one| &one.open_cpu),
-            ping_cpu_ns: merge(|one| &one.ping_cpu),
-            delivery_cpu_ns: merge(|one| &one.delivery_cpu),
+            counts: sums(all.iter().map(|one| one.counts().to_vec()), Telemetry::COUNTS.len()),
+            closed: sums(all.iter().map(|one| one.closed.iter().collect()), REASONS),
+            refused: sums(all.iter().map(|one| one.refused.iter().collect()), REFUSALS),
+            histograms: (0..Telemetry::HISTOGRAMS.len()).map(|row| merged(all.iter().map(|one| one.histograms()[row]))).collect(),
         }
     }
 
-    /// Ends the threads, and closes what they held.
+    /// Makes a shard panic: for tests of what follows.
+    #[napi]
+    pub fn fail_shard(&self, shard: u8) {
+        self.hold.fail(shard);
+    }
+
+    /// Ends the threads, and closes everything they hold.
     #[napi]
     pub fn stop(&mut self) {
         self.hold.stop();
@@ -210,29 +230,43 @@ pub fn can_unshare() -> bool {
     holdfast_core::can_unshare()
 }
 
-impl From<Settings> for HoldOptions {
-    fn from(settings: Settings) -> Self {
-        let bytes = |text: String| text.into_bytes().into_boxed_slice();
-        HoldOptions {
-            shards: settings.shards,
-            seat: settings.seat.into(),
-            seats: settings.seats.into(),
-            unshare: settings.unshare,
-            shard: Options {
-                capacity: settings.capacity as usize,
-                connections: settings.connections as usize,
-                ping_interval_ms: settings.ping_interval_ms,
-                ping: Payload { text: bytes(settings.ping_text), events: bytes(settings.ping_events) },
-                nodelay: settings.nodelay,
-                max_head_bytes: settings.max_head_bytes as usize,
-                head_timeout_ms: settings.head_timeout_ms,
-                max_backlog_bytes: settings.max_backlog_bytes as usize,
-                user_timeout_ms: settings.user_timeout_ms,
-                headers: settings.headers,
-                reports_closes: settings.reports_closes,
-            },
+/// Without what has to be fetched.
+fn happenings_of(events: &Events) -> Happenings {
+    let mut heads = Vec::new();
+    let mut lines = Vec::new();
+    for batch in &events.heads {
+        heads.extend(batch.ids.iter().map(|id| id.number()));
+        lines.extend_from_slice(&batch.lines);
+    }
+    let closed = events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]);
+    let adopted = events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]);
+    Happenings {
+        heads: heads.into(),
+        lines: lines.into(),
+        closed: closed.collect::<Vec<f64>>().into(),
+        adopted: adopted.collect::<Vec<f64>>().into(),
+        passed: Vec::new(),
+        failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
+        drained: events.drained.len() as u32,
+        has_more: false,
+    }
+}
+
+/// Adds up a row of counters of each shard, column by column.
+fn sums<'a>(rows: impl Iterator<Item = Vec<&'a AtomicU64>>, columns: usize) -> Float64Array {
+    let mut sums = vec![0.0; columns];
+    for row in rows {
+        for (sum, counter) in sums.iter_mut().zip(row) {
+            *sum += counter.load(Relaxed) as f64;
         }
     }
+    sums.into()
+}
+
+fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Encoded {
+    let mut merged = Merged::default();
+    histograms.for_each(|histogram| merged.take(histogram));
+    merged.into()
 }
 
 impl From<Merged> for Encoded {

@@ -1,36 +1,36 @@
 /*
- * How many streams: the target rises until something gives, and that is named.
+ * How many streams: the target rises until something reaches its limit.
  */
 import { availableParallelism } from 'node:os';
 import { formatBytes, formatCount } from '../../lib/format.js';
-import { readMachine } from '../../lib/kernel.js';
-import { findLimits, mostStreams, verdictLine } from '../../lib/limits.js';
+import { findLimits, mostStreams, verdictLine } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 import { native } from '../../native/index.js';
 import { figure, last, max, median } from '../lab/figures.js';
 import { networkOfMany } from '../lab/namespace.js';
 import { Recorder } from '../lab/phases.js';
 import { change, hold, rest } from '../lab/steps.js';
-import { closeStage, leave, openStage } from '../lab/trial.js';
-import { known } from '../lab/words.js';
+import { known } from '../lab/text.js';
+import { closeStage, describe, openStage } from '../lab/trial.js';
 
 const FACTOR = 1.5;
-/** It stops there even where nothing gives. */
+/** It stops there even if no limit was reached. */
 const MOST_TIMES = 200;
 const RAMP = 10_000;
 const PING_INTERVAL_MS = 20_000;
 const LATENESS_MS = 500;
 const TICK_MS = 50;
 const IDLE_PERCENT = 5;
-/** Of the machine's memory, that stays free. */
+/** This share of the machine's memory stays free. */
 const SPARE = 0.1;
 const STEPS = 12;
 
-/** @typedef {'CPU' | 'memory' | 'a limit' | 'lateness' | 'ticks' | 'streams'} Cause */
+/** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
 /** @type {Record<Cause, string>} the names of their figures */
 const CAUSES = {
   CPU: 'cpu',
   memory: 'memory',
-  'a limit': 'limit',
+  'another limit': 'limit',
   lateness: 'lateness',
   ticks: 'ticks',
   streams: 'streams',
@@ -38,14 +38,13 @@ const CAUSES = {
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question:
-    'How many streams does this machine hold, clients with it, until something gives, and what gives?',
+  question: 'How many streams can this machine hold, clients included, and what is the limit?',
   usual: { holdS: 10, repeats: 1 },
   hasOwnNetwork: true,
   how: [
-    `The target begins at the number of streams and rises by half, each held, pinged each ${PING_INTERVAL_MS / 1000} s, ${formatCount(RAMP)} opened a second.`,
-    `What gives is CPU (less than ${IDLE_PERCENT} % idle, most of it ours), memory (by what a stream took so far the next step would leave less than ${SPARE * 100} % of it, or it is more than the tune check lets through), a limit that lib/limits.js knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
-    `ticks (p90 above ${TICK_MS} ms), or streams (some are refused, lost, or not open in time).`,
+    `The target starts at the given number of streams and rises by half each time. Streams are pinged every ${PING_INTERVAL_MS / 1000} s; ${formatCount(RAMP)} open per second.`,
+    `The limit can be CPU (less than ${IDLE_PERCENT} % idle, most of it used by us), memory (the next step would leave less than ${SPARE * 100} % free, or the tune check forbids it), another limit that the tune check knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
+    `ticks (p90 above ${TICK_MS} ms), or streams (some are refused, lost, or do not open in time).`,
   ],
   runs: () => [
     {
@@ -56,31 +55,37 @@ export default {
   trial,
   trialSeconds: (plan) => 5 + (STEPS + 1) * (plan.holdS + 1) + (plan.streams * FACTOR ** STEPS) / RAMP,
   figures: [
-    figure('held', 'streams held, all well', 'count'),
-    figure('gave', 'streams at which something gave', 'count'),
-    figure('usedBytes', 'memory used a stream, both ends, all well', 'bytes'),
-    figure('tickP90Ms', 'tick p90, all well', 'ms'),
-    figure('latenessMs', 'ping lateness p99, all well', 'ms'),
-    figure('idlePercent', 'CPU of the machine that was idle, all well', '%'),
-    ...Object.entries(CAUSES).map(([cause, name]) => figure(name, `trials in which ${cause} gave`, 'count')),
+    figure('held', 'streams held without problems', 'count'),
+    figure('limitAt', 'streams at which a limit was reached', 'count'),
+    figure('usedBytes', 'memory per stream, both ends, before the limit', 'bytes'),
+    figure('tickP90Ms', 'tick p90, before the limit', 'ms'),
+    figure('latenessMs', 'ping lateness p99, before the limit', 'ms'),
+    figure('idlePercent', 'idle CPU of the machine, before the limit', '%'),
+    ...Object.entries(CAUSES).map(([cause, name]) =>
+      figure(
+        name,
+        `trials in which ${cause} ${cause === 'ticks' || cause === 'streams' ? 'were' : 'was'} the limit`,
+        'count',
+      ),
+    ),
   ],
   read: (findings) => {
     const [run] = findings.runs;
     const value = (/** @type {string} */ name) => known(findings, name, run);
-    const gave = Object.entries(CAUSES).filter(([, name]) => (findings.of(name, run)?.most ?? 0) > 0);
-    const named = gave.map(([cause]) => cause).join(' and ');
+    const causes = Object.entries(CAUSES).filter(([, name]) => (findings.of(name, run)?.most ?? 0) > 0);
+    const named = causes.map(([cause]) => cause).join(' and ');
     if (!findings.of('held', run))
-      return [`Even ${value('gave')} streams were too many here: it was ${named} that gave.`];
-    const well = `${value('held')} streams were held with all well`;
+      return [`Even ${value('limitAt')} streams were too many here: the limit was ${named}.`];
+    const well = `${value('held')} streams were held without problems`;
     return [
-      gave.length > 0
-        ? `${well}; at ${value('gave')} it was ${named} that gave.`
-        : `${well}, and nothing gave: give more --streams to begin with.`,
+      causes.length > 0
+        ? `${well}; at ${value('limitAt')} the limit was ${named}.`
+        : `${well}, and no limit was reached: start with more --streams.`,
     ];
   },
 };
 
-/** @typedef {Map<Cause, string>} Given what gave, and how it was seen */
+/** @typedef {Map<Cause, string>} Reached the limits that were reached, and how that showed */
 
 /** @param {import('../lab/experiment.js').Trial} all @returns {Promise<import('../lab/experiment.js').Values>} */
 async function trial(all) {
@@ -99,19 +104,19 @@ async function trial(all) {
   try {
     await climb.run(plan.streams);
   } finally {
-    leave(all, stage, recorder.spans);
+    describe(all, stage, recorder.spans);
   }
-  for (const [cause, how] of climb.given)
-    lab.note(`${cause} gave at ${formatCount(climb.gave ?? 0)} streams: ${how}`);
+  for (const [cause, how] of climb.reached)
+    lab.note(`limit at ${formatCount(climb.limitAt ?? 0)} streams: ${cause} (${how})`);
   await closeStage(stage);
   const causes = Object.entries(CAUSES).map(([cause, figure]) => [
     figure,
-    climb.given.has(/** @type {Cause} */ (cause)) ? 1 : null,
+    climb.reached.has(/** @type {Cause} */ (cause)) ? 1 : null,
   ]);
-  return { ...climb.well, gave: climb.gave, ...Object.fromEntries(causes) };
+  return { ...climb.good, limitAt: climb.limitAt, ...Object.fromEntries(causes) };
 }
 
-/** @returns {import('../../lib/limits.js').Wish} */
+/** @returns {import('../../limits/index.js').Wish} */
 function wish() {
   return {
     streams: 0,
@@ -122,18 +127,20 @@ function wish() {
   };
 }
 
-/** @param {import('../../lib/limits.js').Finding[]} findings that forbid @returns {Cause} */
+/** @param {import('../../limits/index.js').Finding[]} findings what forbids so many streams @returns {Cause} */
 function causeOf(findings) {
   if (findings.length > 0 && findings.every(({ name }) => name.startsWith('memory'))) return 'memory';
-  return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU')) ? 'CPU' : 'a limit';
+  return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU'))
+    ? 'CPU'
+    : 'another limit';
 }
 
-/** From target to target. */
+/** Climbs from target to target. */
 class Climb {
   /**
    * @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder
-   * @param {{ machine: import('../../lib/kernel.js').Machine, most: number }} room the machine before the first stream,
-   *   and what the tune check lets through on it, which the server is planned for
+   * @param {{ machine: import('../../limits/kernel.js').Machine, most: number }} room the machine before the first stream,
+   *   and how many streams the tune check allows on it
    */
   constructor(stage, recorder, { machine, most }) {
     this.stage = stage;
@@ -141,34 +148,34 @@ class Climb {
     this.machine = machine;
     this.most = most;
     /** @type {import('../lab/experiment.js').Values} */
-    this.well = {};
-    /** @type {number | null} */
-    this.gave = null;
-    /** @type {Given} */
-    this.given = new Map();
+    this.good = {};
+    /** The target at which a limit was reached. @type {number | null} */
+    this.limitAt = null;
+    /** @type {Reached} */
+    this.reached = new Map();
   }
 
   /** @param {number} first target */
   async run(first) {
     for (let target = first; target <= first * MOST_TIMES; target = Math.round(target * FACTOR)) {
-      this.given = this.forbidden(target);
-      if (this.given.size === 0) this.given = await this.tryOut(target);
-      if (this.given.size === 0) continue;
-      this.gave = target;
+      this.reached = this.forbidden(target);
+      if (this.reached.size === 0) this.reached = await this.tryOut(target);
+      if (this.reached.size === 0) continue;
+      this.limitAt = target;
       return;
     }
   }
 
-  /** What is known to give before it is tried: nobody wants the kernel to look for a victim. @param {number} target @returns {Given} */
+  /** Limits known in advance: nobody wants to wake the kernel's out-of-memory killer. @param {number} target @returns {Reached} */
   forbidden(target) {
     const { memory } = readMachine();
-    const { held, usedBytes } = this.well;
+    const { held, usedBytes } = this.good;
     if (held && usedBytes) {
       const leftBytes = memory.availableBytes - (target - held) * usedBytes;
       if (leftBytes < memory.totalBytes * SPARE) {
         const free = formatBytes(memory.availableBytes);
         return new Map([
-          ['memory', `${formatBytes((target - held) * usedBytes)} more would be needed, ${free} are free`],
+          ['memory', `it would need ${formatBytes((target - held) * usedBytes)} more, and ${free} are free`],
         ]);
       }
     }
@@ -179,10 +186,10 @@ class Climb {
     const cause = causeOf(findings);
     const why =
       findings.length > 0 ? verdictLine(findings, target).replace(/^limits: /, '') : 'the tune check';
-    return new Map([[cause, `not tried, for the tune check lets ${formatCount(this.most)} through: ${why}`]]);
+    return new Map([[cause, `not tried: the tune check allows ${formatCount(this.most)}; ${why}`]]);
   }
 
-  /** @param {number} target @returns {Promise<Given>} */
+  /** @param {number} target @returns {Promise<Reached>} */
   async tryOut(target) {
     const { stage, recorder } = this;
     const [open, held] = [`up ${target}`, `held ${target}`];
@@ -194,9 +201,9 @@ class Climb {
     }
     await recorder.during(held, () => hold(held, stage.plan.holdS).run(stage));
     const found = this.figuresOf(target, held);
-    const given = givenBy(found);
-    if (given.size === 0) this.well = found.values;
-    return given;
+    const reached = reachedBy(found);
+    if (reached.size === 0) this.good = found.values;
+    return reached;
   }
 
   /** @param {number} target @param {string} held */
@@ -217,21 +224,21 @@ class Climb {
   }
 }
 
-/** @param {ReturnType<Climb['figuresOf']>} found @returns {Given} */
-function givenBy({ values, ownPercent, refused, missing }) {
-  /** @type {Given} */
-  const given = new Map();
+/** @param {ReturnType<Climb['figuresOf']>} found @returns {Reached} */
+function reachedBy({ values, ownPercent, refused, missing }) {
+  /** @type {Reached} */
+  const reached = new Map();
   const { idlePercent, latenessMs, tickP90Ms } = values;
   const isOurs = ownPercent > availableParallelism() * 50;
   if (idlePercent !== null && idlePercent < IDLE_PERCENT && isOurs)
-    given.set(
+    reached.set(
       'CPU',
-      `${idlePercent.toFixed(1)} % of one core was idle, server and clients took ${ownPercent.toFixed(0)} %`,
+      `${idlePercent.toFixed(1)} % of one core was idle, server and clients used ${ownPercent.toFixed(0)} %`,
     );
   if (latenessMs !== null && latenessMs > LATENESS_MS)
-    given.set('lateness', `p99 was ${latenessMs.toFixed(0)} ms`);
-  if (tickP90Ms !== null && tickP90Ms > TICK_MS) given.set('ticks', `p90 was ${tickP90Ms.toFixed(0)} ms`);
-  if (refused > 0) given.set('streams', `${formatCount(refused)} were refused with 503`);
-  else if (missing > 0) given.set('streams', `${formatCount(missing)} were not open any more`);
-  return given;
+    reached.set('lateness', `p99 was ${latenessMs.toFixed(0)} ms`);
+  if (tickP90Ms !== null && tickP90Ms > TICK_MS) reached.set('ticks', `p90 was ${tickP90Ms.toFixed(0)} ms`);
+  if (refused > 0) reached.set('streams', `${formatCount(refused)} were refused with 503`);
+  else if (missing > 0) reached.set('streams', `${formatCount(missing)} were no longer open`);
+  return reached;
 }

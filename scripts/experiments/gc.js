@@ -1,10 +1,10 @@
 /*
- * Flags of V8 that decide how garbage is collected: those that this Node takes.
+ * V8 flags for garbage collection, as far as this version of Node accepts them.
  */
 import { usualFigures } from '../lab/figures.js';
 import { flagProblem } from '../lab/flags.js';
 import { upAndHold } from '../lab/steps.js';
-import { comparedToFirst } from '../lab/words.js';
+import { comparedToFirst } from '../lab/text.js';
 
 const FLAGS = {
   'semi-space-1': ['--max-semi-space-size=1'],
@@ -16,9 +16,9 @@ const FLAGS = {
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question: 'Do the sizes of the young generation, and other flags of V8, change memory, CPU or ticks?',
+  question: 'Do the size of the young generation and other V8 flags change memory, CPU or ticks?',
   usual: { holdS: 20, repeats: 1 },
-  how: ['In the http transport, where the heap holds the streams.'],
+  how: ['With the http transport, whose streams live in the JS heap.'],
   runs: () => [
     { name: 'as-it-is', args: ['--transport', 'http'] },
     ...Object.entries(FLAGS).map(([name, nodeFlags]) => ({

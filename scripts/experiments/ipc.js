@@ -1,33 +1,32 @@
 /*
- * What it costs to speak between primary and workers, and to hand an open descriptor over.
+ * What messages between primary and workers cost, and passing an open descriptor.
  */
 import { fileURLToPath } from 'node:url';
 import { figure } from '../lab/figures.js';
 import { readProgram } from '../lab/install.js';
 import { measureQuiet } from '../lab/measure.js';
 import { startPeer } from '../lab/peers.js';
-import { capital, known } from '../lab/words.js';
+import { capital, known } from '../lab/text.js';
 
 const PROGRAMS = fileURLToPath(new URL('../lab/ipc/', import.meta.url));
 const MESSAGES = {
-  publish: 'a message of 64 bytes, one way, as many as go',
-  sample: 'a question and a snapshot of some hundred bytes, one at a time',
+  publish: 'messages of 64 bytes, one way, as many as possible',
+  sample: 'a request and a snapshot of several hundred bytes in return, one at a time',
 };
 const WAYS = {
-  alone: 'one process accepts and keeps',
+  alone: 'one process accepts and keeps them',
   shared: 'two workers accept on one shared socket',
-  'round-robin': "node's cluster hands connections round",
-  passed: 'the primary accepts and sends each descriptor',
+  'round-robin': 'node:cluster distributes connections',
+  passed: 'the primary accepts, and passes each descriptor to a worker',
 };
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question:
-    'What do messages between primary and workers cost, and what does it cost to pass an open descriptor?',
+  question: 'What do messages between primary and workers cost, and passing an open descriptor?',
   usual: { holdS: 5, repeats: 2 },
   how: [
-    'Messages are sent as those of lib/messages.js are, between two processes, for as long as streams would be held; CPU is of both.',
-    'Connections come from the clients of the other experiments, from a third of the streams to all of them, to small programs (scripts/lab/ipc) that only keep them: what the ways differ by is what it costs to hand over.',
+    'Messages go between two processes through node:cluster, as in the server, for as long as streams would be held; CPU is that of both.',
+    'Connections come from the usual clients, from a third of the streams to all of them, to small programs (scripts/lab/ipc) that only keep them. The differences between the ways are the cost of passing a connection on.',
   ],
   runs: () => [
     ...Object.entries(MESSAGES).map(([name, text]) => ({ name, text })),
@@ -36,10 +35,10 @@ export default {
   trial,
   trialSeconds: (plan) => 2 * plan.holdS + 3 + plan.streams / plan.ramp,
   figures: [
-    figure('perSecond', 'messages a second', '1/s'),
-    figure('cpuUs', 'CPU a message', 'µs'),
-    figure('roundTripUs', 'there and back, median', 'µs'),
-    figure('openUs', 'CPU a connection', 'µs'),
+    figure('perSecond', 'messages per second', '1/s'),
+    figure('cpuUs', 'CPU per message', 'µs'),
+    figure('roundTripUs', 'round trip, median', 'µs'),
+    figure('openUs', 'CPU per connection', 'µs'),
   ],
   read: (findings) => {
     const value = (/** @type {string} */ name, /** @type {string} */ run) => known(findings, name, run);
@@ -51,12 +50,12 @@ export default {
         if (!alone || !found) return [];
         const more = found.median - alone.median;
         return [
-          `${capital(run)}: a connection takes ${value('openUs', run)}, ${Math.abs(more).toFixed(1)} µs ${more < 0 ? 'less' : 'more'} than in one process.`,
+          `${capital(run)}: a connection costs ${value('openUs', run)} of CPU, ${Math.abs(more).toFixed(1)} µs ${more < 0 ? 'less' : 'more'} than in one process.`,
         ];
       });
     return [
-      `One way, ${value('perSecond', 'publish')} messages go, at ${value('cpuUs', 'publish')} of CPU each (both ends).`,
-      `A question and its snapshot take ${value('roundTripUs', 'sample')} there and back, and ${value('cpuUs', 'sample')} of CPU.`,
+      `One way: ${value('perSecond', 'publish')} messages, at ${value('cpuUs', 'publish')} of CPU each (both ends).`,
+      `Round trip, a request and its snapshot: ${value('roundTripUs', 'sample')}, and ${value('cpuUs', 'sample')} of CPU.`,
       ...handed,
     ];
   },

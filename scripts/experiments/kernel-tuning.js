@@ -1,29 +1,29 @@
 /*
- * The settings that scripts/tune.js asks for at a million streams, one at a time, each put back after its run.
+ * The settings that scripts/tune.js recommends for a million streams, one at a time, each restored after its run.
  */
 import { userInfo } from 'node:os';
-import { readMachine } from '../../lib/kernel.js';
-import { findLimits, SYSCTL_FILE } from '../../lib/limits.js';
+import { findLimits, SYSCTL_FILE } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 import { cpuFigures, figure, kernelBytes, latenessFigures, of, tickFigures } from '../lab/figures.js';
 import { upAndHold } from '../lab/steps.js';
 import { readSysctl } from '../lab/sysctls.js';
-import { comparedToFirst } from '../lab/words.js';
+import { comparedToFirst } from '../lab/text.js';
 
 const MANY = 1_000_000;
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question: 'Which of the settings of the kernel that tune asks for changes anything, each by itself?',
+  question: 'Which of the kernel settings that tune recommends makes a difference by itself?',
   usual: { holdS: 15, repeats: 1 },
   how: [
-    `The settings are those for ${MANY.toLocaleString('en-US')} streams that this machine does not have yet.`,
+    `The settings are those for ${MANY.toLocaleString('en-US')} streams that differ from what this machine has.`,
   ],
   runs: () => [{ name: 'as-it-is' }, ...Object.entries(wanted()).map(tuned)],
   steps: upAndHold,
   figures: [
     figure(
       'openSeconds',
-      'until all were open',
+      'time until all were open',
       's',
       of('up', ({ tookMs }) => tookMs / 1000),
     ),
@@ -33,7 +33,7 @@ export default {
       'ms',
       of('up', ({ load }) => load.percentiles.firstByteMs.p99),
     ),
-    figure('kernelBytes', 'kernel memory a socket', 'bytes', kernelBytes('idle', 'held')),
+    figure('kernelBytes', 'kernel memory per socket', 'bytes', kernelBytes('idle', 'held')),
     ...cpuFigures(),
     ...tickFigures(),
     ...latenessFigures(),
@@ -42,7 +42,7 @@ export default {
     comparedToFirst(findings, ['openSeconds', 'firstByteMs', 'kernelBytes', 'tickMaxMs', 'latenessP99Ms']),
 };
 
-/** @returns {Record<string, string>} what tune would set, where it is something else now */
+/** @returns {Record<string, string>} what tune would change */
 function wanted() {
   const wish = /** @type {const} */ ({
     streams: MANY,
@@ -62,7 +62,7 @@ function wanted() {
 
 /** @param {[string, string]} setting @returns {import('../lab/experiment.js').Run} */
 function tuned([name, value]) {
-  const skip = userInfo().uid === 0 ? '' : 'only root can set it';
+  const skip = userInfo().uid === 0 ? '' : 'only root can change it';
   return {
     name: name.replace(/[._]/g, '-'),
     text: `was \`${readSysctl(name)}\``,

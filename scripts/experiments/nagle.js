@@ -1,20 +1,19 @@
 /*
- * Nagle's algorithm: a small write waits until what was written before is acknowledged.
+ * Nagle's algorithm: a small write waits until earlier data is acknowledged.
  */
 import { cpuFigures, figure, kernelBytes, latenessFigures, median, tickFigures } from '../lab/figures.js';
 import { upAndHold } from '../lab/steps.js';
-import { comparedToFirst } from '../lab/words.js';
+import { comparedToFirst } from '../lab/text.js';
 
 const PING = ['--ping-interval', '1000'];
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question:
-    'Does Nagle on the connections change CPU or lateness where all that is written is small and rare?',
+  question: "Does Nagle's algorithm change CPU or lateness when all writes are small and rare?",
   usual: { holdS: 30, repeats: 2 },
-  how: ['Each stream is pinged once a second, which is more than usual, so that an effect would show.'],
+  how: ['Each stream is pinged once a second, more often than usual, so that an effect would show.'],
   runs: () => [
-    { name: 'off', text: 'as the server is by default', args: PING },
+    { name: 'off', text: 'the default', args: PING },
     { name: 'on', args: [...PING, '--nagle'] },
   ],
   steps: upAndHold,
@@ -22,11 +21,11 @@ export default {
     ...cpuFigures(),
     figure(
       'sysPercent',
-      'CPU of the machine in the kernel, clients with it, while held',
+      'kernel CPU of the machine while held, clients included',
       '%',
       median('held', 'cpuSysPercent'),
     ),
-    figure('kernelBytes', 'kernel memory a socket', 'bytes', kernelBytes('idle', 'held')),
+    figure('kernelBytes', 'kernel memory per socket', 'bytes', kernelBytes('idle', 'held')),
     ...latenessFigures(),
     ...tickFigures(),
   ],

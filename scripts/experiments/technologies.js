@@ -1,13 +1,13 @@
 /*
- * The same load against other technologies, and against our two transports.
+ * The same load on other technologies, and on our two transports. The README has a summary of it (lab/comparison.js).
  */
-import { descriptorLimit } from '../../lib/plan.js';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { figure } from '../lab/figures.js';
 import { measure } from '../lab/measure.js';
 import { PEER_LIST, startPeer } from '../lab/peers.js';
 import { startServer } from '../lab/server.js';
+import { capital, valueText } from '../lab/text.js';
 import { bothTransports } from '../lab/transports.js';
-import { capital, valueText } from '../lab/words.js';
 
 const PING_INTERVAL_MS = 2000;
 const NEVER_MS = '86400000';
@@ -15,12 +15,12 @@ const NEVER_MS = '86400000';
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question:
-    'The same load against plain node:http, better-sse, Bun, Go, nginx with nchan, and our two transports: what does a stream cost?',
+    'What does a stream cost with plain node:http, better-sse, Bun, Go, nginx with nchan, uWebSockets, and our two transports?',
   usual: { holdS: 4, repeats: 1 },
   how: [
-    'Each is started twice, first without pings: after a rest, from a third of the streams to all, its memory (PSS, after a rest as long as the hold) and its CPU (less what it takes idle) are taken by the stream;',
-    `then with a ping to each stream every ${PING_INTERVAL_MS / 1000} s, held, and its CPU is taken by the ping that a client read.`,
-    'Garbage is collected as each does by itself. Ours are the whole server with one worker, its monitor included; clients take anything after a 200.',
+    'Each is started twice. First without pings, to measure memory (PSS, after a rest as long as the hold) and CPU (minus what it uses when idle) per stream, from a third of the streams to all of them;',
+    `then with a ping to each stream every ${PING_INTERVAL_MS / 1000} s, to measure its CPU per ping that a client read.`,
+    'Each collects garbage as it does by default. Ours are the whole server with one worker, including its monitor; clients accept anything after a 200.',
   ],
   runs: (plan) => [
     ...PEER_LIST.map(({ name, text, prepare }) => ({
@@ -36,19 +36,19 @@ export default {
   trialSeconds: (plan) =>
     9 + plan.idleS + 2 * (plan.streams / plan.ramp) + 3 * plan.holdS + PING_INTERVAL_MS / 1000,
   figures: [
-    figure('bytes', 'memory a stream', 'bytes'),
+    figure('bytes', 'memory per stream', 'bytes'),
     figure('openUs', 'CPU to open a stream', 'µs'),
-    figure('pingUs', 'CPU of a ping', 'µs'),
-    figure('pings', 'pings a second that clients read', '1/s'),
+    figure('pingUs', 'CPU per ping', 'µs'),
+    figure('pings', 'pings per second that clients read', '1/s'),
   ],
   read: (findings) => ['bytes', 'openUs', 'pingUs'].flatMap((name) => ranked(findings, name)),
 };
 
-/** One process has all the streams. @param {import('../lab/plan.js').Plan} plan */
+/** One process has to hold all the streams. @param {import('../lab/plan.js').Plan} plan */
 function tooMany({ streams }) {
   const most = Math.floor(descriptorLimit() * 0.95);
   return streams > most
-    ? `one process may have ${descriptorLimit()} descriptors here (nofile), too few for ${streams} streams`
+    ? `a process may have ${descriptorLimit()} descriptors here (nofile), too few for ${streams} streams`
     : '';
 }
 
@@ -78,7 +78,7 @@ async function trial(all) {
   return measure(all, { start, params: { expect: 'any' }, pingIntervalMs: PING_INTERVAL_MS });
 }
 
-/** From the least to the most. @param {import('../lab/findings.js').Findings} findings @param {string} figure */
+/** All runs in one sentence, sorted by a figure. @param {import('../lab/findings.js').Findings} findings @param {string} figure */
 function ranked(findings, figure) {
   const all = findings.runs.flatMap((run) => {
     const summary = findings.of(figure, run);
@@ -87,8 +87,8 @@ function ranked(findings, figure) {
   if (all.length === 0) return [];
   all.sort((one, other) => one.value - other.value);
   const { text, unit } = findings.figure(figure);
-  const said = all
-    .map(({ run, value }) => `${run} ${value < 0 ? 'too little to tell' : valueText(value, unit)}`)
+  const list = all
+    .map(({ run, value }) => `${run} ${value < 0 ? 'too little to measure' : valueText(value, unit)}`)
     .join(', ');
-  return [`${capital(text)}, from the least to the most: ${said}.`];
+  return [`${capital(text)}, in ascending order: ${list}.`];
 }

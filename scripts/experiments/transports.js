@@ -1,14 +1,14 @@
 /*
- * node:http, one ServerResponse a stream, against the native transport.
+ * node:http, with a ServerResponse per stream, compared with the native transport.
  */
 import { usualFigures } from '../lab/figures.js';
 import { upAndHold } from '../lab/steps.js';
+import { comparedToFirst } from '../lab/text.js';
 import { bothTransports } from '../lab/transports.js';
-import { comparedToFirst } from '../lab/words.js';
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
-  question: 'What does holding streams outside of the JS heap save, against node:http?',
+  question: 'How much does holding streams outside the JS heap save, compared with node:http?',
   usual: { holdS: 30, repeats: 2 },
   runs: () => bothTransports(),
   steps: upAndHold,

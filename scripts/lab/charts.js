@@ -1,5 +1,5 @@
 /*
- * Pictures of the CSVs of an experiment, by scripts/plot.js: the first repeat of each run, beside each other.
+ * Charts of the CSVs of an experiment, drawn by scripts/plot.js: the first repeat of each run, compared.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { Clean, hasEnded } from './clean.js';
 import { environment, ROOT } from './server.js';
 
 const PLOT = join(ROOT, 'scripts', 'plot.js');
-/** More lines in one chart can't be told apart. */
+/** Nobody can tell more lines apart in one chart. */
 const MOST_RUNS = 4;
 const PLOT_MS = 120_000;
 const POLL_MS = 50;
@@ -21,31 +21,31 @@ export async function drawCharts(lab, { runs }) {
   if (files.length === 0) return [];
   const problem = existsSync(PLOT)
     ? await plot(lab, files.slice(0, MOST_RUNS))
-    : 'scripts/plot.js is not there';
-  if (problem) lab.note(`there are no charts: ${problem}`);
+    : 'scripts/plot.js is missing';
+  if (problem) lab.note(`no charts: ${problem}`);
   return readdirSync(lab.folder)
     .filter((name) => name.endsWith('.svg'))
     .sort();
 }
 
-/** @param {import('./lab.js').Lab} lab @param {string[]} files @returns {Promise<string>} what kept it from it; '' for nothing */
+/** @param {import('./lab.js').Lab} lab @param {string[]} files @returns {Promise<string>} what went wrong; '' on success */
 async function plot({ folder, signal }, files) {
   const clean = new Clean();
   const child = clean.spawn(process.execPath, [PLOT, ...files, '--out', folder, '--format', 'svg'], {
     cwd: ROOT,
     env: environment(),
   });
-  let said = '';
+  let output = '';
   child.stdout?.resume();
   child.stderr?.on('data', (data) => {
-    said += data;
+    output += data;
   });
   const endMs = Date.now() + PLOT_MS;
   while (!hasEnded(child) && !signal.aborted && Date.now() < endMs)
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   const isLate = !hasEnded(child);
   await clean.run();
-  if (signal.aborted) return 'it was ended while they were drawn';
+  if (signal.aborted) return 'interrupted while drawing them';
   if (isLate) return `scripts/plot.js took longer than ${PLOT_MS / 1000} s`;
-  return child.exitCode === 0 ? '' : (said.trim().split('\n').at(-1) ?? '');
+  return child.exitCode === 0 ? '' : (output.trim().split('\n').at(-1) ?? '');
 }

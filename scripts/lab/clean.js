@@ -1,13 +1,13 @@
 /*
- * What an experiment must not leave behind: child processes, and settings of the machine. Undone in the opposite
- * order, at its end, at Ctrl-C, and, for children, even where this process exits at once.
+ * What an experiment must not leave behind: child processes, and changed settings of the machine. Undone in reverse
+ * order at its end and on Ctrl-C; children are killed even if this process exits at once.
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError } from '../../lib/errors.js';
 
 const POLL_MS = 20;
-/** What has not ended by then is killed. */
+/** A process that has not ended by then is killed. */
 const END_MS = 5000;
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
@@ -25,7 +25,7 @@ export class Clean {
 
   /**
    * @param {() => unknown} undo
-   * @returns {() => Promise<void>} undoes it before the end; a second time does nothing
+   * @returns {() => Promise<void>} undoes it before the end; a second call does nothing
    */
   add(undo) {
     this.undos.add(undo);
@@ -35,21 +35,21 @@ export class Clean {
   }
 
   /**
-   * A child in a process group of its own: Ctrl-C is for this process, which ends its children in order.
+   * A child in its own process group: Ctrl-C reaches this process only, which then ends its children in order.
    * @param {string} command @param {string[]} args @param {import('node:child_process').SpawnOptions} [options]
    * @returns {ChildProcess}
-   * @throws {HoldfastError} OVER, where all was cleaned up already: what was given up goes no further
+   * @throws {HoldfastError} OVER after the cleanup: an interrupted experiment must not start anything else
    */
   spawn(command, args, options = {}) {
-    if (this.isOver) throw new HoldfastError('OVER', `${command} is not started: the experiment is over`);
+    if (this.isOver) throw new HoldfastError('OVER', `can't start ${command}: the experiment is over`);
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options, detached: true });
     this.children.add(child);
-    child.on('error', () => {}); // whoever waits for it sees that it has no pid
+    child.on('error', () => {}); // seen by its missing pid
     child.once('exit', () => this.children.delete(child));
     return child;
   }
 
-  /** @param {ChildProcess} child @returns {Promise<void>} when it has gone, by force where it takes too long */
+  /** @param {ChildProcess} child @returns {Promise<void>} once it has ended, by force if it takes too long */
   async end(child) {
     signal(child, 'SIGTERM');
     const endMs = Date.now() + END_MS;
@@ -59,13 +59,13 @@ export class Clean {
     this.children.delete(child);
   }
 
-  /** Undoes all. What fails does not keep the rest from being undone. @returns {Promise<unknown[]>} what failed */
+  /** Undoes everything, even if some of it fails. @returns {Promise<unknown[]>} what failed */
   async run() {
     this.isOver = true;
     return this.clear();
   }
 
-  /** The same, with more to come. @returns {Promise<unknown[]>} */
+  /** The same, but more can follow. @returns {Promise<unknown[]>} */
   async clear() {
     const problems = [];
     for (const undo of [...this.undos].reverse()) {
@@ -85,13 +85,13 @@ export class Clean {
   }
 }
 
-/** @param {ChildProcess} child @returns {boolean} true for one that never began, too */
+/** @param {ChildProcess} child @returns {boolean} also true for one that never started */
 export function hasEnded({ exitCode, signalCode, pid }) {
   return exitCode !== null || signalCode !== null || pid === undefined;
 }
 
 /**
- * To the whole group, for what a package manager starts does not end with it.
+ * SIGKILL goes to the whole group: what a package manager starts does not end with it.
  * @param {ChildProcess} child @param {'SIGTERM' | 'SIGKILL'} name
  */
 function signal(child, name) {

@@ -1,53 +1,67 @@
 /*
- * What an experiment is, and where those that there are lie: a file each in scripts/experiments/.
+ * What an experiment is, and where to find them: one file each in scripts/experiments/.
  */
 import { readdirSync } from 'node:fs';
 import { HoldfastError } from '../../lib/errors.js';
 
 const FOLDER = new URL('../experiments/', import.meta.url);
-/** A name that is further off was not meant. */
+/** A name further away than this was not meant. */
 const MOST_EDITS = 4;
 
 /**
- * One way to run the scenario: they are compared.
+ * One way to run the scenario. Runs are compared with each other.
  * @typedef {object} Run
  * @property {string} name letters, digits and -
- * @property {string} [text] what it is, where the name does not say
+ * @property {string} [text] what it is, if the name does not say
  * @property {string[]} [args] of the server
  * @property {string[]} [nodeFlags]
  * @property {Record<string, string>} [sysctls] set for this run
- * @property {boolean} [mayFail] then it is said, and the others go on
- * @property {string} [skip] why it can't be run here
- * @property {(lab: import('./lab.js').Lab) => Promise<string>} [prepare] once, before the first; says why it has to be skipped, or ''
+ * @property {boolean} [mayFail] then the failure is reported and the other runs go on
+ * @property {string} [skip] why it can't run here
+ * @property {(lab: import('./lab.js').Lab) => Promise<string>} [prepare] called once before the first trial; returns why the
+ *   run has to be skipped, or ''
  *
  * @typedef {object} Figure
  * @property {string} name
  * @property {string} text
  * @property {'bytes' | 'ms' | 'µs' | 's' | '%' | '1/s' | 'count'} unit % of CPU is of one core
- * @property {import('./phases.js').Reader} [read] from the phases; a trial of its own gives the figure by name
+ * @property {import('./phases.js').Reader} [read] from the phases; a trial function returns the figure by name instead
  *
  * @typedef {Record<string, number | null>} Values by the name of the figure
  *
- * @typedef {object} Trial what a trial is given
+ * @typedef {object} Trial what a trial gets
  * @property {import('./lab.js').Lab} lab
  * @property {Experiment} experiment
  * @property {Run} run
  * @property {import('./plan.js').Plan} plan
  * @property {string} name of its files
  *
+ * @typedef {object} Round what a round gets
+ * @property {import('./lab.js').Lab} lab
+ * @property {import('./plan.js').Plan} plan
+ * @property {Run[]} runs that can run here
+ * @property {string} name the number of the round, for the names of its files
+ * @property {(run: string, values: Values) => void} record any number of times; a value may be missing
+ *
  * @typedef {object} Experiment
  * @property {string} name that of the file
  * @property {string} question
- * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual so that it takes about three minutes
- * @property {boolean} [hasOwnNetwork] whether it is run in a network namespace, where there can be one
- * @property {string[]} [how] sentences on what is done, beyond the steps
+ * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual sizes with which it takes about three minutes
+ * @property {boolean} [hasOwnNetwork] runs in its own network namespace if possible
+ * @property {boolean} [hasOwnPage] has its own page in docs/, so docs/experiments.md leaves it out
+ * @property {string[]} [how] sentences on what is done, in addition to the steps
  * @property {(plan: import('./plan.js').Plan) => Run[]} runs
  * @property {(plan: import('./plan.js').Plan) => import('./steps.js').Step[]} [steps]
- * @property {(trial: Trial) => Promise<Values>} [trial] in place of steps
- * @property {(plan: import('./plan.js').Plan) => number} [trialSeconds] about how long that takes
+ * @property {(trial: Trial) => Promise<Values>} [trial] instead of steps
+ * @property {(plan: import('./plan.js').Plan) => number} [trialSeconds] about how long a trial takes
+ * @property {(round: Round) => Promise<void>} [round] instead of trials: one repeat of all runs, which take turns within it
+ * @property {(plan: import('./plan.js').Plan) => number} [roundSeconds] about how long a round takes
  * @property {Figure[]} figures
- * @property {(findings: import('./findings.js').Findings) => string[]} read from figures to sentences
- * @property {(findings: import('./findings.js').Findings) => string} [beside] a table in Markdown: what was found beside what others found
+ * @property {(findings: import('./findings.js').Findings) => string[]} read turns figures into sentences
+ * @property {(findings: import('./findings.js').Findings) => string} [comparison] a Markdown table: the findings beside targets, or
+ *   beside what others found
+ * @property {(report: import('./report.js').Report, findings: import('./findings.js').Findings) => string} [page] what --to writes
+ *   instead of the whole report
  */
 
 /** @returns {string[]} */
@@ -76,12 +90,12 @@ function unknown(name, names) {
   const hint = isNear ? `did you mean ${near.one}? ` : '';
   return new HoldfastError(
     'NO_EXPERIMENT',
-    `there is no experiment '${name}': ${hint}node scripts/experiment.js list says which there are`,
+    `there is no experiment '${name}': ${hint}node scripts/experiment.js list shows all of them`,
   );
 }
 
 /**
- * Letters to change, add or leave out (Levenshtein's distance).
+ * Letters to change, add or remove (Levenshtein distance).
  * @param {string} one @param {string} other @returns {number}
  */
 export function editsBetween(one, other) {

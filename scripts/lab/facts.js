@@ -1,15 +1,15 @@
 /*
- * Which machine, which Node, which commit: the facts that a figure needs beside it.
+ * Which machine, which Node, which commit: the facts that belong to a figure.
  */
 import { arch, cpus, release, totalmem, type } from 'node:os';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { formatBytes } from '../../lib/format.js';
 import { machineLine } from '../../lib/machine.js';
-import { descriptorLimit } from '../../lib/plan.js';
 import { native, problem } from '../../native/index.js';
 
 /**
  * @typedef {object} Facts
- * @property {string} machine all of it in one line
+ * @property {string} machine everything in one line
  * @property {string} cpu
  * @property {number} cores
  * @property {number} memoryBytes
@@ -45,8 +45,8 @@ export function factsText({ cpu, cores, memoryBytes, kernel, node, v8, commit, n
     ['memory', formatBytes(memoryBytes)],
     ['kernel', kernel],
     ['Node', `${node} (V8 ${v8})`],
-    ['commit', `${commit}${commit.endsWith('+') ? ' (the tree had changes)' : ''}`],
-    ['descriptors a process', String(nofile)],
+    ['commit', `${commit}${commit.endsWith('+') ? ' (with uncommitted changes)' : ''}`],
+    ['descriptors per process', String(nofile)],
     ['native core', core],
   ];
   return ['| fact | value |', '|---|---|', ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join(

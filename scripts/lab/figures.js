@@ -1,22 +1,23 @@
 /*
- * Figures that several experiments take, from the phases 'idle', 'up' and 'held' unless others are named.
+ * Figures that several experiments have, from the phases 'idle', 'up' and 'held' unless others are named.
  */
-import { growth, last, max, median, minus, of, per, times } from './phases.js';
+import { growth, last, max, median, minus, multiplied, of, per, rate, rise, times } from './phases.js';
 
 /** @typedef {import('./experiment.js').Figure} Figure */
 /** @typedef {import('./phases.js').Phases} Phases */
+/** @typedef {import('./phases.js').Reader} Reader */
 
 /** @param {string} [held] @returns {Figure[]} */
 export function memoryFigures(held = 'held') {
   return [
-    figure('heapBytes', 'JS heap a stream', 'bytes', streamBytes('heapPhysicalBytes', held)),
-    figure('nativeBytes', 'native memory a stream', 'bytes', streamBytes('nativeBytes', held)),
-    figure('kernelBytes', 'kernel memory a socket', 'bytes', kernelBytes('idle', held)),
+    figure('heapBytes', 'JS heap per stream', 'bytes', streamBytes('heapPhysicalBytes', held)),
+    figure('nativeBytes', 'native memory per stream', 'bytes', streamBytes('nativeBytes', held)),
+    figure('kernelBytes', 'kernel memory per socket', 'bytes', kernelBytes('idle', held)),
     figure('rssBytes', 'resident memory of the workers', 'bytes', median(held, 'rssBytes')),
   ];
 }
 
-/** @param {string} field of the workers @param {string} held @returns {import('./phases.js').Reader} what it grew since they were idle, by streams */
+/** @param {string} field of the workers @param {string} held @returns {Reader} its growth since they were idle, per stream */
 function streamBytes(field, held) {
   return per(minus(median(held, field), last('idle', field)), median(held, 'streams'));
 }
@@ -24,9 +25,9 @@ function streamBytes(field, held) {
 /** @param {string} [held] @returns {Figure[]} */
 export function tickFigures(held = 'held') {
   return [
-    figure('upTickP90Ms', 'tick p90 while streams open, worst second', 'ms', max('up', 'tickP90Ms')),
+    figure('upTickP90Ms', 'tick p90 while opening, worst second', 'ms', max('up', 'tickP90Ms')),
     figure('tickP90Ms', 'tick p90 while held, median second', 'ms', median(held, 'tickP90Ms')),
-    figure('tickMaxMs', 'tick while held, the worst', 'ms', max(held, 'tickMaxMs')),
+    figure('tickMaxMs', 'longest tick while held', 'ms', max(held, 'tickMaxMs')),
   ];
 }
 
@@ -41,8 +42,8 @@ export function cpuFigures(held = 'held') {
 /** @returns {Figure[]} */
 export function gcFigures(held = 'held') {
   return [
-    figure('upGcMs', 'time in garbage collections while streams open', 'ms', growth('idle', 'up', 'gcMs')),
-    figure('gcMs', 'time in garbage collections while held', 'ms', growth('up', held, 'gcMs')),
+    figure('upGcMs', 'time in garbage collection while opening', 'ms', growth('idle', 'up', 'gcMs')),
+    figure('gcMs', 'time in garbage collection while held', 'ms', growth('up', held, 'gcMs')),
   ];
 }
 
@@ -52,11 +53,11 @@ export function latenessFigures(held = 'held') {
     of(held, ({ latenessMs }) => (latenessMs.count > 0 ? latenessMs[name] : null));
   return [
     figure('latenessP99Ms', 'ping lateness p99, at the client', 'ms', lateness('p99')),
-    figure('latenessMaxMs', 'ping lateness, the worst, at the client', 'ms', lateness('max')),
+    figure('latenessMaxMs', 'worst ping lateness, at the client', 'ms', lateness('max')),
   ];
 }
 
-/** What an experiment looks at that has no reason to look elsewhere. @returns {Figure[]} */
+/** The figures of an experiment without special interests. @returns {Figure[]} */
 export function usualFigures() {
   return [...memoryFigures(), ...cpuFigures(), ...tickFigures(), ...latenessFigures(), ...gcFigures()];
 }
@@ -67,24 +68,23 @@ export function figure(name, text, unit, read) {
 }
 
 /**
- * CPU of all processes of the server from the end of one phase to the end of the next, by the streams that opened or
- * closed meanwhile; what it takes for itself when idle is not in it, pings of that time are.
+ * CPU of all processes of the server from the end of one phase to the end of the next, per stream that opened or closed.
+ * Without what the server uses when idle, but with the pings of that time.
  * @param {string} before @param {string} during @param {'opened' | 'closed'} [what]
- * @returns {import('./phases.js').Reader}
+ * @returns {Reader}
  */
 export function openUs(before, during, what = 'opened') {
-  const seconds = minus(growth(before, during, 'processCpuSeconds'), idleSeconds(before, during));
+  const idle = idleSeconds(growth(before, during, 'elapsedMs'));
+  const seconds = minus(growth(before, during, 'processCpuSeconds'), idle);
   return per(times(seconds, 1e6), growth(before, during, what));
 }
 
-/** What it would have taken meanwhile, had it stayed idle. @param {string} before @param {string} during @returns {import('./phases.js').Reader} */
-function idleSeconds(before, during) {
-  const ms = growth(before, during, 'elapsedMs');
-  const percent = median('idle', 'processCpuPercent');
-  return (phases) => ((ms(phases) ?? 0) * (percent(phases) ?? 0)) / 100_000;
+/** @param {Reader} ms a time @returns {Reader} CPU seconds that an idle server would have used in that time */
+export function idleSeconds(ms) {
+  return multiplied(rate('idle', 'processCpuSeconds'), times(ms, 0.001));
 }
 
-/** @param {string} phase @param {string} from the phase before it @returns {import('./phases.js').Reader} bytes a socket, both ends alike */
+/** @param {string} from the phase before @param {string} phase @returns {Reader} bytes per socket, both ends alike */
 export function kernelBytes(from, phase) {
   const grown = (/** @type {Phases} */ phases) => {
     const slab = growth(from, phase, 'slabBytes')(phases);
@@ -94,4 +94,4 @@ export function kernelBytes(from, phase) {
   return per(grown, growth(from, phase, 'tcpSockets'));
 }
 
-export { growth, last, max, median, minus, of, per, times };
+export { growth, last, max, median, minus, of, per, rate, rise, times };

@@ -1,5 +1,5 @@
 /*
- * From the figures of single trials to those of runs: median, least, most. Pure.
+ * From the figures of single trials to those of runs: median, smallest, largest. Pure.
  */
 import { medianOf } from './phases.js';
 
@@ -8,9 +8,9 @@ import { medianOf } from './phases.js';
  * @property {number} median
  * @property {number} least
  * @property {number} most
- * @property {number} count repeats in which it is known
+ * @property {number} count how many values it has
  *
- * @typedef {object} Outcome of one trial
+ * @typedef {object} Outcome of one trial, or of one measurement in a round
  * @property {string} run
  * @property {number} repeat from 1
  * @property {import('./experiment.js').Values} values
@@ -35,13 +35,9 @@ export class Findings {
     return found;
   }
 
-  /** @param {string} figure @param {string} run @returns {Summary | null} null where it is not known */
+  /** @param {string} figure @param {string} run @returns {Summary | null} null when it is not known */
   of(figure, run) {
-    const { name } = this.figure(figure);
-    const values = this.outcomes
-      .filter((outcome) => outcome.run === run)
-      .map((outcome) => outcome.values[name] ?? Number.NaN)
-      .filter(Number.isFinite);
+    const values = this.valuesOf(figure, run);
     if (values.length === 0) return null;
     return {
       median: medianOf(values),
@@ -49,5 +45,14 @@ export class Findings {
       most: Math.max(...values),
       count: values.length,
     };
+  }
+
+  /** @param {string} figure @param {string} run @returns {number[]} all known values */
+  valuesOf(figure, run) {
+    const { name } = this.figure(figure);
+    return this.outcomes
+      .filter((outcome) => outcome.run === run)
+      .map((outcome) => outcome.values[name] ?? Number.NaN)
+      .filter(Number.isFinite);
   }
 }

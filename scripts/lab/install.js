@@ -1,6 +1,6 @@
 /*
- * Peers are found on the machine, or installed by their own package manager into a cache: a folder under that of the
- * system for temporary files, for its user alone.
+ * Finds other programs on the machine, or installs them with their own package manager into a cache: a private folder in
+ * the system's folder for temporary files.
  */
 import { existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
@@ -13,17 +13,17 @@ const POLL_MS = 50;
 
 /** @typedef {import('./lab.js').Lab} Lab */
 
-/** @returns {string} @throws {HoldfastError} BAD_FOLDER where others could put programs into it */
+/** @returns {string} @throws {HoldfastError} BAD_FOLDER if other users could put programs into it */
 export function cacheFolder() {
   const { uid } = userInfo();
   const folder = join(tmpdir(), `holdfast-peers-${uid}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const found = lstatSync(folder);
   if (found.isDirectory() && (uid < 0 || found.uid === uid) && (found.mode & 0o022) === 0) return folder;
-  throw new HoldfastError('BAD_FOLDER', `${folder} is not a folder that you alone can write to: remove it`);
+  throw new HoldfastError('BAD_FOLDER', `other users can write to ${folder}: remove it`);
 }
 
-/** @param {string} command @returns {string} its path, '' where it is not there */
+/** @param {string} command @returns {string} its path; '' if it is not installed */
 export function findCommand(command) {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin'].filter(Boolean);
   return folders.map((folder) => join(folder, command)).find((path) => existsSync(path)) ?? '';
@@ -37,7 +37,7 @@ export async function installPackage(lab, name, version) {
   const prefix = join(cacheFolder(), `${name}-${version}`);
   const folder = join(prefix, 'node_modules', name);
   if (existsSync(join(prefix, 'installed'))) return { folder, problem: '' };
-  // Beside the node that runs this, where there is one; on Windows there are no drones either.
+  // Preferably the npm that belongs to this node.
   const beside = join(dirname(process.execPath), 'npm');
   const npm = existsSync(beside) ? beside : 'npm';
   mkdirSync(prefix, { recursive: true });
@@ -50,40 +50,40 @@ export async function installPackage(lab, name, version) {
 /**
  * Runs a program to its end.
  * @param {Lab} lab @param {string} command @param {string[]} args @param {string} cwd
- * @returns {Promise<string>} what it failed with; '' where it did not
+ * @returns {Promise<string>} the error; '' on success
  */
 export async function runTool(lab, command, args, cwd) {
   return (await finish(lab, command, args, cwd)).problem;
 }
 
 /**
- * Runs a program of ours to its end.
+ * Runs one of our programs to its end.
  * @param {Lab} lab @param {string} command @param {string[]} args
- * @returns {Promise<string>} what it said
+ * @returns {Promise<string>} its output
  * @throws {HoldfastError} PROGRAM
  */
 export async function readProgram(lab, command, args) {
-  const { problem, said } = await finish(lab, command, args, tmpdir());
+  const { problem, output } = await finish(lab, command, args, tmpdir());
   if (problem) throw new HoldfastError('PROGRAM', problem);
-  return said;
+  return output;
 }
 
 /** @param {Lab} lab @param {string} command @param {string[]} args @param {string} cwd */
 async function finish(lab, command, args, cwd) {
   const child = lab.clean.spawn(command, args, { cwd });
-  let said = '';
-  for (const output of [child.stdout, child.stderr]) {
-    output?.on('data', (data) => {
-      said = (said + data).slice(-2000);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (data) => {
+      output = (output + data).slice(-2000);
     });
   }
   const endMs = Date.now() + INSTALL_MS;
   while (!hasEnded(child) && Date.now() < endMs) await lab.sleep(POLL_MS);
   if (!hasEnded(child)) {
     await lab.clean.end(child);
-    return { said, problem: `${command} took longer than ${INSTALL_MS / 1000} s` };
+    return { output, problem: `${command} took longer than ${INSTALL_MS / 1000} s` };
   }
-  if (child.exitCode === 0) return { said, problem: '' };
-  const line = said.split('\n').find((one) => /error|ERR!/i.test(one)) ?? said.trim().split('\n')[0];
-  return { said, problem: `${command} ${args[0]} failed: ${line.trim() || 'it could not be started'}` };
+  if (child.exitCode === 0) return { output, problem: '' };
+  const line = output.split('\n').find((one) => /error|ERR!/i.test(one)) ?? output.trim().split('\n')[0];
+  return { output, problem: `${command} ${args[0]} failed: ${line.trim() || 'it could not be started'}` };
 }

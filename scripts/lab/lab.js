@@ -1,5 +1,5 @@
 /*
- * What all parts of an experiment share: its folder, its end, and the one place where it says how it goes.
+ * What all parts of an experiment share: its folder, its end, and one place for progress and notes.
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { Clean } from './clean.js';
@@ -9,7 +9,7 @@ const SECOND_MS = 1000;
 export class Lab {
   /**
    * @param {object} parts
-   * @param {string} parts.folder where it all goes
+   * @param {string} parts.folder for all files
    * @param {AbortSignal} parts.signal ends it early
    * @param {NodeJS.WriteStream} [parts.output]
    */
@@ -18,16 +18,17 @@ export class Lab {
     this.signal = signal;
     this.output = output;
     this.clean = new Clean();
-    /** What is going on, as the line of progress has it. @type {() => string} */
+    /** What is happening now, for the progress line. @type {() => string} */
     this.status = () => '';
     this.startedMs = Date.now();
-    this.aboutS = 0;
+    /** How long it should take. */
+    this.expectedS = 0;
     this.hasLine = false;
-    /** A dashboard that has the terminal, and gets the lines. @type {import('./session.js').View | null} */
+    /** A dashboard that occupies the terminal and then gets the lines. @type {import('./session.js').View | null} */
     this.view = null;
-    /** Lines for the report: what was skipped or went without. @type {string[]} */
+    /** Lines for the report: what was skipped or missing. @type {string[]} */
     this.notes = [];
-    /** Trials before whose streams the machine was busy already. @type {{ name: string, percent: number }[]} */
+    /** Trials that began on a busy machine. @type {{ name: string, percent: number }[]} */
     this.busy = [];
     /** @type {Promise<never>} */
     this.aborted = new Promise((_, reject) => {
@@ -45,30 +46,30 @@ export class Lab {
 
   /** @template T @param {Promise<T>} promise @returns {Promise<T>} */
   unlessAborted(promise) {
-    promise.catch(() => {}); // what comes of it after the end is nobody's
+    promise.catch(() => {}); // after the end nobody waits for it
     return Promise.race([promise, this.aborted]);
   }
 
-  /** @param {string} line that stays */
+  /** @param {string} line that stays on the screen */
   say(line) {
     if (this.view) return this.view.note(line);
     this.output.write(`${this.hasLine ? '\r\x1b[K' : ''}${line}\n`);
     this.hasLine = false;
   }
 
-  /** @param {string} line that the report has, too */
+  /** @param {string} line for the report, too */
   note(line) {
     if (!this.notes.includes(line)) this.notes.push(line);
     this.say(`  ${line}`);
   }
 
-  /** Says what others did on the machine meanwhile, where it was much. */
+  /** Notes how much CPU other programs used, if it was a lot. */
   noteBusy() {
     if (this.busy.length === 0) return;
     const percent = Math.max(...this.busy.map((one) => one.percent)).toFixed(0);
     const names = this.busy.map(({ name }) => name).join(', ');
     this.note(
-      `the machine was up to ${percent} % busy with other things before the streams came, in ${names}: take these with care`,
+      `other programs used up to ${percent} % of the machine before the first stream, in ${names}: be careful with these figures`,
     );
   }
 
@@ -76,8 +77,8 @@ export class Lab {
     const what = this.status();
     if (!what || this.view) return;
     const elapsedS = Math.round((Date.now() - this.startedMs) / SECOND_MS);
-    const about = this.aboutS > 0 ? ` of about ${this.aboutS} s` : ' s';
-    const line = `${what}; ${elapsedS}${about}`;
+    const expected = this.expectedS > 0 ? ` of about ${this.expectedS} s` : ' s';
+    const line = `${what}; ${elapsedS}${expected}`;
     if (!this.output.isTTY) return this.say(line);
     this.output.write(`\r\x1b[K${line.slice(0, Math.max(20, (this.output.columns || 80) - 1))}`);
     this.hasLine = true;

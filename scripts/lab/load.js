@@ -1,26 +1,26 @@
 /*
- * The load of an experiment: drones on this machine that end with it.
+ * The load of an experiment: drones on this machine, which end with it.
  */
 import { availableParallelism } from 'node:os';
 import { askAll, askCounts, each, setParams } from '../../fleet/ask.js';
-import { decode, emptyHistogram } from '../../fleet/drone/histograms.js';
 import { merge, mergeCounts } from '../../fleet/merge.js';
 import { local } from '../../fleet/on/local.js';
 import { defaultFolder } from '../../fleet/on/registry.js';
 import { planDrones, spread } from '../../fleet/spread.js';
+import { descriptorLimit } from '../../lib/descriptors.js';
 import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
-import { descriptorLimit } from '../../lib/plan.js';
+import { mergeHistograms } from '../../lib/histogram.js';
 import { native } from '../../native/index.js';
-import { causesOf } from './words.js';
+import { causesText } from './text.js';
 
-/** To ask the drones costs them CPU that the streams could have: the more streams, the longer it takes, the less often. */
-const POLL_MS_A_STREAM = 1 / 200;
+/** Asking a drone costs CPU that its streams need: with more streams everything takes longer, so it is asked less often. */
+const POLL_MS_PER_STREAM = 1 / 200;
 const LEAST_POLL_MS = 50;
 const MOST_POLL_MS = 500;
-/** How long the figures of a phase wait for a drone. */
+/** How long the figures of a phase wait for a drone to answer. */
 const ALL_MS = 15_000;
-/** Beyond the time that the ramp takes three times over. */
+/** In addition to three times the time that the ramp should take. */
 const PATIENCE_MS = 30_000;
 
 /** @typedef {import('../../fleet/merge.js').Total} Total */
@@ -29,14 +29,14 @@ const PATIENCE_MS = 30_000;
 /**
  * @typedef {object} Aim
  * @property {number} port
- * @property {number} most streams that it will be asked for
- * @property {number} ramp streams to open a second, all drones together
+ * @property {number} most streams that will be wanted
+ * @property {number} ramp streams to open per second, all drones together
  * @property {Record<string, string>} [params] for each drone
  */
 
 /**
  * @param {import('./lab.js').Lab} lab @param {Aim} aim
- * @returns {Promise<Load>} idle
+ * @returns {Promise<Load>} without streams
  */
 export async function startLoad(lab, aim) {
   const place = local({ folder: defaultFolder(), isOwn: true });
@@ -69,11 +69,11 @@ export class Load {
     this.aim = aim;
     this.close = close;
     this.target = 0;
-    /** What each said last. @type {(import('../../fleet/ask.js').Stats | null)[]} */
-    this.said = members.map(() => null);
-    /** Who did not answer the last time. @type {string[]} */
+    /** The last answer of each. @type {(import('../../fleet/ask.js').Stats | null)[]} */
+    this.answers = members.map(() => null);
+    /** Names of those that did not answer the last time. @type {string[]} */
     this.late = [];
-    /** Its counts, which are asked for oftener. @type {import('../../fleet/ask.js').Counts[]} */
+    /** The last counts of each, which are asked for more often. @type {import('../../fleet/ask.js').Counts[]} */
     this.counts = [];
   }
 
@@ -94,33 +94,35 @@ export class Load {
     );
   }
 
-  /** @returns {Promise<Total>} of a drone that is late, what it said last */
+  /** @returns {Promise<Total>} with the last answer of a drone that is late */
   async poll() {
     const answers = await this.lab.unlessAborted(askAll(this.members));
     this.late = answers.flatMap(({ member, stats }) => (stats ? [] : [member.name]));
     for (const [i, { member, stats }] of answers.entries()) {
       if (stats) {
-        this.said[i] = stats;
+        this.answers[i] = stats;
         this.counts[i] = stats.counts;
       } else this.checkAlive(member);
     }
     return this.total();
   }
 
-  /** @returns {Promise<Total>} when each drone has answered; one that is too long about it is told of */
+  /** @returns {Promise<Total>} once each drone has answered; if one takes too long, the report says so */
   async pollAll() {
     const endMs = Date.now() + ALL_MS;
     for (;;) {
       const total = await this.poll();
       if (this.late.length === 0) return total;
       if (Date.now() > endMs) {
-        this.lab.note(`${this.late.join(', ')}: late for ${ALL_MS / 1000} s, so its figures are older`);
+        this.lab.note(
+          `drone ${this.late.join(', ')} did not answer for ${ALL_MS / 1000} s, so its figures are older`,
+        );
         return total;
       }
     }
   }
 
-  /** @returns {Promise<import('../../fleet/ask.js').Counts>} likewise, and cheaper */
+  /** @returns {Promise<import('../../fleet/ask.js').Counts>} the counts alone, which is cheaper */
   async pollCounts() {
     const ask = async (/** @type {LocalMember} */ member, /** @type {number} */ i) => {
       const counts = await askCounts(member).catch(() => null);
@@ -131,36 +133,34 @@ export class Load {
     return mergeCounts(this.counts.filter(Boolean));
   }
 
-  /** @param {import('../../fleet/ask.js').Member} member @throws {HoldfastError} NO_DRONE */
+  /** @param {import('../../fleet/ask.js').Member} member @throws {HoldfastError} NO_DRONE if it has ended */
   checkAlive(member) {
     if (this.place.hasEnded(member)) throw new HoldfastError('NO_DRONE', `drone ${member.name} has died`);
   }
 
-  /** @returns {Total} as it was known last */
+  /** @returns {Total} from the last answers */
   total() {
-    return merge(this.said.filter((stats) => stats !== null));
+    return merge(this.answers.filter((stats) => stats !== null));
   }
 
-  /** @returns {import('../../fleet/drone/histograms.js').Hdr} lateness of all pings since the drones began */
+  /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
   lateness() {
-    const all = emptyHistogram();
-    for (const stats of this.said) if (stats) all.add(decode(stats.histograms.lateness));
-    return all;
+    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms.lateness] : [])));
   }
 
   /**
    * @param {number} [withinMs]
-   * @returns {Promise<Total>} when there are as many as are wanted
+   * @returns {Promise<Total>} once there are as many streams as wanted
    * @throws {HoldfastError} NOT_OPEN
    */
   async untilThere(withinMs = PATIENCE_MS + (3000 * this.target) / this.aim.ramp) {
     const endMs = Date.now() + withinMs;
-    const pollMs = Math.min(Math.max(this.aim.most * POLL_MS_A_STREAM, LEAST_POLL_MS), MOST_POLL_MS);
+    const pollMs = Math.min(Math.max(this.aim.most * POLL_MS_PER_STREAM, LEAST_POLL_MS), MOST_POLL_MS);
     for (;;) {
       const { open, inFlight, failed, lost } = await this.pollCounts();
       if (open === this.target && inFlight === 0) return this.poll();
       if (Date.now() > endMs) {
-        const why = causesOf({ failed, lost });
+        const why = causesText({ failed, lost });
         const line = `${formatCount(open)} of ${formatCount(this.target)} streams were open after ${formatCount(withinMs / 1000)} s`;
         throw new HoldfastError('NOT_OPEN', why ? `${line}: ${why}` : line);
       }
@@ -173,7 +173,7 @@ export class Load {
     return this.members.map(({ pid }) => pid);
   }
 
-  /** @returns {string} for the line of progress */
+  /** @returns {string} for the progress line */
   text() {
     return `${formatCount(mergeCounts(this.counts.filter(Boolean)).open)} of ${formatCount(this.target)} streams`;
   }

@@ -1,17 +1,15 @@
 /*
- * What a stream costs a server of any make, from /proc: bytes, µs to open, µs a ping.
+ * What a stream costs any kind of server, read from /proc: bytes, µs of CPU to open it, µs of CPU per ping.
  */
 import { startLoad } from './load.js';
-import { medianOf } from './phases.js';
-import { cpuUs, pssBytes } from './processes.js';
+import { busyUs, idleShare, medianPss } from './usage.js';
 
-/** From this share of the streams to all of them: what the first ones bring with them is not counted. */
+/** Measured from this share of the streams to all of them, so that one-time costs are not counted. */
 const LOW = 1 / 3;
 const IDLE_MS = 1500;
-/** What it takes to start is over by then. */
+/** By then the start no longer costs anything. */
 const START_REST_MS = 2000;
-const READINGS = 5;
-const READ_EVERY_MS = 200;
+const MEMORY = { readings: 5, everyMs: 200 };
 
 /**
  * @typedef {object} Make
@@ -52,11 +50,11 @@ export async function measureQuiet(trial, make) {
   const low = Math.max(1, Math.round(plan.streams * LOW));
   await reach(load, low);
   await lab.sleep(settleMs);
-  const idle = await idleShare(lab, subject);
-  const lowBytes = await memory(lab, subject);
+  const idle = await idleShare(lab, subject, IDLE_MS);
+  const lowBytes = await medianPss(lab, subject, MEMORY);
   const us = await busyUs(subject, idle, () => reach(load, plan.streams));
   await lab.sleep(settleMs);
-  const highBytes = await memory(lab, subject);
+  const highBytes = await medianPss(lab, subject, MEMORY);
   subject.check();
   await close();
   const count = Math.max(1, plan.streams - low);
@@ -69,7 +67,7 @@ async function measurePings(trial, make) {
   const { subject, load, close } = await open(trial, make, make.pingIntervalMs);
   lab.status = () => `[${name}] pings: ${load.text()}`;
   await lab.sleep(START_REST_MS);
-  const idle = await idleShare(lab, subject);
+  const idle = await idleShare(lab, subject, IDLE_MS);
   await reach(load, plan.streams);
   await lab.sleep(make.pingIntervalMs);
   const before = (await load.poll()).counts.pings;
@@ -84,31 +82,4 @@ async function measurePings(trial, make) {
 async function reach(load, streams) {
   await load.set(streams);
   await load.untilThere();
-}
-
-/** @param {import('./lab.js').Lab} lab @param {import('./peers.js').Subject} subject @returns {Promise<number>} share of one core */
-async function idleShare(lab, subject) {
-  const before = cpuUs(subject.pids());
-  await lab.sleep(IDLE_MS);
-  return (cpuUs(subject.pids()) - before) / (IDLE_MS * 1000);
-}
-
-/**
- * @param {import('./peers.js').Subject} subject @param {number} idle @param {() => Promise<unknown>} work
- * @returns {Promise<number>} µs of CPU beyond what it takes idle
- */
-async function busyUs(subject, idle, work) {
-  const [before, begunMs] = [cpuUs(subject.pids()), performance.now()];
-  await work();
-  return cpuUs(subject.pids()) - before - idle * (performance.now() - begunMs) * 1000;
-}
-
-/** @param {import('./lab.js').Lab} lab @param {import('./peers.js').Subject} subject @returns {Promise<number>} */
-async function memory(lab, subject) {
-  const readings = [];
-  for (let i = 0; i < READINGS; i++) {
-    readings.push(pssBytes(subject.pids()));
-    await lab.sleep(READ_EVERY_MS);
-  }
-  return medianOf(readings);
 }

@@ -1,7 +1,7 @@
 /*
- * A network of its own for a run of very many streams. The kernel finds the socket of a packet by a hash table, which
- * is as large as the machine was given at its start: with two million sockets each packet goes through a list of eight
- * and more. A network namespace can have a table of the size that is needed, and settings that end with it.
+ * A separate network for a run with very many streams. The kernel finds the socket of a packet in a hash table whose size
+ * is fixed when the machine starts: with two million sockets, each packet searches a list of eight or more. A network
+ * namespace can have a table of the right size, and its settings disappear with it.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
@@ -12,72 +12,72 @@ import { hasEnded } from './clean.js';
 import { findCommand } from './install.js';
 
 const ENTRIES = '/proc/sys/net/ipv4/tcp_child_ehash_entries';
-const REMEMBERED = '/proc/sys/net/ipv4/tcp_max_tw_buckets';
+const REMEMBERED_CLOSED = '/proc/sys/net/ipv4/tcp_max_tw_buckets';
 const POLL_MS = 10;
 const MARK = 'HOLDFAST_OWN_NETWORK';
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
-/** Both ends of a stream, and the half of the table free. */
-const ENTRIES_A_STREAM = 4;
+/** Two ends per stream, in a table that stays half empty. */
+const ENTRIES_PER_STREAM = 4;
 const MOST_ENTRIES = 16_777_216;
 
 /**
- * Where a server listens, and the addresses by which its clients dial it.
+ * Where a server listens, and the addresses that its clients dial.
  * @typedef {{ host: string, hosts: string }} Network
  */
 
 /** @type {Network} */
 export const NETWORK = { host: '127.0.0.1', hosts: '127.0.0.1' };
 /**
- * The kernel keeps a list of the local addresses and ports of clients, in a table whose size is given, too. Each can be
- * used once for each address of the server: the more there are, the shorter are its lists.
+ * The kernel also keeps the clients' local addresses and ports in a table of fixed size. Each can be used once per address
+ * of the server, so more addresses mean shorter lists.
  * @type {Network}
  */
 const OWN_NETWORK = { host: '0.0.0.0', hosts: '127.0.0.1-127.0.0.16' };
 
-/** @returns {Network} that many streams are best had in; all addresses only where nobody else can reach them */
+/** @returns {Network} the best one for many streams: listening on all addresses only where nobody else can reach them */
 export function networkOfMany() {
   return hasOwnNetwork() ? OWN_NETWORK : NETWORK;
 }
 
-/** @returns {boolean} whether this process is in one that was made for it */
+/** @returns {boolean} whether this process runs in its own network */
 export function hasOwnNetwork() {
   return process.env[MARK] === 'yes';
 }
 
-/** @returns {string} why there can be none; '' where there can */
+/** @returns {string} why there can't be one; '' if there can */
 export function ownNetworkProblem() {
-  if (process.getuid?.() !== 0) return 'only root can make one';
+  if (process.getuid?.() !== 0) return 'only root can create a network namespace';
   const missing = ['unshare', 'ip', 'sh'].find((name) => !findCommand(name));
-  if (missing) return `${missing} is not here (packages util-linux and iproute2)`;
-  if (!existsSync(ENTRIES)) return 'the kernel is older than 6.1';
+  if (missing) return `${missing} is not installed (packages util-linux and iproute2)`;
+  if (!existsSync(ENTRIES)) return 'it needs Linux 6.1';
   if (spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status !== 0)
-    return 'unshare is refused';
+    return 'unshare is not allowed here';
   try {
     writeFileSync(ENTRIES, readFileSync(ENTRIES));
     return '';
   } catch {
-    return 'its settings are read-only here';
+    return 'network settings are read-only here';
   }
 }
 
 /**
- * Runs this program once more, in a network of its own, and ends as it does.
+ * Runs this program again in its own network, and waits for it.
  * @param {number} streams
  * @returns {Promise<number>} its status
  */
 export async function runInOwnNetwork(streams) {
   const before = readFileSync(ENTRIES, 'utf8');
-  const entries = Math.min(2 ** Math.ceil(Math.log2(streams * ENTRIES_A_STREAM)), MOST_ENTRIES);
+  const entries = Math.min(2 ** Math.ceil(Math.log2(streams * ENTRIES_PER_STREAM)), MOST_ENTRIES);
   const [script, ...args] = process.argv.slice(1);
-  // With its table grows how many closed connections it remembers, for a minute each: that stays as it is.
-  const remembered = `echo ${readFileSync(REMEMBERED, 'utf8').trim()} > ${REMEMBERED}`;
-  const command = `ip link set lo up && ${remembered} && exec "$@"`;
+  // A larger table also remembers more closed connections, for a minute each: keep that number as it is.
+  const keepRemembered = `echo ${readFileSync(REMEMBERED_CLOSED, 'utf8').trim()} > ${REMEMBERED_CLOSED}`;
+  const command = `ip link set lo up && ${keepRemembered} && exec "$@"`;
   const words = ['--net', 'sh', '-c', command, 'sh', process.execPath, ...process.execArgv, script, ...args];
   /** @type {import('node:child_process').ChildProcess | undefined} */
   let child;
-  // Ctrl-C reaches it by the terminal; whoever signals this process alone means both.
-  const byTerminal = process.stdin.isTTY;
-  onSignals(SIGNALS, (signal) => (signal === 'SIGINT' && byTerminal) || child?.kill(signal));
+  // The terminal sends Ctrl-C to the child, too; a signal to this process alone is passed on.
+  const isInTerminal = process.stdin.isTTY;
+  onSignals(SIGNALS, (signal) => (signal === 'SIGINT' && isInTerminal) || child?.kill(signal));
   try {
     writeFileSync(ENTRIES, String(entries));
     child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
@@ -85,11 +85,11 @@ export async function runInOwnNetwork(streams) {
     while (!hasEnded(child) && networkOf('self') === networkOf(String(child.pid))) await after(POLL_MS);
     return status;
   } finally {
-    writeFileSync(ENTRIES, before); // the table was made with the network
+    writeFileSync(ENTRIES, before); // the namespace has its table by now
   }
 }
 
-/** @param {import('node:child_process').ChildProcess} child @returns {Promise<number>} to exit with as it does */
+/** @param {import('node:child_process').ChildProcess} child @returns {Promise<number>} the status to exit with */
 function statusOf(child) {
   return new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -97,7 +97,7 @@ function statusOf(child) {
   });
 }
 
-/** @param {string} pid @returns {string} '' where it has gone */
+/** @param {string} pid @returns {string} '' if it has ended */
 function networkOf(pid) {
   try {
     return readlinkSync(`/proc/${pid}/ns/net`);

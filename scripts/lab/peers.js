@@ -1,14 +1,16 @@
 /*
- * The technologies that are set beside ours: how each is come by, and how it is started.
+ * The technologies that are compared with ours: where each comes from, and how it is started.
  */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
 import { freePort } from '../../lib/port.js';
 import { hasEnded } from './clean.js';
 import { cacheFolder, findCommand, installPackage, runTool } from './install.js';
+import { nchanModule, nginxConfig } from './peers/nchan.js';
+import { buildUWebSockets, uWebSocketsProgram } from './peers/uwebsockets.js';
 import { familyOf } from './processes.js';
 import { environment } from './server.js';
 
@@ -25,7 +27,7 @@ const POLL_MS = 50;
  * @property {string} name
  * @property {string} text
  * @property {Record<string, string>} params for the drones
- * @property {(lab: Lab) => Promise<string>} prepare says why it has to be skipped, or ''
+ * @property {(lab: Lab) => Promise<string>} prepare returns why it has to be skipped, or ''
  * @property {(port: number, intervalMs: number, folder: string) => string[]} command interval 0 for no pings
  *
  * @typedef {{ port: number, pids: () => number[], check: () => void, stop: () => Promise<void> }} Subject
@@ -35,7 +37,7 @@ const POLL_MS = 50;
 export const PEER_LIST = [
   {
     name: 'node-http',
-    text: 'plain node:http in few lines, one process',
+    text: 'plain node:http in a few lines, one process',
     params: { accept: 'text' },
     prepare: async () => '',
     command: (port, intervalMs) => [
@@ -60,24 +62,24 @@ export const PEER_LIST = [
   },
   {
     name: 'bun',
-    text: `Bun.serve with a ReadableStream a client, one process; Bun as it is here, or ${BUN}`,
+    text: `Bun.serve with a ReadableStream per client, one process; the installed Bun, or ${BUN}`,
     params: { accept: 'text' },
     prepare: async (lab) => (findCommand('bun') ? '' : (await installPackage(lab, 'bun', BUN)).problem),
     command: (port, intervalMs) => [bun(), join(PEERS, 'bun.js'), String(port), String(intervalMs)],
   },
   {
     name: 'go',
-    text: "Go's net/http, a goroutine a client, one process on all cores",
+    text: "Go's net/http, a goroutine per client, one process on all cores",
     params: { accept: 'text' },
     prepare: buildGo,
     command: (port, intervalMs) => [goProgram(), String(port), String(intervalMs)],
   },
   {
     name: 'nchan',
-    text: 'nginx with nchan, as an EventSource, one worker; pings are in whole seconds',
+    text: 'nginx with nchan as an EventSource server, one worker; its ping interval is in whole seconds',
     params: { accept: 'events' },
     prepare: async () =>
-      nchanModule() ? '' : 'nginx with nchan is not here: apt-get install nginx libnginx-mod-nchan brings it',
+      nchanModule() ? '' : 'nginx with nchan is not installed (Debian: nginx libnginx-mod-nchan)',
     command: (port, intervalMs, folder) => [
       findCommand('nginx'),
       '-p',
@@ -85,6 +87,13 @@ export const PEER_LIST = [
       '-c',
       nginxConfig(port, intervalMs, folder),
     ],
+  },
+  {
+    name: 'uwebsockets',
+    text: 'uWebSockets through its C interface (uwebsockets.c), one process; the library is the one in the PyPI package socketify',
+    params: { accept: 'text' },
+    prepare: buildUWebSockets,
+    command: (port, intervalMs) => [uWebSocketsProgram(), String(port), String(intervalMs)],
   },
 ];
 
@@ -109,60 +118,13 @@ function goProgram() {
 /** @param {Lab} lab */
 async function buildGo(lab) {
   const go = findCommand('go');
-  if (!go) return 'go is not here: apt-get install golang-go, or https://go.dev/dl, brings it';
+  if (!go) return 'go is not installed (Debian: golang-go, or https://go.dev/dl)';
   return runTool(lab, go, ['build', '-o', goProgram(), join(PEERS, 'main.go')], PEERS);
-}
-
-/** @returns {string} '' where it is not installed */
-function nchanModule() {
-  const nginx = findCommand('nginx');
-  if (!nginx) return '';
-  const folders = [
-    join(dirname(nginx), '..', 'lib', 'nginx', 'modules'),
-    '/usr/lib/nginx/modules',
-    '/usr/share/nginx/modules',
-  ];
-  return folders.map((folder) => join(folder, 'ngx_nchan_module.so')).find((path) => existsSync(path)) ?? '';
-}
-
-/** @param {number} port @param {number} intervalMs @param {string} folder @returns {string} its path */
-function nginxConfig(port, intervalMs, folder) {
-  const path = join(folder, 'nginx.conf');
-  mkdirSync(join(folder, 'logs'), { recursive: true });
-  const user = process.getuid?.() === 0 ? 'user root;\n' : '';
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `  ${name}_temp_path ${folder}/tmp;`,
-  );
-  writeFileSync(
-    path,
-    `load_module ${nchanModule()};
-${user}daemon off;
-worker_processes 1;
-pid ${folder}/nginx.pid;
-error_log stderr crit;
-events { worker_connections 65536; }
-http {
-  access_log off;
-${temporary.join('\n')}
-  nchan_shared_memory_size 512M;
-  server {
-    listen 127.0.0.1:${port} backlog=4096;
-    location = / {
-      nchan_subscriber eventsource;
-      nchan_channel_id all;
-      nchan_eventsource_ping_interval ${Math.round(intervalMs / 1000)};
-    }
-    location / { return 404; }
-  }
-}
-`,
-  );
-  return path;
 }
 
 /**
  * @param {Lab} lab @param {Peer} peer @param {number} intervalMs
- * @returns {Promise<Subject>} when it takes connections
+ * @returns {Promise<Subject>} once it accepts connections
  */
 export async function startPeer(lab, peer, intervalMs) {
   const port = await freePort(0, '127.0.0.1');
@@ -170,29 +132,30 @@ export async function startPeer(lab, peer, intervalMs) {
   mkdirSync(folder, { recursive: true });
   const [command, ...args] = peer.command(port, intervalMs, folder);
   const child = lab.clean.spawn(command, args, { cwd: folder, env: environment() });
-  let said = '';
+  let lastWords = '';
   child.stdout?.resume();
   child.stderr?.on('data', (data) => {
-    said = (said + data).slice(-500);
+    lastWords = (lastWords + data).slice(-500);
   });
   const check = () => {
     if (hasEnded(child))
       throw new HoldfastError(
         'PEER',
-        `${peer.name} ended: ${said.trim().split('\n').at(-1) || child.exitCode}`,
+        `${peer.name} ended: ${lastWords.trim().split('\n').at(-1) || child.exitCode}`,
       );
   };
   const endMs = Date.now() + START_MS;
-  while (!(await takesConnections(port))) {
+  while (!(await acceptsConnections(port))) {
     check();
-    if (Date.now() > endMs) throw new HoldfastError('PEER', `${peer.name} does not listen: ${said}`);
+    if (Date.now() > endMs)
+      throw new HoldfastError('PEER', `${peer.name} did not start within ${START_MS / 1000} s: ${lastWords}`);
     await lab.sleep(POLL_MS);
   }
   return { port, check, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
 }
 
 /** @param {number} port @returns {Promise<boolean>} */
-function takesConnections(port) {
+function acceptsConnections(port) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('connect', () => resolve(true));

@@ -1,6 +1,6 @@
 /*
- * Named phases of a run, on the clock of the server: figures are taken from the rows of its CSV that lie in a phase.
- * The readers of figures are pure.
+ * The named phases of a run, by the server's clock. The figures of a phase come from the rows of the CSV that fall into it.
+ * The functions that read figures are pure.
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'csv-parse/sync';
@@ -13,13 +13,13 @@ import { cpuUs, pssBytes } from './processes.js';
 /**
  * @typedef {object} Span
  * @property {number} beginMs elapsedMs of the last row before it
- * @property {number} endMs elapsedMs of the first row after it: what it did is in its rows, to the end
- * @property {number} tookMs by our own clock, without the wait for that row
+ * @property {number} endMs elapsedMs of the first row after it, so that its rows contain everything it did
+ * @property {number} tookMs by our own clock, without waiting for that row
  * @property {number} serverPssBytes at its end
  * @property {number} dronesPssBytes
  * @property {number} dronesCpuPercent of one core
  * @property {number} serverCpuPercent
- * @property {Ticks | null} ticks of the worker that did worst in each; null where none was there all the time
+ * @property {Ticks | null} ticks the worst of all workers in each figure; null when no worker was there all the time
  * @property {import('../../fleet/drone/histograms.js').Percentiles} latenessMs of the pings that clients read in it
  * @property {import('../../fleet/merge.js').Total} load at its end, counted since the run began
  *
@@ -51,7 +51,7 @@ export class Recorder {
     const cpuAfter = this.cpu();
     const load = await this.load.pollAll();
     this.lastMs = await this.server.nextRow();
-    // They come with the rows.
+    // The server updates its ticks together with its rows.
     const ticks = worstTicks(ticksBefore, await this.server.ticks());
     this.spans[name] = {
       beginMs,
@@ -62,7 +62,7 @@ export class Recorder {
       dronesCpuPercent: (cpuAfter.dronesUs - cpuBefore.dronesUs) / tookMs / 10,
       serverCpuPercent: (cpuAfter.serverUs - cpuBefore.serverUs) / tookMs / 10,
       ticks,
-      latenessMs: percentilesOf(since(this.load.lateness(), before)),
+      latenessMs: percentilesOf(this.load.lateness().less(before)),
       load,
     };
   }
@@ -89,25 +89,19 @@ function worstTicks(before, now) {
   if (between.length === 0) return null;
   const worst = (/** @type {(ticks: Histogram) => number} */ read) => Math.max(...between.map(read));
   return {
-    avgMs: worst((ticks) => ticks.meanMs()),
-    p90Ms: worst((ticks) => ticks.percentileMs(0.9)),
-    p99Ms: worst((ticks) => ticks.percentileMs(0.99)),
-    maxMs: worst((ticks) => ticks.maxMs()),
+    avgMs: worst((ticks) => ticks.mean('ms')),
+    p90Ms: worst((ticks) => ticks.percentile(0.9, 'ms')),
+    p99Ms: worst((ticks) => ticks.percentile(0.99, 'ms')),
+    maxMs: worst((ticks) => ticks.maximum('ms')),
   };
 }
 
-/** @template {import('../../fleet/drone/histograms.js').Hdr} H @param {H} now @param {H} before @returns {H} what came between */
-function since(now, before) {
-  now.subtract(/** @type {any} */ (before));
-  return now;
-}
-
-/** @param {string} path @returns {Row[]} numbers; null where there is none */
+/** @param {string} path @returns {Row[]} */
 export function readCsv(path) {
   return rowsOf(readFileSync(path, 'utf8'));
 }
 
-/** @param {string} text @returns {Row[]} its time in ms since the epoch */
+/** @param {string} text @returns {Row[]} numbers, null for an empty cell; `time` in ms since the epoch */
 export function rowsOf(text) {
   /** @type {Record<string, string>[]} */
   const rows = parse(text, { columns: true, relax_column_count: true, skip_empty_lines: true });
@@ -129,7 +123,7 @@ export function phasesOf(rows, spans) {
   );
 }
 
-/** @typedef {(phases: Phases) => number | null} Reader null where it is not known */
+/** @typedef {(phases: Phases) => number | null} Reader null when it is not known */
 
 /** @param {string} phase @param {string} field @returns {Reader} */
 export const median = (phase, field) => over(phase, field, medianOf);
@@ -140,8 +134,14 @@ export const max = (phase, field) => over(phase, field, (values) => Math.max(...
 /** @param {string} phase @param {string} field @returns {Reader} */
 export const last = (phase, field) => over(phase, field, (values) => values[values.length - 1]);
 
-/** How much a field grew from the end of one phase to the end of another. @param {string} from @param {string} to @param {string} field @returns {Reader} */
+/** Growth of a field from the end of one phase to the end of another. @param {string} from @param {string} to @param {string} field @returns {Reader} */
 export const growth = (from, to, field) => minus(last(to, field), last(from, field));
+
+/** Growth of a field from the first row of a phase to its last. @param {string} phase @param {string} field @returns {Reader} */
+export const rise = (phase, field) => over(phase, field, (values) => values[values.length - 1] - values[0]);
+
+/** The same per second. @param {string} phase @param {string} field @returns {Reader} */
+export const rate = (phase, field) => times(per(rise(phase, field), rise(phase, 'elapsedMs')), 1000);
 
 /** @param {string} phase @param {(phase: Phase) => number | null} read @returns {Reader} */
 export const of = (phase, read) => (phases) => (phases[phase] ? read(phases[phase]) : null);
@@ -149,16 +149,14 @@ export const of = (phase, read) => (phases) => (phases[phase] ? read(phases[phas
 /** @param {Reader} one @param {Reader} other @returns {Reader} */
 export const minus = (one, other) => both(one, other, (a, b) => a - b);
 
-/** @param {Reader} one @param {Reader} other @returns {Reader} not known where it would be by zero */
+/** @param {Reader} one @param {Reader} other @returns {Reader} not known for a division by zero */
 export const per = (one, other) => both(one, other, (a, b) => (b === 0 ? null : a / b));
 
+/** @param {Reader} one @param {Reader} other @returns {Reader} */
+export const multiplied = (one, other) => both(one, other, (a, b) => a * b);
+
 /** @param {Reader} one @param {number} factor @returns {Reader} */
-export const times = (one, factor) =>
-  both(
-    one,
-    () => factor,
-    (a, b) => a * b,
-  );
+export const times = (one, factor) => multiplied(one, () => factor);
 
 /** @param {Reader} one @param {Reader} other @param {(a: number, b: number) => number | null} how @returns {Reader} */
 function both(one, other, how) {
@@ -177,7 +175,7 @@ function over(phase, field, how) {
   };
 }
 
-/** @param {number[]} values not none @returns {number} */
+/** @param {number[]} values at least one @returns {number} */
 export function medianOf(values) {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);

@@ -1,31 +1,30 @@
 /*
- * How big an experiment is: streams, seconds, repeats. The default fits the machine.
+ * How big an experiment is: streams, seconds, repeats. The defaults fit the machine.
  */
-
-import { readMachine } from '../../lib/kernel.js';
-import { mostStreams } from '../../lib/limits.js';
+import { mostStreams } from '../../limits/index.js';
+import { readMachine } from '../../limits/kernel.js';
 
 const USUAL_STREAMS = 15_000;
-/** Of a stream, both ends, in the transport that takes the most (docs/cost.md). */
+/** Per stream, both ends, in the transport that needs the most (docs/cost.md). */
 const STREAM_BYTES = 20_000;
 const LONG = 5;
 const RAMP = 3000;
-/** V8 gives back what it took to start after some seconds; what it gives back later would be charged to no stream. */
+/** V8 gives back the memory it needed to start after some seconds; later it would be mistaken for the streams'. */
 const IDLE_S = 10;
 const LEAST_IDLE_S = 3;
-/** Start and end of server and drones. */
+/** Start and end of the server and the drones. */
 const TRIAL_S = 4;
 
 /**
  * @typedef {object} Plan
  * @property {number} streams
  * @property {number} holdS
- * @property {number} idleS to come to rest after the start, before the first stream
+ * @property {number} idleS rest after the start, before the first stream
  * @property {number} repeats
- * @property {number} ramp streams to open a second
+ * @property {number} ramp streams to open per second
  * @property {boolean} isLong
  *
- * @typedef {{ streams: number, ramp?: number, hold: number, repeats: number, isLong: boolean }} Wish 0 where it is not said
+ * @typedef {{ streams: number, ramp?: number, hold: number, repeats: number, isLong: boolean }} Wish 0 for the usual
  */
 
 /** @param {import('./experiment.js').Experiment} experiment @param {Wish} wish @returns {Plan} */
@@ -41,7 +40,7 @@ export function planOf({ usual }, { streams, ramp, hold, repeats, isLong }) {
   };
 }
 
-/** @returns {number} 15,000, or what limits and half of the free memory allow */
+/** @returns {number} 15,000, or what the limits and half of the free memory allow */
 export function defaultStreams() {
   const machine = readMachine();
   const wish = /** @type {const} */ ({
@@ -58,8 +57,9 @@ export function defaultStreams() {
   return Math.max(1, Math.floor(Math.min(USUAL_STREAMS, allowed, free / 2 / STREAM_BYTES)));
 }
 
-/** @param {import('./experiment.js').Experiment} experiment @param {Plan} plan @returns {number} seconds, about */
+/** @param {import('./experiment.js').Experiment} experiment @param {Plan} plan @returns {number} about how many seconds it takes */
 export function secondsOf(experiment, plan) {
+  if (experiment.roundSeconds) return Math.ceil(plan.repeats * experiment.roundSeconds(plan));
   const trials = experiment.runs(plan).length * plan.repeats;
   return Math.ceil(trials * (trialSeconds(experiment, plan) + TRIAL_S));
 }

@@ -1,9 +1,9 @@
 /*
- * What /proc says of processes: the CPU that they have used, and the memory that is theirs.
+ * CPU and memory of processes, from /proc.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** @param {number} pid @returns {number[]} it and all below it, as they are now */
+/** @param {number} pid @returns {number[]} it and all its descendants, at this moment */
 export function familyOf(pid) {
   const family = [pid];
   for (const parent of family) family.push(...childrenOf(parent));
@@ -17,13 +17,13 @@ function childrenOf(pid) {
       readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
     );
   } catch {
-    return []; // it has gone
+    return []; // it has ended
   }
 }
 
 /**
- * The run time of all their threads, which is their utime and stime, but in ns where those come in steps of 10 ms.
- * Threads that have ended are not in it.
+ * The run time of all their threads. That is utime + stime, but in ns, while those come in steps of 10 ms. Threads that
+ * have ended are not included.
  * @param {number[]} pids @returns {number} µs
  */
 export function cpuUs(pids) {
@@ -36,13 +36,13 @@ export function cpuUs(pids) {
   return ns / 1000;
 }
 
-/** @param {number[]} pids @returns {number} bytes, pages that are shared by their share (PSS) */
+/** @param {number[]} pids @returns {number} bytes of PSS: shared pages count in part */
 export function pssBytes(pids) {
   const kilobytes = pids.map((pid) => /^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
   return kilobytes.reduce((/** @type {number} */ sum, kb) => sum + Number(kb) * 1024, 0);
 }
 
-/** @param {string} path @returns {string} '' where it went meanwhile */
+/** @param {string} path @returns {string} '' if the process has ended */
 function read(path) {
   try {
     return readFileSync(path, 'utf8');

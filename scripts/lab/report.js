@@ -4,10 +4,10 @@
 import { formatCount } from '../../lib/format.js';
 import { factsText } from './facts.js';
 import { Findings } from './findings.js';
-import { capital, summaryText } from './words.js';
+import { capital, markdownTable, summaryText } from './text.js';
 
 /**
- * @typedef {object} Report as report.json has it
+ * @typedef {object} Report the content of report.json
  * @property {string} name
  * @property {string} question
  * @property {string} command
@@ -21,11 +21,11 @@ import { capital, summaryText } from './words.js';
  * @property {{ name: string, text: string, unit: import('./experiment.js').Figure['unit'] }[]} figures
  * @property {import('./findings.js').Outcome[]} outcomes
  * @property {string[]} sentences
- * @property {string} [beside] a table: what was found beside what others found
+ * @property {string} [comparison] a table: the findings beside targets or other findings
  * @property {string[]} notes
  * @property {string[]} charts
  * @property {'whole' | 'interrupted' | 'failed'} end
- * @property {string} problem where it failed
+ * @property {string} problem if it failed
  *
  * @typedef {Required<Pick<import('./experiment.js').Run, 'name' | 'text' | 'args' | 'nodeFlags' | 'sysctls'>>} RunOfReport
  */
@@ -36,14 +36,14 @@ export function reportText(report) {
     `# Experiment: ${report.name}`,
     report.question,
     endText(report),
-    '## What was done',
-    doneText(report),
-    '## What was found',
-    foundText(report),
-    besideText(report),
+    '## Method',
+    methodText(report),
+    '## Results',
+    resultsText(report),
+    comparisonText(report),
     chartsText(report),
-    '## How sure it is',
-    sureText(report),
+    '## Reliability',
+    reliabilityText(report),
     '## The machine',
     factsText(report.facts),
   ];
@@ -53,16 +53,16 @@ export function reportText(report) {
 /** @param {Report} report */
 function endText({ end, problem, outcomes }) {
   const kept =
-    outcomes.length > 0 ? 'the figures are those of the trials that were over' : 'no trial was over';
-  if (end === 'interrupted') return `**It was ended early: ${kept}.**`;
-  return end === 'failed' ? `**It failed: ${problem}; ${kept}.**` : '';
+    outcomes.length > 0 ? 'the figures are from the trials that had finished' : 'no trial had finished';
+  if (end === 'interrupted') return `**Ended early: ${kept}.**`;
+  return end === 'failed' ? `**Failed: ${problem}; ${kept}.**` : '';
 }
 
 /** @param {Report} report */
-function doneText({ command, plan, how, steps, runs, order, notes, startedAt }) {
-  const size = `${formatCount(plan.streams)} streams, held for ${formatCount(plan.holdS)} s, ${formatCount(plan.ramp)} opened a second`;
+function methodText({ command, plan, how, steps, runs, order, notes, startedAt }) {
+  const size = `${formatCount(plan.streams)} streams, held for ${formatCount(plan.holdS)} s, ${formatCount(plan.ramp)} opened per second`;
   const lines = [
-    `\`${command}\`, begun ${startedAt.slice(0, 16).replace('T', ' ')} UTC: ${size}.`,
+    `\`${command}\`, started ${startedAt.slice(0, 16).replace('T', ' ')} UTC: ${size}.`,
     ...(how.length > 0 ? ['', how.join(' ')] : []),
     ...(steps.length > 0 ? ['', ...steps.map(({ name, text }, i) => `${i + 1}. ${name}: ${text}`)] : []),
     '',
@@ -82,9 +82,9 @@ function runLine({ name, text, args, nodeFlags, sysctls }) {
 }
 
 /** @param {Report} report */
-function foundText({ figures, runs, outcomes, sentences, end }) {
+function resultsText({ figures, runs, outcomes, sentences, end }) {
   if (outcomes.length === 0)
-    return end === 'whole' ? 'Nothing: none of it can be run here, as said above.' : 'Nothing yet.';
+    return end === 'whole' ? 'None: no part of it can run here, for the reasons above.' : 'None yet.';
   const names = runs.map(({ name }) => name);
   const findings = new Findings(figures, names, outcomes);
   const said = sentences.map((sentence) => `- ${sentence}`).join('\n');
@@ -92,7 +92,7 @@ function foundText({ figures, runs, outcomes, sentences, end }) {
 }
 
 /**
- * Figures down, runs across; the other way round where there are many runs.
+ * A row per figure and a column per run; the other way round if there are many runs.
  * @param {Findings} findings @returns {string}
  */
 export function tableOf(findings) {
@@ -105,13 +105,12 @@ export function tableOf(findings) {
     ? runs.map((run) => [run, ...figures.map(({ name }) => cell(name, run))])
     : figures.map(({ name, text }) => [text, ...runs.map((run) => cell(name, run))]);
   const head = isWide ? ['run', ...figures.map(({ text }) => text)] : ['figure', ...runs];
-  const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`;
-  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+  return markdownTable(head, rows);
 }
 
 /** @param {Report} report */
-function besideText({ beside }) {
-  return beside ? `## Beside others\n\n${beside}` : '';
+function comparisonText({ comparison }) {
+  return comparison ? `## Comparison\n\n${comparison}` : '';
 }
 
 /** @param {Report} report */
@@ -120,7 +119,7 @@ function chartsText({ charts }) {
 }
 
 /** @param {Report} report */
-function sureText({ plan, outcomes, runs }) {
+function reliabilityText({ plan, outcomes, runs }) {
   const { repeats } = plan;
   const counts = runs.map(({ name }) => outcomes.filter(({ run }) => run === name).length);
   const least = counts.length > 0 ? Math.min(...counts) : 0;
@@ -128,11 +127,11 @@ function sureText({ plan, outcomes, runs }) {
     repeats === 1
       ? 'One trial of each run was planned'
       : `${repeats} trials of each run were planned, in turn`;
-  const over =
-    least < repeats ? `; ${least === 0 ? 'of some none' : `of some only ${least}`} came to its end` : '';
+  const finished =
+    least < repeats ? `; ${least === 0 ? 'some runs finished none' : `some finished only ${least}`}` : '';
   const spread =
     least > 1
-      ? 'Figures are medians of the trials, and in brackets the least and the most. Where those of two runs overlap, the difference is called within the spread.'
-      : 'With one trial there is no spread: a difference may be chance, and `--repeats 3` tells more.';
-  return `${planned}${over}. ${spread} Server and clients shared the machine: a client takes CPU that the server can't have.`;
+      ? 'Figures are medians, with the smallest and the largest value in brackets. If the ranges of two runs overlap, the difference is called within the spread.'
+      : 'One trial shows no spread, so a difference may be chance; `--repeats 3` shows more.';
+  return `${planned}${finished}. ${spread} Server and clients shared the machine: CPU that the clients use is not available to the server.`;
 }

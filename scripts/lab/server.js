@@ -1,55 +1,61 @@
 /*
- * The real server as a child, with its CSV in the folder of the experiment.
+ * The real server as a child process, with its CSV in the folder of the experiment.
  */
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { Histogram } from '../../lib/histogram.js';
+import { untilListening } from '../../lib/listening.js';
 import { hasEnded } from './clean.js';
 import { familyOf } from './processes.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const POLL_MS = 50;
 const SHOW_EVERY_MS = 500;
-const START_MS = 60_000;
-/** A frame that is later than this will not come. */
+/** A frame that takes longer will not come. */
 const ROW_MS = 30_000;
+const ANSWER_MS = 5000;
 
 /** @typedef {import('./lab.js').Lab} Lab */
 
 /**
  * @typedef {object} How
  * @property {string} name of its CSV, without .csv
- * @property {string[]} args beyond those that every server of an experiment is given
- * @property {string[]} nodeFlags
- * @property {string} [host] 127.0.0.1
+ * @property {string[]} args in addition to those that every server of an experiment gets
+ * @property {string[]} [nodeFlags]
+ * @property {string} [host] default 127.0.0.1
  */
 
-/** @param {How} how @returns {string[]} the command, as a person repeats it */
-export function commandOf({ args, nodeFlags, host = '127.0.0.1' }) {
+/** @param {How} how @returns {string[]} the command, as a person would repeat it */
+export function commandOf({ args, nodeFlags = [], host = '127.0.0.1' }) {
   return ['node', ...nodeFlags, 'server.js', '--host', host, '--drain', '0', ...args];
 }
 
 /**
  * @param {Lab} lab @param {How} how
- * @returns {Promise<LabServer>} when it listens and its first row is there
- * @throws {HoldfastError} SERVER, with what it said
+ * @returns {Promise<LabServer>} once it listens and has written its first row
+ * @throws {HoldfastError} SERVER, with the last line it printed
  */
 export async function startServer(lab, how) {
   const own = ['--port', '0', '--admin-port', 'auto', '--dashboard', 'off', '--log-dir', lab.folder];
   const [, ...words] = commandOf(how);
-  const child = lab.clean.spawn(process.execPath, [...words, ...own], { cwd: ROOT, env: environment() });
+  const child = lab.clean.spawn(process.execPath, [...words, ...own], {
+    cwd: ROOT,
+    env: environment(),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
   const server = new LabServer(lab, child);
-  await server.untilListening();
+  const { port, adminPort, csvPath } = await server.listening();
+  server.port = port;
+  server.adminPort = adminPort;
   server.csvPath = join(lab.folder, `${how.name}.csv`);
-  renameSync(server.found.csv, server.csvPath);
-  await server.nextRow();
+  renameSync(csvPath, server.csvPath);
   return server;
 }
 
-/** Options that stand in the environment are not part of an experiment. */
+/** Options set in the environment are not part of an experiment. */
 export function environment() {
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^HOLDFAST_|^NODE_OPTIONS$/.test(name)),
@@ -61,41 +67,31 @@ export class LabServer {
   constructor(lab, child) {
     this.lab = lab;
     this.child = child;
+    this.port = 0;
+    this.adminPort = 0;
     this.csvPath = '';
     this.lastLine = '';
-    this.found = { csv: '', port: 0, adminPort: 0 };
     for (const output of [child.stdout, child.stderr]) {
-      if (output) createInterface(output).on('line', (line) => this.hear(line));
+      if (output)
+        createInterface(output).on('line', (line) => {
+          this.lastLine = line; // it may say why the server ends
+        });
     }
   }
 
-  get port() {
-    return this.found.port;
-  }
-
-  /** @param {string} line */
-  hear(line) {
-    this.lastLine = line;
-    const csv = /CSV in (.+\.csv)$/.exec(line);
-    const admin = /admin on http:\S+?:(\d+)/.exec(line);
-    const port = /listening on http:\S+:(\d+)/.exec(line);
-    if (csv) this.found.csv = csv[1];
-    if (admin) this.found.adminPort = Number(admin[1]);
-    if (port) this.found.port = Number(port[1]);
-  }
-
-  async untilListening() {
-    const endMs = Date.now() + START_MS;
-    const { found } = this;
-    while (!found.csv || !found.port || !found.adminPort) {
+  /** @returns {Promise<import('../../lib/listening.js').ServerListening>} @throws {HoldfastError} SERVER */
+  async listening() {
+    try {
+      return await this.lab.unlessAborted(untilListening(this.child));
+    } catch (error) {
+      this.lab.signal.throwIfAborted();
+      await this.lab.sleep(POLL_MS); // for its last line
       this.check();
-      if (Date.now() > endMs)
-        throw new HoldfastError('SERVER', `the server does not listen: ${this.lastLine}`);
-      await this.lab.sleep(POLL_MS);
+      throw new HoldfastError('SERVER', `the server: ${messageOf(error)}; its last line: ${this.lastLine}`);
     }
   }
 
-  /** @throws {HoldfastError} SERVER where it has ended */
+  /** @throws {HoldfastError} SERVER when it has ended */
   check() {
     if (!hasEnded(this.child)) return;
     const { exitCode, signalCode } = this.child;
@@ -107,19 +103,19 @@ export class LabServer {
     return familyOf(this.child.pid ?? 0);
   }
 
-  /** @returns {Promise<Record<string, any> | null>} the last row, null where there is none yet */
+  /** @returns {Promise<Record<string, any> | null>} the totals of the last frame; null when there is no answer yet */
   async totals() {
     return (await this.ask('/frame'))?.totals ?? null;
   }
 
-  /** @returns {Promise<Map<number, Histogram>>} all ticks of each worker, by pid */
+  /** @returns {Promise<Map<number, Histogram>>} all ticks of each worker since it started, by pid */
   async ticks() {
     const { workers = [] } = (await this.ask('/ticks')) ?? {};
     const rows = workers.map((/** @type {any} */ { pid, ticks }) => [pid, new Histogram().merge(ticks)]);
     return new Map(rows);
   }
 
-  /** Each frame, from now on. @param {import('./session.js').View} view @returns {() => void} stops it */
+  /** Shows each frame from now on. @param {import('./session.js').View} view @returns {() => void} stops it */
   showTo(view) {
     let shownMs = -1;
     const timer = setInterval(async () => {
@@ -131,13 +127,11 @@ export class LabServer {
     return () => clearInterval(timer);
   }
 
-  /** @param {string} path of the admin view @returns {Promise<any>} null where there is no answer yet */
+  /** @param {string} path on its admin port @returns {Promise<any>} null when there is no answer yet */
   async ask(path) {
     this.check();
-    const url = `http://127.0.0.1:${this.found.adminPort}${path}`;
-    const signal = AbortSignal.any([this.lab.signal, AbortSignal.timeout(5000)]);
     try {
-      const answer = await fetch(url, { signal });
+      const answer = await this.fetch(path);
       return answer.ok ? await answer.json() : null;
     } catch (error) {
       this.lab.signal.throwIfAborted();
@@ -147,14 +141,27 @@ export class LabServer {
     }
   }
 
-  /** @returns {Promise<number>} elapsedMs of the row that comes next */
+  /** @param {string} channel @param {string} message @throws {HoldfastError} SERVER when it is not accepted */
+  async publish(channel, message) {
+    const { status } = await this.fetch(`/publish?channel=${channel}`, { method: 'POST', body: message });
+    if (status !== 202) throw new HoldfastError('SERVER', `the server answered /publish with ${status}`);
+  }
+
+  /** @param {string} path @param {RequestInit} [request] */
+  fetch(path, request = {}) {
+    const signal = AbortSignal.any([this.lab.signal, AbortSignal.timeout(ANSWER_MS)]);
+    return fetch(`http://127.0.0.1:${this.adminPort}${path}`, { ...request, signal });
+  }
+
+  /** @returns {Promise<number>} elapsedMs of the next row */
   async nextRow() {
     const endMs = Date.now() + ROW_MS;
     const before = (await this.totals())?.elapsedMs ?? -1;
     for (;;) {
       const now = (await this.totals())?.elapsedMs ?? -1;
       if (now > before) return now;
-      if (Date.now() > endMs) throw new HoldfastError('SERVER', 'the server says nothing of itself any more');
+      if (Date.now() > endMs)
+        throw new HoldfastError('SERVER', `the server wrote no row for ${ROW_MS / 1000} s`);
       await this.lab.sleep(POLL_MS);
     }
   }

@@ -1,5 +1,5 @@
 /*
- * What a scenario is made of: steps with a name, a duration, and what they do. Each is a phase of the run.
+ * The steps of a scenario: each has a name, a duration and an action, and is a phase of the run.
  */
 
 const POLL_MS = 1000;
@@ -10,21 +10,21 @@ const POLL_MS = 1000;
  * @property {import('./load.js').Load} load
  * @property {import('./server.js').LabServer} server
  * @property {import('./plan.js').Plan} plan
- * @property {string} command that the server was started with, as a person repeats it
+ * @property {string} command the server's, as a person would repeat it
  *
  * @typedef {object} Step
  * @property {string} name of its phase
- * @property {string} text what is done, for the report
+ * @property {string} text what it does, for the report
  * @property {number} seconds about how long
  * @property {(stage: Stage) => Promise<unknown>} run
  */
 
-/** Nothing is changed. @param {string} name @param {number} seconds @returns {Step} */
+/** Changes nothing. @param {string} name @param {number} seconds @returns {Step} */
 export function rest(name, seconds) {
   return { name, text: `rest for ${seconds} s`, seconds, run: (stage) => wait(stage, seconds) };
 }
 
-/** What is open stays open. @param {string} name @param {number} seconds @returns {Step} */
+/** Keeps open what is open. @param {string} name @param {number} seconds @returns {Step} */
 export function hold(name, seconds) {
   return { ...rest(name, seconds), text: `hold for ${seconds} s` };
 }
@@ -32,22 +32,22 @@ export function hold(name, seconds) {
 /** @param {string} name @param {import('./plan.js').Plan} plan @param {number} [share] of the streams @returns {Step} */
 export function up(name, { streams, ramp }, share = 1) {
   const target = Math.round(streams * share);
-  const text = `open streams, ${ramp} a second, until there are ${target}`;
+  const text = `open streams until there are ${target}, ${ramp} per second`;
   return { name, text, seconds: Math.ceil(target / ramp) + 1, run: (stage) => change(stage, target) };
 }
 
-/** All at once. @param {string} name @param {import('./plan.js').Plan} plan @param {number} [share] that is left @returns {Step} */
+/** Closes streams all at once. @param {string} name @param {import('./plan.js').Plan} plan @param {number} [share] that stays @returns {Step} */
 export function down(name, { streams }, share = 0) {
   const target = Math.round(streams * share);
   return {
     name,
-    text: `close streams at once until there are ${target}`,
+    text: `close streams, all at once, until there are ${target}`,
     seconds: 2,
     run: (stage) => change(stage, target),
   };
 }
 
-/** The usual: what it takes idle, while opening, held, and after. @param {import('./plan.js').Plan} plan @returns {Step[]} */
+/** The usual scenario: idle, opening, held. @param {import('./plan.js').Plan} plan @returns {Step[]} */
 export function upAndHold(plan) {
   return [rest('idle', plan.idleS), up('up', plan), hold('held', plan.holdS)];
 }

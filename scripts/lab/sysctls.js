@@ -1,6 +1,5 @@
 /*
- * Settings of the kernel for one run. A keeper, a process of its own, puts back what was there as soon as we let go of
- * it, however we end.
+ * Kernel settings for one run. A separate process restores the old values as soon as we let go of it, however we end.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,11 +7,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
-import { pathOfSysctl } from '../../lib/kernel.js';
+import { pathOfSysctl } from '../../limits/kernel.js';
 
-const KEEPER = fileURLToPath(new URL('keeper.js', import.meta.url));
+const RESTORER = fileURLToPath(new URL('restore-sysctls.js', import.meta.url));
 
-/** @param {string} name 'net.core.somaxconn' @returns {string | null} one blank between values; null where there is none */
+/** @param {string} name 'net.core.somaxconn' @returns {string | null} one blank between values; null when there is no such setting */
 export function readSysctl(name) {
   try {
     return readFileSync(`/${pathOfSysctl(name)}`, 'utf8')
@@ -25,27 +24,27 @@ export function readSysctl(name) {
 
 /**
  * @param {import('./lab.js').Lab} lab @param {Record<string, string>} wanted
- * @returns {Promise<() => Promise<void>>} puts them back
+ * @returns {Promise<() => Promise<void>>} restores the old values
  * @throws {HoldfastError} SYSCTL
  */
 export async function setSysctls(lab, wanted) {
   if (Object.keys(wanted).length === 0) return async () => {};
   const before = Object.fromEntries(Object.keys(wanted).map((name) => [name, readSysctl(name)]));
-  const restore = await keep(lab, before);
+  const restore = await startRestorer(lab, before);
   for (const [name, value] of Object.entries(wanted)) {
     try {
       writeFileSync(`/${pathOfSysctl(name)}`, value);
     } catch (error) {
       await restore();
-      throw new HoldfastError('SYSCTL', `${name} can't be set to ${value}: ${messageOf(error)}`);
+      throw new HoldfastError('SYSCTL', `can't set ${name} to ${value}: ${messageOf(error)}`);
     }
   }
   return restore;
 }
 
 /** @param {import('./lab.js').Lab} lab @param {Record<string, string | null>} before */
-async function keep(lab, before) {
-  const child = spawn(process.execPath, [KEEPER, JSON.stringify(before)], {
+async function startRestorer(lab, before) {
+  const child = spawn(process.execPath, [RESTORER, JSON.stringify(before)], {
     stdio: ['pipe', 'pipe', 'inherit'],
     detached: true,
   });
@@ -53,7 +52,8 @@ async function keep(lab, before) {
   const restore = lab.clean.add(async () => {
     child.stdin.end();
     const [status] = await ended;
-    if (status !== 0) throw new HoldfastError('SYSCTL', `not all is as it was: ${JSON.stringify(before)}`);
+    if (status !== 0)
+      throw new HoldfastError('SYSCTL', `these settings could not be restored: ${JSON.stringify(before)}`);
   });
   await lab.unlessAborted(once(createInterface(child.stdout), 'line'));
   return restore;

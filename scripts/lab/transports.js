@@ -1,9 +1,9 @@
 /*
- * The two transports as runs, one of which may not be built here.
+ * The two transports as runs. The native one may not be built here.
  */
 import { native, problem } from '../../native/index.js';
 
-/** @param {...string} args that both are given @returns {import('./experiment.js').Run[]} */
+/** @param {...string} args for both @returns {import('./experiment.js').Run[]} */
 export function bothTransports(...args) {
   return ['http', 'hold'].map((name) => ({
     name,
@@ -12,7 +12,7 @@ export function bothTransports(...args) {
   }));
 }
 
-/** @returns {string} why there is no hold transport; '' where there is */
+/** @returns {string} why there is no hold transport; '' if there is one */
 export function noHold() {
-  return native ? '' : `the native core is not built: ${problem}`;
+  return native ? '' : `native core unavailable: ${problem}`;
 }

@@ -1,5 +1,5 @@
 /*
- * One trial: a server, a load, and the steps in order, each a phase. Leaves the CSV and what is known beside it.
+ * One trial: a server, a load, and the steps in order, each one a phase. Leaves the CSV, and a JSON file that describes it.
  */
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -10,15 +10,20 @@ import { NETWORK } from './namespace.js';
 import { median, Recorder } from './phases.js';
 import { commandOf, startServer } from './server.js';
 
-/** For the client to know when pings are due; that of the server where a run does not say. */
+/** Used when a run does not say. The clients have to know it, too. */
 const PING_INTERVAL_MS = 5000;
-/** Where others take more of the machine than this, before there is a stream, it has other things to do. */
+/** If others use more of the machine than this before the first stream, the report says so. */
 const BUSY_SHARE = 0.1;
 
 /** @typedef {import('./experiment.js').Trial} Trial */
+/** @typedef {import('./phases.js').Phases} Phases */
 
-/** @param {Trial} trial @returns {Promise<import('./experiment.js').Values>} */
-export async function runSteps(trial) {
+/**
+ * @param {Trial} trial
+ * @param {(phases: Phases) => void} [check] throws a HoldfastError when the run is not as it should be
+ * @returns {Promise<import('./experiment.js').Values>}
+ */
+export async function runSteps(trial, check) {
   const { lab, experiment, plan } = trial;
   const stage = await openStage(trial);
   const recorder = new Recorder(stage.server, stage.load);
@@ -28,16 +33,22 @@ export async function runSteps(trial) {
       await recorder.during(step.name, () => step.run(stage));
     }
   } finally {
-    leave(trial, stage, recorder.spans);
+    describe(trial, stage, recorder.spans);
   }
   const phases = recorder.phases();
   await closeStage(stage);
-  sayWhoElse(trial, phases);
+  noteOthers(trial, phases);
+  check?.(phases);
+  return valuesOf(trial, phases);
+}
+
+/** @param {Trial} trial @param {Phases} phases @returns {import('./experiment.js').Values} */
+export function valuesOf({ experiment }, phases) {
   return Object.fromEntries(experiment.figures.map(({ name, read }) => [name, read?.(phases) ?? null]));
 }
 
-/** What others did on the machine is in the figures, too. @param {Trial} trial @param {import('./phases.js').Phases} phases */
-function sayWhoElse({ lab, name }, phases) {
+/** What other programs did on the machine affects the figures. @param {Trial} trial @param {Phases} phases */
+function noteOthers({ lab, name }, phases) {
   const idlePercent = median('idle', 'cpuIdlePercent')(phases);
   if (idlePercent === null) return;
   const { serverCpuPercent, dronesCpuPercent } = phases.idle;
@@ -48,9 +59,10 @@ function sayWhoElse({ lab, name }, phases) {
 }
 
 /**
- * A server and a load that is idle yet.
+ * A server, and a load without streams.
  * @param {Trial} trial
- * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network }} [how] most: streams that there will be
+ * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network }} [how] most: streams
+ *   that there will be
  * @returns {Promise<import('./steps.js').Stage>}
  */
 export async function openStage(
@@ -80,16 +92,16 @@ export async function closeStage({ load, server }) {
 }
 
 /**
- * What the CSV does not say: the machine, the command, the phases; and what the clients saw.
+ * Writes what the CSV does not contain: the machine, the command and the phases; and what the clients measured.
  * @param {Trial} trial @param {import('./steps.js').Stage} stage @param {Record<string, import('./phases.js').Span>} spans
  */
-export function leave({ lab, experiment, run, name }, { load, command }, spans) {
+export function describe({ lab, experiment, run, name }, { load, command }, spans) {
   const facts = readFacts();
   const phases = Object.fromEntries(
     Object.entries(spans).map(([phase, { load: _, ...span }]) => [phase, span]),
   );
   const { machine } = facts;
-  const said = {
+  const description = {
     machine,
     experiment: experiment.name,
     run: run.name,
@@ -98,6 +110,6 @@ export function leave({ lab, experiment, run, name }, { load, command }, spans) 
     phases,
     facts,
   };
-  writeFileSync(join(lab.folder, `${name}.json`), `${JSON.stringify(said, null, 2)}\n`);
+  writeFileSync(join(lab.folder, `${name}.json`), `${JSON.stringify(description, null, 2)}\n`);
   writeFileSync(join(lab.folder, `${name}-fleet.json`), `${JSON.stringify(load.total(), null, 2)}\n`);
 }

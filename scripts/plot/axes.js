@@ -1,5 +1,5 @@
 /*
- * Axes and labels in numbers: pure.
+ * The numbers behind axes and labels. Pure.
  */
 const MINUTE = 60;
 const HOUR = 3600;
@@ -25,16 +25,16 @@ const TIME_STEPS = [
   86400,
 ];
 const MOST_TIME_LABELS = 10;
-/** Up to here each minute has its mark; beyond, ten minutes, then hours. */
+/** A mark every minute; or every ten minutes, hour or day if that would be too many. */
 const MARK_STEPS = [MINUTE, 600, HOUR, 86400];
 const MOST_MARKS = 150;
 
 /**
  * @typedef {object} TimeAxis
  * @property {number} end s
- * @property {number[]} marks s; each minute where there is room
- * @property {number} labelStep a mark that is a multiple of it has a label
- * @property {number} strongStep a mark that is a multiple of it has a stronger line: a whole minute or more
+ * @property {number[]} marks s; every minute if there is room
+ * @property {number} labelStep marks at multiples of it have a label
+ * @property {number} strongStep marks at multiples of it have a stronger line: a whole minute or more
  * @property {string} title
  * @property {'m:ss' | 'min' | 'h:mm'} form of the labels
  */
@@ -56,7 +56,7 @@ export function timeAxis(lastS) {
   };
 }
 
-/** @param {number} most of the values, not below 0 @returns {number} the end of an axis that begins at 0: 1, 2, 2.5 or 5 times a power of ten, or multiples up to a fifth more than the most */
+/** @param {number} most the largest value @returns {number} the end of an axis from 0: a round number slightly above it */
 export function niceEnd(most) {
   if (!(most > 0)) return 1;
   const step = niceStep(most / 5);
@@ -69,7 +69,7 @@ function niceStep(rough) {
   return ([1, 2, 2.5, 5].find((n) => n * power >= rough) ?? 10) * power;
 }
 
-/** @param {number} least above 0 @param {number} most @returns {{ domain: [number, number], marks: number[] }} of a logarithmic axis: 1, 2 and 5 times powers of ten */
+/** @param {number} least above 0 @param {number} most @returns {{ domain: [number, number], marks: number[] }} for a logarithmic axis, with marks at 1, 2 and 5 times powers of ten */
 export function logAxis(least, most) {
   const marks = [];
   for (let power = Math.floor(Math.log10(least)) - 1; power <= Math.ceil(Math.log10(most)) + 1; power++) {
@@ -81,7 +81,7 @@ export function logAxis(least, most) {
   return { domain: [shown[0], shown[shown.length - 1]], marks: shown };
 }
 
-/** @param {number} mostBytes @returns {{ unit: string, factor: number }} in which an axis of bytes is labelled */
+/** @param {number} mostBytes @returns {{ unit: string, factor: number }} for the labels of an axis of bytes */
 export function byteUnit(mostBytes) {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, mostBytes)) / 3)));
@@ -89,8 +89,8 @@ export function byteUnit(mostBytes) {
 }
 
 /**
- * Moves labels apart, each as little as needed.
- * @param {number[]} wanted where each would stand @param {number} gap between two @param {number} low @param {number} high
+ * Moves labels apart, each as little as necessary.
+ * @param {number[]} wanted the preferred position of each @param {number} gap between two @param {number} low @param {number} high
  * @returns {number[]} in the same order
  */
 export function spread(wanted, gap, low, high) {

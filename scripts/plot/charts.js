@@ -1,6 +1,6 @@
 /*
- * The charts as specifications of Vega-Lite: pure. The ground is transparent, and the ink has its contrast against
- * white and against black. Each line has its label at its end, on a strip between the plot and the axis of the streams.
+ * The charts as Vega-Lite specifications. Pure. The background is transparent, and the colours have enough contrast with
+ * white and with black. Each line has its label at its end, on a strip between the plot and the axis of the streams.
  */
 import { timeAxis } from './axes.js';
 import { leftEncoding, rightEncoding, streamsAxis, timeEncoding, valueAxis } from './encodings.js';
@@ -18,12 +18,12 @@ import { GRAY } from './wanted.js';
 
 const HEIGHT = 260;
 const SMALL_HEIGHT = 150;
-/** Between the plot and the axis of the streams, for the labels of lines: of one run, of several. */
+/** Width of that strip, in px: for one run, for several. */
 const STRIP = 112;
 const WIDE_STRIP = 164;
 const MOST_POINTS = 640;
 const FONT = 'DejaVu Sans, Verdana, Helvetica, Arial, sans-serif';
-/** Vega takes text for wider than it is; a longer line would widen the picture. */
+/** Vega overestimates the width of text; a longer line would widen the picture. */
 const LINE_CHARS = 90;
 
 /** @param {Chart} chart @param {Run[]} runs @returns {Spec} */
@@ -72,7 +72,7 @@ const CONFIG = {
   },
 };
 
-/** @param {Run[]} runs @param {Chart} chart @returns {string[]} what was run, where, and what the lines are */
+/** @param {Run[]} runs @param {Chart} chart @returns {string[]} what was run, where, and what the lines mean */
 function subtitleOf(runs, chart) {
   const names = runs.map((run, i) => (runs.length === 1 ? startOf(run) : runLabel(run, i)));
   const machines = [...new Set(runs.map(({ machine }) => machine || 'not recorded'))];
@@ -89,16 +89,16 @@ function startOf({ name, startedAt }) {
 function lineHelp({ panels }, runs) {
   const smoothS = Math.max(...panels.map((panel) => panel.smoothS));
   const widthS = Math.max(...runs.map(({ widthMs }) => widthMs)) / 1000;
-  const said = [
+  const parts = [
     smoothS > 0 ? `moving average over ${Math.max(smoothS, widthS)} s` : '',
-    panels.some(({ lines }) => lines.some(({ isFaint }) => isFaint)) ? 'thin: the worst as it was' : '',
-    widthS > 0 ? `a point is ${widthS} s` : '',
+    panels.some(({ lines }) => lines.some(({ isFaint }) => isFaint)) ? 'thin: the raw maximum' : '',
+    widthS > 0 ? `each point covers ${widthS} s` : '',
     runs.length > 1 ? 'short dashes: open streams (right axis)' : 'dashed gray: open streams (right axis)',
   ];
-  return said.filter((part) => part !== '').join('; ');
+  return parts.filter((part) => part !== '').join('; ');
 }
 
-/** @param {string} text @returns {string[]} lines that fit */
+/** @param {string} text @returns {string[]} lines that fit in the picture */
 export function wrap(text) {
   /** @type {string[]} */
   const lines = [];
@@ -139,7 +139,7 @@ function panelSpec(panel, { height, strip, axis, isLast }) {
   };
 }
 
-/** Streams of runs that are compared have the colours of their runs: one label tells what they are. @param {Drawn[]} streams */
+/** When runs are compared, their streams have the colours of the runs and need no labels. @param {Drawn[]} streams */
 function labelledStreams(streams) {
   return streams.length === 1 ? streams : [];
 }
@@ -159,7 +159,7 @@ function pointsOf({ times, keep }, values, isLog) {
   }));
 }
 
-/** Five digits are more than a picture shows. @param {number} n */
+/** Nobody can see more than five digits in a picture. @param {number} n */
 const rounded = (n) => Number(n.toPrecision(5));
 
 /** @param {Drawn[]} drawn @returns {number[]} */

@@ -1,27 +1,27 @@
 /*
- * The columns of a run in bounded memory. A point is a row until there are too many; from then on a point is a
- * bucket of time, and buckets double whenever they become too many again. What a bucket keeps of its rows is
- * their mean, and their maximum where the worst is what counts.
+ * The columns of a run in bounded memory. Each row is a point, until there are too many; from then on a point is a bucket of
+ * time, and the buckets double in length whenever there are too many again. A bucket keeps the mean of its rows, and their
+ * maximum in columns whose worst value matters.
  */
 
 const FIRST_WIDTH_MS = 1000;
 
-/** @typedef {'mean' | 'max'} Keep what a bucket says for its rows */
-/** @typedef {{ first: number, last: number, min: number, max: number }} Extent of all rows, not of buckets */
+/** @typedef {'mean' | 'max'} Keep what a bucket keeps of its rows */
+/** @typedef {{ first: number, last: number, min: number, max: number }} Extent over all rows, not buckets */
 /** @typedef {{ keep: Keep, sums: Float64Array, counts: Uint32Array, maxima: Float64Array, extent: Extent | null }} Column */
 
 export class Columns {
-  /** @param {Record<string, Keep>} keeps the columns by name @param {number} most points, at least 2 */
+  /** @param {Record<string, Keep>} keeps by name of the column @param {number} most points, at least 2 */
   constructor(keeps, most) {
     this.most = most;
     this.length = 0;
-    /** Of a bucket; 0 while each row is a point. */
+    /** Length of a bucket; 0 while each row is a point. */
     this.widthMs = 0;
     this.time = columnOf('mean', most);
     this.columns = Object.entries(keeps).map(([name, keep]) => ({ name, ...columnOf(keep, most) }));
   }
 
-  /** @param {number} timeMs since the start, not before that of the last row @param {number[]} values in the order of the columns; NaN where there is none */
+  /** @param {number} timeMs since the start, not before the last row @param {number[]} values in the order of the columns; NaN for none */
   add(timeMs, values) {
     const isNew = this.length === 0 || this.widthMs === 0 || !this.isInLast(timeMs);
     if (isNew && this.length === this.most) {
@@ -44,7 +44,7 @@ export class Columns {
     return Math.floor(this.time.sums[at] / this.time.counts[at] / this.widthMs);
   }
 
-  /** Doubles the buckets until half of the room is free. */
+  /** Doubles the buckets until half of the points are free. */
   compact() {
     while (this.length > this.most / 2) {
       this.widthMs = this.widthMs === 0 ? FIRST_WIDTH_MS : this.widthMs * 2;
@@ -52,7 +52,7 @@ export class Columns {
     }
   }
 
-  /** Brings points of the same bucket together. */
+  /** Merges points that fall into the same bucket. */
   merge() {
     let to = 0;
     for (let from = 1; from < this.length; from++) {
@@ -63,14 +63,14 @@ export class Columns {
     this.length = to + 1;
   }
 
-  /** @returns {number[]} s since the start, of each point */
+  /** @returns {number[]} s since the start, per point */
   timesS() {
     return Array.from({ length: this.length }, (_, i) => this.time.sums[i] / this.time.counts[i] / 1000);
   }
 
   /**
-   * @param {Keep} [keep] what stands for a bucket; what its column keeps by default
-   * @returns {Record<string, (number | null)[]>} a value a point, null where it has none; columns without any value are left out
+   * @param {Keep} [keep] default: what the column keeps
+   * @returns {Record<string, (number | null)[]>} a value per point, null for none; without columns that have no values at all
    */
   values(keep) {
     const filled = this.columns.filter(({ extent }) => extent);
@@ -96,7 +96,7 @@ function columnOf(keep, most) {
   };
 }
 
-/** @param {Column} column @param {number} at @param {number} value @param {boolean} isNew whether the point begins with it */
+/** @param {Column} column @param {number} at @param {number} value @param {boolean} isNew whether it is the first value of the point */
 function put(column, at, value, isNew) {
   if (isNew) clear(column, at);
   if (!Number.isFinite(value)) return;
@@ -120,7 +120,7 @@ function clear(column, at) {
   if (column.keep === 'max') column.maxima[at] = Number.NEGATIVE_INFINITY;
 }
 
-/** @param {Column} column @param {number} from @param {number} to @param {boolean} isAdded to what is there */
+/** @param {Column} column @param {number} from @param {number} to @param {boolean} isAdded to the values that are there */
 function move(column, from, to, isAdded) {
   if (from === to) return;
   const { sums, counts, maxima } = column;

@@ -1,13 +1,13 @@
 /*
- * The key figures of runs side by side, each with its difference from the first: pure.
+ * The key figures of runs side by side, with their differences from the first run. Pure.
  */
 import { FIGURES, formatFigure } from './figures.js';
 import { runLabel } from './series.js';
 
 /** @typedef {import('./read.js').Run} Run */
-/** @typedef {{ label: string, cells: string[] }} Row a cell a run */
+/** @typedef {{ label: string, cells: string[] }} Row a cell per run */
 
-/** @param {Run[]} runs @returns {{ head: string[], rows: Row[] }} figures that no run has are left out */
+/** @param {Run[]} runs @returns {{ head: string[], rows: Row[] }} without figures that no run has */
 export function figureTable(runs) {
   const rows = FIGURES.map(({ label, unit, of }) => ({ label, unit, values: runs.map(of) }));
   return {
@@ -27,7 +27,7 @@ function cellsOf([first, ...others], unit) {
   return [formatFigure(first, unit), ...compared];
 }
 
-/** @param {number | null} first @param {number | null} value @returns {string} '+12 %', or '×25.0' from ten times on; '' where there is nothing to compare with */
+/** @param {number | null} first @param {number | null} value @returns {string} '+12 %', or '×25.0' from a factor of ten; '' if there is nothing to compare */
 export function differenceOf(first, value) {
   if (first === null || value === null || first === 0) return '';
   const percent = ((value - first) / Math.abs(first)) * 100;
@@ -37,7 +37,7 @@ export function differenceOf(first, value) {
   return `${percent > 0 ? '+' : '−'}${Math.abs(percent).toFixed(digits)} %`;
 }
 
-/** @param {{ head: string[], rows: Row[] }} table @returns {string} as text, for a terminal */
+/** @param {{ head: string[], rows: Row[] }} table @returns {string} for a terminal */
 export function tableText({ head, rows }) {
   const lines = [['', ...head], ...rows.map(({ label, cells }) => [label, ...cells])];
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)));

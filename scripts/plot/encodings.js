@@ -1,5 +1,5 @@
 /*
- * Axes as Vega-Lite has them: pure.
+ * Axes in the form that Vega-Lite needs. Pure.
  */
 import { byteUnit, logAxis, niceEnd } from './axes.js';
 
@@ -8,7 +8,7 @@ import { byteUnit, logAxis, niceEnd } from './axes.js';
 /**
  * @typedef {object} ValueAxis
  * @property {[number, number]} domain
- * @property {number[] | null} marks null where Vega chooses them
+ * @property {number[] | null} marks null if Vega chooses them
  * @property {string} title
  * @property {number} factor of the unit in the title
  * @property {boolean} isLog
@@ -30,7 +30,7 @@ function linearAxis(most, title, { unit, factor }) {
   return { domain: [0, end], marks: null, title: `${title} (${unit})`, factor, isLog: false };
 }
 
-/** @param {string} unit of a field @returns {string} as an axis has it */
+/** @param {string} unit of a field @returns {string} for the title of an axis */
 export function unitWords(unit) {
   return unit === '%' ? '% of one core' : unit;
 }

@@ -1,6 +1,5 @@
 /*
- * The key figures of a run, as a table: what a person asks for first. Held is the time when the number of
- * streams was within a twentieth of its peak.
+ * The key figures of a run. "Held" is the time when the number of streams was within 5 % of its peak.
  */
 import { formatBytes, formatCount, formatElapsed, formatMs } from '../../lib/format.js';
 import { FIELDS } from '../../monitor/fields.js';
@@ -15,39 +14,39 @@ const REFUSED = FIELDS.map(({ name }) => name).filter((name) => /^refused\d+$|^c
 /** @type {Figure[]} */
 export const FIGURES = [
   { label: 'duration', unit: 's', fields: [], of: (run) => run.times.at(-1) ?? null },
-  most('open streams, most', 'streams'),
+  most('open streams, max', 'streams'),
   last('streams opened', ['opened']),
   last('streams lost with a worker', ['lost']),
   last('requests refused', REFUSED),
-  most('opened a second, most', 'openedPerSecond'),
-  most('closed a second, most', 'closedPerSecond'),
-  held('pings a second, held', ['pingsPerSecond']),
+  most('opened per second, max', 'openedPerSecond'),
+  most('closed per second, max', 'closedPerSecond'),
+  held('pings per second, held', ['pingsPerSecond']),
   most('ping lateness p99, worst second', 'pingLatenessP99Ms'),
-  most('ping lateness, worst', 'pingLatenessMaxMs'),
+  most('ping lateness, max', 'pingLatenessMaxMs'),
   held('tick avg, held', ['tickAvgMs']),
   most('tick p90, worst second', 'tickP90Ms'),
-  most('tick, worst', 'tickMaxMs'),
+  most('tick, max', 'tickMaxMs'),
   held('CPU of the machine, held', ['cpuUserPercent', 'cpuSysPercent']),
   held('CPU of the processes, held', ['processCpuPercent']),
   held('kernel memory of the machine, held', ['kernelBytes']),
   held('native memory of the workers, held', ['nativeBytes']),
   held('JS heap of the workers, held', ['heapPhysicalBytes']),
-  most('memory used, whole machine, most', 'memoryUsedBytes'),
-  held('kernel memory a stream, held', ['streamKernelBytes']),
-  held('native memory a stream, held', ['streamNativeBytes']),
-  held('JS heap a stream, held', ['streamHeapBytes']),
+  most('memory in use, whole machine, max', 'memoryUsedBytes'),
+  held('kernel memory per stream, held', ['streamKernelBytes']),
+  held('native memory per stream, held', ['streamNativeBytes']),
+  held('JS heap per stream, held', ['streamHeapBytes']),
   mean('CPU to open a stream', 'openCpuUs'),
-  mean('CPU of a ping', 'pingCpuUs'),
+  mean('CPU per ping', 'pingCpuUs'),
   last('garbage collections', ['gcCount']),
-  last('time in garbage collections', ['gcMs']),
+  last('time in garbage collection', ['gcMs']),
 ];
 
-/** @returns {string[]} the fields that they are made of */
+/** @returns {string[]} the fields that the figures need */
 export function figureFields() {
   return [...new Set(FIGURES.flatMap(({ fields }) => fields))];
 }
 
-/** @param {number | null} value @param {string} unit @returns {string} '-' where it is not known */
+/** @param {number | null} value @param {string} unit @returns {string} '-' if it is not known */
 export function formatFigure(value, unit) {
   if (value === null) return '-';
   if (unit === 'bytes') return formatBytes(value);
@@ -58,12 +57,12 @@ export function formatFigure(value, unit) {
   return unit === '1/s' ? `${formatCount(value)}/s` : formatCount(value);
 }
 
-/** The biggest of all rows. @param {string} label @param {string} field @returns {Figure} */
+/** The largest value of all rows. @param {string} label @param {string} field @returns {Figure} */
 function most(label, field) {
   return { ...base(label, [field]), of: ({ extents }) => extents[field]?.max ?? null };
 }
 
-/** Where counters ended; those that are there. @param {string} label @param {string[]} fields @returns {Figure} */
+/** The final values of counters, as far as the CSV has them, added up. @param {string} label @param {string[]} fields @returns {Figure} */
 function last(label, fields) {
   return {
     ...base(label, fields),
@@ -71,7 +70,7 @@ function last(label, fields) {
   };
 }
 
-/** The mean over the time when the streams were held. @param {string} label @param {string[]} fields @returns {Figure} */
+/** The mean over the time in which the streams were held. @param {string} label @param {string[]} fields @returns {Figure} */
 function held(label, fields) {
   return {
     ...base(label, fields),
@@ -106,7 +105,7 @@ function meanOf({ values }, field, counts) {
   return total === null ? null : total / known.length;
 }
 
-/** @param {(number | null)[]} numbers @returns {number | null} null for none */
+/** @param {(number | null)[]} numbers @returns {number | null} null if there are none */
 function totalOf(numbers) {
   return numbers.length === 0
     ? null

@@ -1,31 +1,31 @@
 /*
- * The two kinds of CSV that can be plotted: ours, whose header names the fields of monitor/fields.js, and that of the
- * ancestor, which has 17 columns and no header.
+ * The two kinds of CSV that can be plotted: ours, with the names of monitor/fields.js in its header, and that of the original
+ * (node-millenium), with 17 columns and no header.
  */
 import { FIELDS } from '../../monitor/fields.js';
 
 /**
  * @typedef {object} Format
- * @property {'holdfast' | 'ancestor'} name
+ * @property {'holdfast' | 'original'} name
  * @property {string[]} header the columns of the file
- * @property {string[]} unknown columns that are left out
- * @property {string[]} notes what a reader of the charts must know
+ * @property {string[]} unknown columns, which are ignored
+ * @property {string[]} notes what readers of the charts must know
  * @property {(row: string[]) => Row} read
  */
 
-/** @typedef {Map<string, number>} Row by field; what is not known is not in it */
+/** @typedef {Map<string, number>} Row by field, without fields that are not known */
 
 const MIB = 2 ** 20;
-/** Of which time and kernel memory are made. */
+/** Needed for the time axis and for kernel memory. */
 const NEEDED = ['time', 'elapsedMs', 'slabBytes', 'kernelSocketBytes'];
 
 /**
- * The columns of the ancestor (`logFrame` in server.js of ashtuchkin/node-millenium), as fields of ours and what
- * one unit of them is. Its memory is in MiB, its CPU in percent of one core, its RSS and heap those of the workers; its
- * avg and p90 are means over the workers. The first is the number of the row.
+ * The columns of the original (`logFrame` in server.js of ashtuchkin/node-millenium): our names for them, and the factor to
+ * our units. Its memory is in MiB, its CPU in percent of one core, RSS and heap are those of the workers, and avg and p90 are
+ * means over the workers. The first column is the number of the row.
  * @type {[name: string, factor: number][]}
  */
-const ANCESTOR = [
+const ORIGINAL = [
   ['step', 1],
   ['streams', 1],
   ['cpuUserPercent', 1],
@@ -47,13 +47,13 @@ const ANCESTOR = [
 
 /**
  * @param {string[]} first the first row of a file @param {string[]} fields that are wanted
- * @returns {Format | null} null where it is neither
+ * @returns {Format | null} null if it is neither
  */
 export function formatOf(first, fields) {
   const names = first.map((name) => name.trim());
   if (names.some(isField)) return ours(names, new Set([...fields, ...NEEDED]));
-  const isAncestor = first.length === ANCESTOR.length && first.every((text) => numberOf(text) !== undefined);
-  return isAncestor ? ancestor() : null;
+  const isOriginal = first.length === ORIGINAL.length && first.every((text) => numberOf(text) !== undefined);
+  return isOriginal ? original() : null;
 }
 
 /** @param {string} name */
@@ -72,30 +72,30 @@ function ours(header, fields) {
 }
 
 /** @returns {Format} */
-function ancestor() {
-  const header = ANCESTOR.map(([name]) => name);
+function original() {
+  const header = ORIGINAL.map(([name]) => name);
   const columns = columnsOf(header, new Set(header));
   let before = { pings: 0, elapsedMs: 0 };
   return {
-    name: 'ancestor',
+    name: 'original',
     header,
     unknown: [],
     notes: [
-      'it is of the ancestor (17 columns, no header): kernel memory is what the machine used beyond the workers, other programs included',
+      'written by the original (17 columns, no header): kernel memory is everything on the machine except the workers, including other programs',
     ],
     read: (texts) => {
       const row = rowOf(columns, texts);
-      for (const [name, factor] of ANCESTOR) row.set(name, (row.get(name) ?? Number.NaN) * factor);
+      for (const [name, factor] of ORIGINAL) row.set(name, (row.get(name) ?? Number.NaN) * factor);
       const now = { pings: row.get('pings') ?? 0, elapsedMs: row.get('elapsedMs') ?? 0 };
-      fillAncestor(row, now.pings - before.pings, now.elapsedMs - before.elapsedMs);
+      fillOriginal(row, now.pings - before.pings, now.elapsedMs - before.elapsedMs);
       before = now;
       return row;
     },
   };
 }
 
-/** @param {Row} row @param {number} pings since the row before @param {number} ms likewise */
-function fillAncestor(row, pings, ms) {
+/** @param {Row} row @param {number} pings since the row before @param {number} ms since the row before */
+function fillOriginal(row, pings, ms) {
   const of = (/** @type {string} */ name) => row.get(name) ?? 0;
   row.set('heapPhysicalBytes', of('heapTotalBytes'));
   row.set('nativeBytes', of('rssBytes') - of('heapTotalBytes'));
@@ -119,7 +119,7 @@ function rowOf(columns, texts) {
   return row;
 }
 
-/** @param {Row} row @returns {Row} with `kernelBytes`: the objects and the socket buffers of the kernel */
+/** @param {Row} row @returns {Row} with `kernelBytes`: slab and socket buffers */
 function withKernel(row) {
   const [slab, sockets] = [row.get('slabBytes'), row.get('kernelSocketBytes')];
   if (slab !== undefined && sockets !== undefined) row.set('kernelBytes', slab + sockets);

@@ -1,5 +1,5 @@
 /*
- * From the CSVs of runs to charts: what scripts/plot.js does, for other scripts too.
+ * From the CSVs of runs to charts: the work of scripts/plot.js, as a function.
  */
 import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -16,12 +16,12 @@ import { chartsOf } from './series.js';
 export const FORMATS = /** @type {const} */ (['svg', 'png', 'html']);
 
 /**
- * @param {string[]} paths of CSVs; several are compared
+ * @param {string[]} paths of CSVs; several are compared with each other
  * @param {object} [options]
- * @param {string} [options.out] folder, made where it is missing; that of the first CSV by default
+ * @param {string} [options.out] folder, created if necessary; default: that of the first CSV
  * @param {Format[]} [options.formats]
- * @returns {Promise<{ written: string[], notes: string[], table: string }>} paths of the charts; what the CSVs lack, a
- *   line each; the key figures as text
+ * @returns {Promise<{ written: string[], notes: string[], table: string }>} paths of the charts; a line for each thing that the
+ *   CSVs lack; the key figures as text
  * @throws {HoldfastError} NO_FILE, NOT_CSV, CANT_WRITE
  */
 export async function plot(paths, { out = dirname(paths[0]), formats = ['svg', 'html'] } = {}) {
@@ -35,7 +35,7 @@ export async function plot(paths, { out = dirname(paths[0]), formats = ['svg', '
     const { svgOf, pngOf, hasFont } = await import('./picture.js');
     if (formats.includes('png') && !hasFont()) {
       notes.push(
-        'no font was found, so the PNGs have no text: install one (Debian: fonts-dejavu-core), or take svg',
+        'no font was found, so the PNGs have no text: install one (Debian: fonts-dejavu-core), or use svg',
       );
     }
     for (const chart of charts) {
@@ -49,7 +49,7 @@ export async function plot(paths, { out = dirname(paths[0]), formats = ['svg', '
   return { written: [...files.keys()], notes, table: tableText(figureTable(runs)) };
 }
 
-/** One after the other: a day's CSV is read in little memory, but for each once. @param {string[]} paths @returns {Promise<Run[]>} */
+/** Reads one after the other, to need memory for one of them only. @param {string[]} paths @returns {Promise<Run[]>} */
 async function readRuns(paths) {
   const runs = [];
   for (const path of paths) runs.push(await readRun(path));
@@ -60,7 +60,7 @@ async function readRuns(paths) {
   return runs;
 }
 
-/** @param {Run[]} runs @returns {string} the beginning of the names of files */
+/** @param {Run[]} runs @returns {string} how the names of the files begin */
 function stemOf([first, ...others]) {
   if (others.length === 0) return first.name;
   return others.length === 1

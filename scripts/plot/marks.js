@@ -1,5 +1,5 @@
 /*
- * What is drawn on the axes: areas, lines, and their names beside their ends: pure.
+ * What is drawn on the axes: areas, lines, and labels at their ends. Pure.
  */
 import { spread } from './axes.js';
 import { GRAY } from './wanted.js';
@@ -16,7 +16,7 @@ const MOST_LABEL_CHARS = 22;
 const LABEL_GAP = 13;
 const AREA_OPACITIES = [0.75, 0.45, 0.2];
 
-/** @param {Drawn} drawn @param {number} index from the lowest @param {Spec} x @param {Spec} y @returns {Spec} */
+/** @param {Drawn} drawn @param {number} index from the bottom @param {Spec} x @param {Spec} y @returns {Spec} */
 export function areaMark({ line, top, bottom }, index, x, y) {
   const values = top.map(({ t, v }, i) => ({ t, v, low: v === null ? null : (bottom?.[i].v ?? 0) }));
   return {
@@ -42,7 +42,7 @@ export function lineMark({ line, top }, x, y) {
   };
 }
 
-/** @param {Spec} x @param {Spec} y @param {number} height @param {Panel} panel @returns {Spec} what stands where nothing can be drawn */
+/** @param {Spec} x @param {Spec} y @param {number} height @param {Panel} panel @returns {Spec} a text instead of a chart without values */
 export function emptyMark(x, y, height, { title }) {
   return {
     data: { values: [{ t: 0, v: 1 }] },
@@ -59,7 +59,7 @@ export function emptyMark(x, y, height, { title }) {
 
 /**
  * @param {(Drawn & { axis: ValueAxis })[]} drawn @param {number} height @param {number} endS of the time axis
- * @returns {Spec} names beside the ends of the lines, moved apart, each with a leader
+ * @returns {Spec} labels beside the ends of the lines, moved apart, each connected to its line
  */
 export function labelLayer(drawn, height, endS) {
   const ends = drawn.flatMap(({ line, top, bottom, axis }) => {
@@ -78,7 +78,7 @@ export function labelLayer(drawn, height, endS) {
   };
 }
 
-/** @param {Spec[]} top @param {Spec[] | null} bottom @returns {{ t: number, v: number } | null} where a line ends; for an area, its middle there */
+/** @param {Spec[]} top @param {Spec[] | null} bottom @returns {{ t: number, v: number } | null} the last point of a line, or of the middle of an area */
 function endOf(top, bottom) {
   const at = top.findLastIndex(({ v }) => v !== null);
   if (at < 0) return null;
@@ -91,7 +91,7 @@ function pixelOf(value, { domain: [low, high], isLog }, height) {
   return height * (1 - Math.min(1, Math.max(0, share)));
 }
 
-/** @param {Line} line @param {number} x where it ends @param {number} from @param {number} to @returns {Spec} */
+/** @param {Line} line @param {number} x of its last point @param {number} from @param {number} to @returns {Spec} */
 function leader({ color }, x, from, to) {
   const values = [
     { x, y: from },

@@ -1,5 +1,5 @@
 /*
- * What the browser runs in the page of page.js: a chart of uPlot for each panel, one crosshair and one zoom for all.
+ * Runs in the browser, in the page of page.js: a uPlot chart for each panel, with a shared crosshair and zoom.
  */
 
 /** @typedef {import('./page.js').PageData} PageData */
@@ -14,7 +14,7 @@ const FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 const FILL_ALPHAS = ['bf', '73', '33'];
 const HEIGHT = 280;
 const SMALL_HEIGHT = 190;
-/** A run that ended before the crosshair says nothing. */
+/** Beyond this distance from the crosshair a run, which has ended, has no value. */
 const HOVER_PIXELS = 20;
 const TIME_STEPS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
@@ -47,22 +47,22 @@ function short(n) {
   return n >= 1e3 ? `${n / 1e3}k` : String(n);
 }
 
-/** @param {PagePanel} panel @returns {{ tables: any[], own: any[] }} what is drawn, and what the legend says */
+/** @param {PagePanel} panel @returns {{ tables: any[], own: any[] }} what is drawn, and what the legend shows */
 function tablesOf({ lines, streams }) {
   const all = [...lines, ...streams];
   const table = (/** @type {PageLine} */ { times }, /** @type {(number | null)[]} */ values) => [
     data.times[times],
     values,
   ];
-  // A point that a line lacks is no gap; a null is one.
+  // A missing point is not a gap; a null is.
   return {
     tables: uPlot.join(/** @type {any} */ (all.map((line) => table(line, line.tops)))),
     own: uPlot.join(/** @type {any} */ (all.map((line) => table(line, line.values ?? line.tops)))),
   };
 }
 
-/** @param {PageLine} line @param {string} scale @param {(at: number) => string} say */
-function seriesOf({ label, color, dash, width }, scale, say) {
+/** @param {PageLine} line @param {string} scale @param {(at: number) => string} textAt */
+function seriesOf({ label, color, dash, width }, scale, textAt) {
   return {
     label,
     scale,
@@ -75,11 +75,11 @@ function seriesOf({ label, color, dash, width }, scale, say) {
       /** @type {unknown} */ __,
       /** @type {unknown} */ ___,
       /** @type {number | null} */ at,
-    ) => (at === null ? '–' : say(at)),
+    ) => (at === null ? '–' : textAt(at)),
   };
 }
 
-/** @param {PageLine[]} lines @returns {{ series: [number, number], fill: string }[]} between an area and the one below */
+/** @param {PageLine[]} lines @returns {{ series: [number, number], fill: string }[]} from each area to the one below it */
 function bandsOf(lines) {
   const areas = lines.flatMap(({ isArea }, i) => (isArea ? [i] : []));
   return areas.slice(1).map((line, i) => ({
@@ -104,7 +104,7 @@ function allSeries({ lines, streams, factor, unit }, own) {
   return [time, ...left, ...right];
 }
 
-/** @param {PagePanel} panel @param {boolean} isSmall it has its title above */
+/** @param {PagePanel} panel @param {boolean} isSmall with its title above it */
 function axesOf({ title, factor, log }, isSmall) {
   const look = { stroke: GRAY, font: FONT, labelFont: FONT, ticks: TICKS };
   const numbers = (/** @type {Plot} */ _, /** @type {(number | null)[]} */ splits) =>
@@ -153,7 +153,7 @@ function scalesOf(log) {
   };
 }
 
-/** All charts show the same time. @param {Plot} from @param {string} scale */
+/** All charts show the same time range. @param {Plot} from @param {string} scale */
 function zoomAll(from, scale) {
   if (scale !== 'x' || isZooming) return;
   const { min, max } = from.scales.x;
@@ -163,7 +163,7 @@ function zoomAll(from, scale) {
   isZooming = false;
 }
 
-/** Whole minutes stand out where the axis shows parts of them. @param {Plot} plot */
+/** Emphasizes whole minutes when the axis shows seconds. @param {Plot} plot */
 function markMinutes({ ctx, bbox: { left, top, width, height }, scales, valToPos }) {
   const { min = 0, max = 0 } = scales.x;
   if (max - min > 600) return;

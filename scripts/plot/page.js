@@ -1,6 +1,6 @@
 /*
- * One page that needs nothing else: uPlot, its style, the figures and the points are in it. What the browser runs of
- * ours is page.client.js.
+ * One self-contained page: it includes uPlot, its style, the figures and the points. Our part of its script is
+ * page.client.js.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,12 +13,12 @@ import { runLabel, stacked } from './series.js';
 /** @typedef {import('./series.js').Panel} Panel */
 
 /**
- * What the page says to its script.
+ * The data of the page for its script.
  * @typedef {object} PageLine
  * @property {string} label
  * @property {number} times index into PageData.times
- * @property {(number | null)[]} tops where it is drawn: for an area on top of those before it
- * @property {(number | null)[] | null} values what the legend says; null where that is tops
+ * @property {(number | null)[]} tops where it is drawn: an area lies on top of those before it
+ * @property {(number | null)[] | null} values for the legend; null if they equal tops
  * @property {string} color
  * @property {number[]} dash
  * @property {number} width
@@ -26,7 +26,7 @@ import { runLabel, stacked } from './series.js';
  *
  * @typedef {object} PagePanel
  * @property {string} chart the id of its chart
- * @property {string} title with its unit
+ * @property {string} title with the unit
  * @property {string} unit
  * @property {number} factor of the unit
  * @property {{ domain: [number, number], marks: number[] } | null} log null for a linear axis
@@ -51,11 +51,11 @@ export function pageOf(runs, charts) {
 <style>${readOurs('page.css')}</style>
 <h1>${escaped(title)}</h1>
 ${runs.map((run, i) => headLine(run, runs.length > 1 ? runLabel(run, i) : run.name)).join('\n')}
-<p class="help">Drag across a chart to zoom all of them, double-click or <button id="whole" type="button">whole run</button> to go back. ${unitHelp(runs)}</p>
+<p class="help">Drag across a chart to zoom all of them, double-click or <button id="whole" type="button">whole run</button> to zoom out. ${unitHelp(runs)}</p>
 ${charts.map(({ id, title }) => `<section id="${id}"><h2>${escaped(title)}</h2></section>`).join('\n')}
-<h2>${runs.length > 1 ? 'Key figures, and the difference from A' : 'Key figures'}</h2>
+<h2>${runs.length > 1 ? 'Key figures, with the difference from A' : 'Key figures'}</h2>
 ${tableOf(runs)}
-<p class="help">Held: while the number of streams was within 5 % of its peak. CPU is in percent of one core. 1 KB is 1,000 bytes.</p>
+<p class="help">Held: the time in which the number of streams was within 5 % of its peak. CPU is in percent of one core. 1 KB is 1,000 bytes.</p>
 ${notesOf(runs)}
 <script type="application/json" id="data">${JSON.stringify(dataOf(runs, charts)).replaceAll('<', '\\u003c')}</script>
 <script>${readPackage('uplot/dist/uPlot.iife.min.js')}</script>
@@ -69,7 +69,7 @@ function readPackage(path) {
   return readFileSync(resolve(path), 'utf8');
 }
 
-/** @param {string} name @returns {string} a file beside this one */
+/** @param {string} name @returns {string} a file in this folder */
 function readOurs(name) {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
 }
@@ -83,7 +83,7 @@ function headLine({ startedAt, machine }, label) {
 /** @param {Run[]} runs @returns {string} */
 function unitHelp(runs) {
   const widthS = Math.max(...runs.map(({ widthMs }) => widthMs)) / 1000;
-  const point = widthS > 0 ? `A point is ${widthS} s. ` : '';
+  const point = widthS > 0 ? `Each point covers ${widthS} s. ` : '';
   return `${point}CPU is smoothed over ${Math.max(10, widthS)} s, ticks over ${Math.max(20, widthS)} s.`;
 }
 
@@ -103,7 +103,7 @@ function notesOf(runs) {
   const notes = runs.flatMap(({ name, notes }) =>
     notes.map((note) => `<li>${escaped(`${name}: ${note}`)}</li>`),
   );
-  return notes.length === 0 ? '' : `<h2>What it lacks</h2>\n<ul>${notes.join('\n')}</ul>`;
+  return notes.length === 0 ? '' : `<h2>Missing data</h2>\n<ul>${notes.join('\n')}</ul>`;
 }
 
 /** @param {Run[]} runs @param {import('./series.js').Chart[]} charts @returns {PageData} */
@@ -136,7 +136,7 @@ function panelOf(chart, { title, unit, isLog, lines, streams }, indexOf) {
   };
 }
 
-/** @param {import('./series.js').Line[]} lines @param {Map<number[], number>} indexOf the times that lines share @returns {PageLine[]} */
+/** @param {import('./series.js').Line[]} lines @param {Map<number[], number>} indexOf times, which lines share @returns {PageLine[]} */
 function linesOf(lines, indexOf) {
   return stacked(lines).map(({ line, bottom, top }) => {
     const { label, times, values, color, dash, width, isArea } = line;

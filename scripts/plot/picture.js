@@ -1,11 +1,11 @@
 /*
- * From a specification to an SVG, and from that to a PNG.
+ * From a Vega-Lite specification to SVG, and from SVG to PNG.
  */
 import { Resvg } from '@resvg/resvg-js';
 import * as vega from 'vega';
 import { compile } from 'vega-lite';
 
-/** Pixels of a PNG for one of the SVG. */
+/** Pixels of the PNG per pixel of the SVG. */
 const ZOOM = 2;
 const FONT = { loadSystemFonts: true, defaultFontFamily: 'DejaVu Sans', sansSerifFamily: 'DejaVu Sans' };
 
@@ -25,7 +25,7 @@ export function pngOf(svg) {
   return render(svg).asPng();
 }
 
-/** @returns {boolean} whether this machine has a font for the text of a PNG; an SVG has its text drawn by who shows it */
+/** @returns {boolean} whether this machine has a font for the text of a PNG (the text of an SVG is drawn by its viewer) */
 export function hasFont() {
   const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text y="15">ms</text></svg>';
   return render(svg).pixels.some((value) => value > 0);

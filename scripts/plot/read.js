@@ -1,5 +1,5 @@
 /*
- * Reads the CSV of a run as a stream: what can't be read is left out and said, what is too much becomes buckets.
+ * Reads the CSV of a run as a stream. Reports and skips what can't be read, and puts rows into buckets if there are too many.
  */
 import { createReadStream } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
@@ -12,10 +12,10 @@ import { figureFields } from './figures.js';
 import { formatOf } from './formats.js';
 import { chartFields, keepOf } from './wanted.js';
 
-/** Points a column: at one row a second an hour and a half is kept as it is. */
+/** Points per column: with one row per second, an hour and a half is kept exactly. */
 const MOST_POINTS = 6000;
 const MOST_RECORD_BYTES = 1e6;
-/** Where a zero byte says that it is no text. A CSV that a power cut left may have some at its end. */
+/** A zero byte this early means that the file is not text. After a power failure, a CSV may end in zero bytes. */
 const HEAD_BYTES = 64;
 
 /**
@@ -23,14 +23,14 @@ const HEAD_BYTES = 64;
  * @property {string} name of the file, without .csv
  * @property {string} path
  * @property {number} rows
- * @property {number} widthMs of the buckets; 0 where each row is a point
- * @property {number[]} times s since the start, a point each
- * @property {Record<string, (number | null)[]>} values by field; a field without any value is not in it
- * @property {Record<string, (number | null)[]>} means likewise; where the worst stands for a bucket in `values`, its mean
+ * @property {number} widthMs of the buckets; 0 if each row is a point
+ * @property {number[]} times s since the start, per point
+ * @property {Record<string, (number | null)[]>} values by field, without fields that have no values at all
+ * @property {Record<string, (number | null)[]>} means the same, but always the mean of a bucket, while `values` may have its maximum
  * @property {Record<string, import('./columns.js').Extent>} extents by field, over all rows
- * @property {string} startedAt ISO 8601; '' where it is not known
- * @property {string} machine '' where it is not recorded
- * @property {string[]} notes what it lacks, a line each
+ * @property {string} startedAt ISO 8601; '' if it is not known
+ * @property {string} machine '' if it is not recorded
+ * @property {string[]} notes a line for each thing that is missing
  */
 
 /**
@@ -50,7 +50,7 @@ export async function readRun(path, { most = MOST_POINTS } = {}) {
 
 /**
  * @param {string} path
- * @returns {Promise<boolean>} whether its last row has its end
+ * @returns {Promise<boolean>} whether its last row is complete
  * @throws {HoldfastError} NO_FILE, NOT_CSV
  */
 async function endsWhole(path) {
@@ -59,7 +59,7 @@ async function endsWhole(path) {
   });
   try {
     const stat = await file.stat();
-    if (!stat.isFile()) throw new HoldfastError('NO_FILE', `${path} is no file: give the CSVs themselves`);
+    if (!stat.isFile()) throw new HoldfastError('NO_FILE', `${path} is not a file: give the CSVs themselves`);
     const head = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     if (head.buffer.subarray(0, head.bytesRead).includes(0)) throw notCsv(path, 'it is binary');
     const tail = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, stat.size - 1));
@@ -76,11 +76,11 @@ function reasonOf(error) {
 
 /** @param {string} path @param {string} why */
 function notCsv(path, why) {
-  return new HoldfastError('NOT_CSV', `${path} is no CSV of a run: ${why}; give a file of logs/`);
+  return new HoldfastError('NOT_CSV', `${path} is not the CSV of a run: ${why}; give a file from logs/`);
 }
 
 /**
- * A last row without its end may lack the end of its last number too: it is left out.
+ * A last row without a line break is skipped: the end of its last number may be missing.
  * @param {string} path @param {boolean} isWhole @param {Reader} reader
  */
 async function readRows(path, isWhole, reader) {
@@ -102,10 +102,10 @@ async function readRows(path, isWhole, reader) {
     }
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
-    return reader.note(`it is no CSV after row ${formatCount(reader.rows)}: what follows is left out`);
+    return reader.note(`not a CSV after row ${formatCount(reader.rows)}: the rest is ignored`);
   }
   if (pending && isWhole) reader.take(pending);
-  if (pending && !isWhole) reader.note('it is cut off in its last row, which is left out');
+  if (pending && !isWhole) reader.note('its last row is incomplete and was ignored');
 }
 
 /** @param {string} path of the CSV @returns {Promise<{ machine: string, note: string }>} from the sidecar, `{ "machine": "…" }` */
@@ -114,7 +114,7 @@ async function readMachine(path) {
   try {
     const { machine } = JSON.parse(await readFile(sidecar, 'utf8'));
     if (typeof machine === 'string') return { machine, note: '' };
-    return { machine: '', note: `${sidecar} has no "machine" that is a text` };
+    return { machine: '', note: `"machine" in ${sidecar} is not a text` };
   } catch (error) {
     const isAbsent = codeOf(error) === 'ENOENT';
     return { machine: '', note: isAbsent ? '' : `${sidecar} can't be read: ${messageOf(error)}` };
@@ -148,9 +148,9 @@ class Reader {
   take(texts) {
     if (this.format) return this.takeRow(this.format, texts);
     this.format = formatOf(texts, this.fields);
-    if (!this.format) throw notCsv(this.path, 'its first row has none of our fields, nor 17 numbers');
+    if (!this.format) throw notCsv(this.path, 'its first row is neither our header nor 17 numbers');
     this.notes.push(...this.format.notes);
-    if (this.format.name === 'ancestor') this.takeRow(this.format, texts);
+    if (this.format.name === 'original') this.takeRow(this.format, texts);
   }
 
   /** @param {import('./formats.js').Format} format @param {string[]} texts */
@@ -167,7 +167,7 @@ class Reader {
     );
   }
 
-  /** @param {import('./formats.js').Row} row @returns {number} ms since the start; a second a row where no column says */
+  /** @param {import('./formats.js').Row} row @returns {number} ms since the start; without a column for it, a second per row */
   timeOf(row) {
     const elapsedMs = row.get('elapsedMs');
     const clockMs = row.get('time');
@@ -179,7 +179,7 @@ class Reader {
 
   /** @param {string} machine @returns {Run} */
   run(machine) {
-    this.sayWhatIsOff();
+    this.noteProblems();
     const { path, rows, columns, startedAtMs, notes } = this;
     return {
       name: basename(path).replace(/\.csv$/i, ''),
@@ -196,31 +196,30 @@ class Reader {
     };
   }
 
-  sayWhatIsOff() {
+  noteProblems() {
     const { format, rows, misshapen, backward } = this;
-    if (!format) return this.note('it is empty: it has no row');
-    if (rows === 0) this.note('it has a header and no row');
-    if (format.unknown.length > 0)
-      this.note(`it has unknown columns, left out: ${format.unknown.join(', ')}`);
+    if (!format) return this.note('the file is empty');
+    if (rows === 0) this.note('it has a header but no rows');
+    if (format.unknown.length > 0) this.note(`unknown columns, ignored: ${format.unknown.join(', ')}`);
     const { header } = format;
     if (!header.includes('elapsedMs')) {
-      const instead = header.includes('time') ? 'time stands for it' : 'a row is taken for a second';
-      this.note(`it has no column elapsedMs: ${instead}`);
+      const instead = header.includes('time') ? 'using time instead' : 'assuming one row per second';
+      this.note(`no column elapsedMs: ${instead}`);
     }
     if (misshapen > 0)
-      this.note(`rows of another length than ${header.length} columns, left out: ${formatCount(misshapen)}`);
-    if (backward > 0) this.note(`rows that go back in time, left out: ${formatCount(backward)}`);
-    this.sayWhatIsMissing(header);
+      this.note(`rows without exactly ${header.length} columns, ignored: ${formatCount(misshapen)}`);
+    if (backward > 0) this.note(`rows that go back in time, ignored: ${formatCount(backward)}`);
+    this.noteMissing(header);
   }
 
   /** @param {string[]} header */
-  sayWhatIsMissing(header) {
-    const isDerived = this.format?.name === 'ancestor';
+  noteMissing(header) {
+    const isDerived = this.format?.name === 'original';
     const missing = chartFields()
       .flatMap((name) => (name === 'kernelBytes' ? ['slabBytes', 'kernelSocketBytes'] : [name]))
       .filter((name) => !header.includes(name));
     const filled = this.columns.extents();
     const lacks = isDerived ? chartFields().filter((name) => !(name in filled)) : missing;
-    if (lacks.length > 0) this.note(`it lacks the columns ${lacks.join(', ')}: the charts go without`);
+    if (lacks.length > 0) this.note(`missing columns: ${lacks.join(', ')}; the charts omit them`);
   }
 }

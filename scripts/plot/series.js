@@ -1,5 +1,5 @@
 /*
- * From the columns of runs to what the charts show: pure.
+ * From the columns of runs to the lines of the charts. Pure.
  */
 import { CHARTS, GRAY, keepOf, RUN_COLORS, RUN_DASHES, STREAMS_DASH } from './wanted.js';
 
@@ -15,23 +15,23 @@ import { CHARTS, GRAY, keepOf, RUN_COLORS, RUN_DASHES, STREAMS_DASH } from './wa
  * @property {number[]} dash
  * @property {number} width
  * @property {boolean} isArea stacked on the areas before it
- * @property {boolean} isFaint without a label
- * @property {import('./columns.js').Keep} keep what stands for many points
+ * @property {boolean} isFaint has no label
+ * @property {import('./columns.js').Keep} keep what represents several points
  */
 
 /**
  * @typedef {object} Panel
- * @property {string} title what the axis says, without its unit
+ * @property {string} title of the axis, without its unit
  * @property {string} unit
  * @property {boolean} isLog
- * @property {number} smoothS of its lines; 0 where none is smoothed
+ * @property {number} smoothS the longest moving average of its lines; 0 for none
  * @property {Line[]} lines
- * @property {Line[]} streams the number of streams, on an axis of its own
+ * @property {Line[]} streams the number of streams, on its own axis
  */
 
 /** @typedef {{ id: string, title: string, panels: Panel[] }} Chart */
 
-/** @param {Run[]} runs @returns {Chart[]} the four; of several runs with a panel for each measure and a line for each run */
+/** @param {Run[]} runs @returns {Chart[]} all four; for several runs with a panel per measure and a line per run */
 export function chartsOf(runs) {
   return CHARTS.map(({ id, title, panels }) => ({
     id,
@@ -72,12 +72,12 @@ function comparedLine(run, index, wanted) {
 /** @param {number} index @returns {string} */
 const letterOf = (index) => String.fromCharCode(65 + (index % 26));
 
-/** Letters tell runs apart where names are long. @param {Run} run @param {number} index @returns {string} */
+/** Letters distinguish runs with long names. @param {Run} run @param {number} index @returns {string} */
 export function runLabel({ name }, index) {
   return `${letterOf(index)} ${name}`;
 }
 
-/** @param {Run} run @param {import('./wanted.js').WantedLine} wanted @returns {Line | null} null where a field of it is missing */
+/** @param {Run} run @param {import('./wanted.js').WantedLine} wanted @returns {Line | null} null if one of its fields is missing */
 function lineOf(run, { fields, smoothS, isSparse, ...look }) {
   const columns = fields.map((field) => (smoothS > 0 ? run.means : run.values)[field]);
   if (columns.some((column) => column === undefined)) return null;
@@ -99,7 +99,7 @@ function streamsOf(runs) {
 }
 
 /**
- * Leaves out the points without a value, so that a line goes on over them, but for those when there was no stream.
+ * Drops points without a value, so that the line continues across them, except while there was no stream.
  * @param {Run} run @param {Values} values @returns {{ times: number[], values: Values }}
  */
 function bridged({ times, values: { streams } }, values) {
@@ -107,7 +107,7 @@ function bridged({ times, values: { streams } }, values) {
   return { times: times.filter((_, i) => isKept[i]), values: values.filter((_, i) => isKept[i]) };
 }
 
-/** @param {Values[]} columns @returns {Values} null where one has none */
+/** @param {Values[]} columns @returns {Values} null if any of them is null */
 function sumOf(columns) {
   if (columns.length === 1) return columns[0];
   return columns[0].map((_, i) =>
@@ -123,7 +123,7 @@ function add(a, b) {
 /**
  * The mean of all values within half a window before and after each.
  * @param {number[]} times s, ascending @param {Values} values @param {number} windowS
- * @returns {Values} null where there is no value in the window
+ * @returns {Values} null if there is no value in the window
  */
 export function movingAverage(times, values, windowS) {
   if (windowS === 0) return values;
@@ -142,7 +142,7 @@ export function movingAverage(times, values, windowS) {
 }
 
 /**
- * Fewer points, for a picture that has no room for more.
+ * Reduces the number of points to what a picture can show.
  * @param {number[]} times @param {Values} values @param {import('./columns.js').Keep} keep @param {number} most
  * @returns {{ t: number, v: number | null }[]}
  */
@@ -163,7 +163,7 @@ const meanOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / n
 
 /**
  * @param {Line[]} lines of a panel
- * @returns {{ line: Line, bottom: Values | null, top: Values }[]} bottom is null for a line; areas lie on those before them
+ * @returns {{ line: Line, bottom: Values | null, top: Values }[]} bottom is null for a line; areas lie on top of those before them
  */
 export function stacked(lines) {
   /** @type {Values | null} */

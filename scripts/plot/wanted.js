@@ -1,25 +1,25 @@
 /*
- * What the charts show, as a table over the table of fields: which fields a line is made of, how it is smoothed, how it looks. A colour has
- * a contrast of 3 or more against white and against black; what must be told apart without colour has its own dash.
+ * What the charts show, as a table: which fields a line is made of, how it is smoothed, what it looks like. Every colour has a
+ * contrast of at least 3 with white and with black; lines that must be distinguishable without colour have their own dashes.
  */
 import { FIELDS } from '../../monitor/fields.js';
 
 /**
  * @typedef {object} WantedLine
- * @property {string} label short: it stands beside the line
- * @property {string[]} fields their sum is the line
+ * @property {string} label short, because it is beside the line
+ * @property {string[]} fields the line is their sum
  * @property {number} smoothS window of the moving average; 0 for none
  * @property {string} color
  * @property {number[]} dash [] for a solid line
  * @property {number} width
  * @property {boolean} isArea stacked on the areas before it
- * @property {boolean} isSparse a second without a value is no gap while there are streams
- * @property {boolean} isFaint what a smoothed line was made of: without a label, and not compared
+ * @property {boolean} isSparse a second without a value is not a gap while there are streams
+ * @property {boolean} isFaint the raw values of a smoothed line: has no label and is not compared
  */
 
 /**
  * @typedef {object} WantedPanel
- * @property {string} title what the axis says, without its unit
+ * @property {string} title of the axis, without its unit
  * @property {string} unit of its fields
  * @property {boolean} isLog
  * @property {WantedLine[]} lines
@@ -36,11 +36,11 @@ const GOLD = '#a67c00';
 /** 4.5 to 1 against white and against black. */
 export const GRAY = '#767676';
 
-/** Of runs that are compared. */
+/** For runs that are compared. */
 export const RUN_COLORS = [BLUE, ORANGE, PURPLE, GREEN, RED, GOLD];
 /** @type {number[][]} */
 export const RUN_DASHES = [[], [12, 3], [12, 3, 3, 3], [6, 2], [16, 4, 4, 4], [20, 3]];
-/** Of the number of streams, in every chart. */
+/** For the number of streams, in every chart. */
 export const STREAMS_DASH = [3, 3];
 
 /** @type {WantedChart[]} */
@@ -84,7 +84,7 @@ export const CHARTS = [
   ] },
 ];
 
-/** @returns {string[]} the fields that the charts are made of */
+/** @returns {string[]} the fields that the charts need */
 export function chartFields() {
   const lines = CHARTS.flatMap(({ panels }) => panels.flatMap(({ lines }) => lines));
   return [...new Set(['streams', ...lines.flatMap(({ fields }) => fields)])];
@@ -95,7 +95,7 @@ export function unitOf(field) {
   return field === 'kernelBytes' ? 'bytes' : (FIELDS.find(({ name }) => name === field)?.unit ?? '');
 }
 
-/** The mean of maxima hides the worst, and percentiles far out have no mean. @param {string} field @returns {import('./columns.js').Keep} */
+/** A mean of maxima would hide the worst value, and a mean of high percentiles means nothing. @param {string} field @returns {import('./columns.js').Keep} */
 export function keepOf(field) {
   return /Max|P99/.test(field) ? 'max' : 'mean';
 }

@@ -1,53 +1,62 @@
 /*
- * apply and revert. Apply is a list of steps: keep what is there, load each sysctl, write each file. Any number of
- * them, from none to all, and any apply after, is undone by one revert.
+ * apply and revert. Apply is a list of steps: save the old values, load each sysctl, write each file. However many of them
+ * were executed, and however often, one revert undoes all of it.
  */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, messageOf } from '../../lib/errors.js';
-import { pathOfSysctl } from '../../lib/kernel.js';
-import { LIMITS_FILE, SYSCTL_FILE } from '../../lib/limits.js';
-import { addKept, dropKept, readKept, restoreFile, STATE_FILE, writeKept, writeWhole } from './kept.js';
+import { LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
+import { pathOfSysctl } from '../../limits/kernel.js';
+import {
+  addToBackup,
+  deleteBackup,
+  readBackup,
+  restoreFile,
+  STATE_FILE,
+  writeBackup,
+  writeWhole,
+} from './backup.js';
 
-const HEAD = '# Written by scripts/tune.js of Holdfast: `node scripts/tune.js revert` takes it back.';
+const HEAD =
+  '# Written by scripts/tune.js of Holdfast; `node scripts/tune.js revert` restores the old values.';
 const FILE_MODE = 0o644;
 
-/** @typedef {import('../../lib/limits/finding.js').Finding} Finding */
+/** @typedef {import('../../limits/finding.js').Finding} Finding */
 
 /**
  * @typedef {object} Step
- * @property {string} text what it does
- * @property {() => void} run throws where it can't be done here
- * @property {boolean} isVital that nothing may follow it where it fails
+ * @property {string} text what it does, beginning with a verb
+ * @property {() => void} run throws if it can't be done here
+ * @property {boolean} isVital if it fails, no step may follow
  */
 
 /**
- * What apply does about findings.
- * @param {string} root the folder that stands for /
- * @param {Finding[]} findings those that a file changes and that are not met are seen to
- * @returns {Step[]} none where there is nothing to do
+ * The steps of apply.
+ * @param {string} root the folder to use instead of /
+ * @param {Finding[]} findings those that are not met and can be changed in a file lead to steps
+ * @returns {Step[]} empty if there is nothing to do
  */
 export function stepsOf(root, findings) {
   const changes = findings.filter(({ isMet, fix }) => !isMet && fix.file !== '');
   if (changes.length === 0) return [];
   const files = [SYSCTL_FILE, LIMITS_FILE].filter((file) => changes.some(({ fix }) => fix.file === file));
   const sysctls = changes.filter(({ fix }) => fix.file === SYSCTL_FILE).map(({ fix }) => fix.line);
-  /** @type {Set<string>} lines that the kernel did not take */
+  /** @type {Set<string>} lines that the kernel did not accept */
   const refused = new Set();
   return [
-    keepStep(root, sysctls.map(nameOf), files),
+    backupStep(root, sysctls.map(nameOf), files),
     ...sysctls.map((line) => loadStep(root, line, refused)),
     ...files.map((file) => fileStep(root, file, changes, refused)),
   ];
 }
 
 /** @param {string} root @param {string[]} names @param {string[]} files @returns {Step} */
-function keepStep(root, names, files) {
+function backupStep(root, names, files) {
   const run = () => {
     const sysctls = Object.fromEntries(names.map((name) => [name, readSysctl(root, name)]));
-    writeKept(root, addKept(root, readKept(root), sysctls, files));
+    writeBackup(root, addToBackup(root, readBackup(root), sysctls, files));
   };
-  return { text: `keeps what is there in ${join(root, STATE_FILE)}`, run, isVital: true };
+  return { text: `save the old values in ${join(root, STATE_FILE)}`, run, isVital: true };
 }
 
 /** @param {string} root @param {string} line 'net.core.somaxconn = 4096' @param {Set<string>} refused @returns {Step} */
@@ -60,7 +69,7 @@ function loadStep(root, line, refused) {
     writeSysctl(root, name, `${value}\n`);
     refused.delete(line);
   };
-  return { text: `sets ${name} to ${value} (it is ${was})`, run, isVital: false };
+  return { text: `set ${name} from ${was} to ${value}`, run, isVital: false };
 }
 
 /** @param {string} root @param {string} file @param {Finding[]} changes @param {Set<string>} refused @returns {Step} */
@@ -75,21 +84,21 @@ function fileStep(root, file, changes, refused) {
     writeWhole(path, Buffer.from(mergeLines(readText(path), lines)), { mode: mode & 0o777 });
   };
   const rows = all.map((line) => `\n    ${line}`).join('');
-  return { text: `writes ${join(root, file)}:${rows}`, run, isVital: false };
+  return { text: `write ${join(root, file)}:${rows}`, run, isVital: false };
 }
 
 /**
- * A limit above fs.nr_open can't be set, and then nobody can log in.
+ * A limit above fs.nr_open can't be set, and then nobody could log in.
  * @param {string} root @param {string[]} lines
  */
 function checkCeiling(root, lines) {
   const ceiling = Number(readText(join(root, pathOfSysctl('fs.nr_open'))) || Number.POSITIVE_INFINITY);
   const nofile = Math.max(...lines.map((line) => Number(line.split(' ')[3])));
   if (nofile > ceiling)
-    throw new Error(`nofile ${nofile} is above fs.nr_open (${ceiling}), and would let nobody log in`);
+    throw new Error(`nofile ${nofile} is above fs.nr_open (${ceiling}), so nobody could log in`);
 }
 
-/** @param {string} path @returns {string} '' where there is none */
+/** @param {string} path @returns {string} '' if there is no such file */
 function readText(path) {
   try {
     return readFileSync(path, 'utf8');
@@ -100,8 +109,8 @@ function readText(path) {
 }
 
 /**
- * Puts lines into a drop-in: in the place of those that say the same thing, or at the end. All else stays.
- * @param {string} text '' for a new one
+ * Puts lines into a drop-in file: in place of lines about the same setting, or at the end. Everything else stays.
+ * @param {string} text '' for a new file
  * @param {string[]} lines
  * @returns {string}
  */
@@ -116,14 +125,14 @@ export function mergeLines(text, lines) {
 }
 
 /**
- * A line of limits.conf(5) counts from the next login on, so the limit of now does not tell what it says.
+ * A line of limits.conf(5) takes effect at the next login, so the current limit may be lower than the line says.
  * @param {string} old @param {string} line
  */
 function isHigherLimit(old, line) {
   return !line.includes('=') && Number(old.trim().split(/\s+/)[3]) > Number(line.trim().split(/\s+/)[3]);
 }
 
-/** @param {string} line @returns {string} the sysctl, or the domain, kind and item of limits.conf(5) */
+/** @param {string} line @returns {string} its setting: the sysctl, or the domain, type and item of limits.conf(5) */
 function subjectOf(line) {
   return line.includes('=') ? nameOf(line).replace(/^-/, '') : line.trim().split(/\s+/).slice(0, 3).join(' ');
 }
@@ -142,7 +151,7 @@ function writeSysctl(root, name, text) {
 }
 
 /**
- * Runs steps. What can't be done is said, and the rest goes on.
+ * Executes steps. If one fails, it says so and goes on.
  * @param {Step[]} steps
  * @param {(line: string) => void} say
  * @returns {number} how many failed
@@ -152,11 +161,11 @@ export function runSteps(steps, say) {
   for (const { text, run, isVital } of steps) {
     try {
       run();
-      say(text);
+      say(`done: ${text}`);
     } catch (error) {
       if (isVital) throw error;
       failed++;
-      say(`can't: ${text.split('\n')[0].replace(/:$/, '')}: ${reasonOf(error)}`);
+      say(`can't ${text.split('\n')[0].replace(/:$/, '')}: ${reasonOf(error)}`);
     }
   }
   return failed;
@@ -164,11 +173,11 @@ export function runSteps(steps, say) {
 
 /** @type {Record<string, string>} */
 const REASONS = {
-  EROFS: 'it is read-only here, as in a container: set it on the host',
-  EACCES: 'not allowed: run it as root, on the host where this is a container',
-  EPERM: 'not allowed: run it as root, on the host where this is a container',
-  EINVAL: 'the kernel does not take this value',
-  ENOENT: 'it is not here',
+  EROFS: 'read-only here, as in a container: set it on the host',
+  EACCES: 'not allowed: run it as root, and on the host if this is a container',
+  EPERM: 'not allowed: run it as root, and on the host if this is a container',
+  EINVAL: 'the kernel does not accept this value',
+  ENOENT: 'it does not exist',
 };
 
 /** @param {unknown} error */
@@ -178,32 +187,30 @@ function reasonOf(error) {
 }
 
 /**
- * Takes back all that was applied.
+ * The steps of revert.
  * @param {string} root
- * @returns {{ steps: Step[], end: () => void }} `end` forgets what was kept; for after steps none of which failed.
- *   No steps where nothing was applied
+ * @returns {{ steps: Step[], end: () => void }} `end` deletes the saved values, once all steps have succeeded. No steps if
+ *   nothing was applied
  */
 export function revertSteps(root) {
-  const kept = readKept(root);
-  if (!kept) return { steps: [], end: () => {} };
-  const loads = Object.entries(kept.sysctls).map(([name, text]) => ({
-    text: `sets ${name} to ${text.trim().replace(/\s+/g, ' ') || 'none'}, as it was`,
+  const backup = readBackup(root);
+  if (!backup) return { steps: [], end: () => {} };
+  const loads = Object.entries(backup.sysctls).map(([name, text]) => ({
+    text: `set ${name} back to ${text.trim().replace(/\s+/g, ' ') || 'none'}`,
     run: () => resetSysctl(root, name, text),
     isVital: false,
   }));
-  const files = Object.entries(kept.files).map(([file, was]) => ({
-    text: was
-      ? `puts ${join(root, file)} back as it was`
-      : `removes ${join(root, file)}, which was not there`,
+  const files = Object.entries(backup.files).map(([file, was]) => ({
+    text: was ? `restore ${join(root, file)}` : `remove ${join(root, file)}, which did not exist before`,
     run: () => restoreFile(root, file, was),
     isVital: false,
   }));
-  // Files first: a limit of descriptors above fs.nr_open would let nobody log in.
-  return { steps: [...files, ...loads], end: () => dropKept(root, kept) };
+  // Files first: with a descriptor limit above fs.nr_open nobody could log in.
+  return { steps: [...files, ...loads], end: () => deleteBackup(root, backup) };
 }
 
 /**
- * What is as it was needs no right to write; what is gone (with its module of the kernel) has nothing to put back.
+ * Skips what has its old value already, or has disappeared with its kernel module.
  * @param {string} root @param {string} name @param {string} text
  */
 function resetSysctl(root, name, text) {
@@ -211,5 +218,5 @@ function resetSysctl(root, name, text) {
   if (readSysctl(root, name) === text) return;
   writeSysctl(root, name, text);
   const now = readSysctl(root, name);
-  if (now !== text) throw new Error(`it is ${now.trim()} now`);
+  if (now !== text) throw new Error(`it is still ${now.trim()}`);
 }

@@ -1,44 +1,44 @@
 /*
- * The findings as a person reads them: a table, what to change, and what would fit. Pure; at most 100 columns.
+ * The findings as text: a table, what to change, and what would fit. Pure; at most 100 columns wide.
  */
 import { formatCount } from '../../lib/format.js';
-import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../lib/limits.js';
+import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
 
 const WIDTH = 100;
 const INDENT = '         ';
 
-/** @typedef {import('../../lib/limits/finding.js').Finding} Finding */
-/** @typedef {import('../../lib/limits/needs.js').Wish} Wish */
-/** @typedef {import('../../lib/plan.js').Plan} Plan */
+/** @typedef {import('../../limits/finding.js').Finding} Finding */
+/** @typedef {import('../../limits/needs.js').Wish} Wish */
+/** @typedef {import('../../limits/plan.js').Plan} Plan */
 
 /**
  * @typedef {object} Verdict
  * @property {Wish} wish
  * @property {Finding[]} findings
- * @property {Plan | null} plan null where no plan holds the streams
- * @property {Fit} fit what the machine takes as it is
+ * @property {Plan | null} plan null if no plan can hold the streams
+ * @property {Fit} fit what the machine can hold without changes
  * @property {string[]} hidden sysctls that can't be read here
  * @property {boolean} isAsked whether the number of streams was given
- * @property {string} note what the machine is, where its readings were saved; '' for this one
+ * @property {string} note describes the machine if it is not this one; '' for this one
  *
  * @typedef {object} Fit
- * @property {number} streams the most that nothing forbids
- * @property {number} byDescriptors the most that the plans hold
- * @property {number} byMemory the most that memory holds
- * @property {Plan | null} plan for the most of all
- * @property {string[]} barriers names of what forbids more
+ * @property {number} streams the most that no limit forbids
+ * @property {number} byDescriptors the most that the descriptor limit allows
+ * @property {number} byMemory the most that fit into memory
+ * @property {Plan | null} plan for the most streams
+ * @property {string[]} barriers names of the limits that forbid more
  */
 
-/** @param {Verdict} verdict @param {string} line the one that the server says at its start @returns {string} */
+/** @param {Verdict} verdict @param {string} line the one that the server prints at its start @returns {string} */
 export function renderVerdict(verdict, line) {
   const { findings, wish, hidden } = verdict;
   const order = (/** @type {Finding} */ { isMet, isForbidding }) => (isMet ? 0 : isForbidding ? 2 : 1);
   const sorted = findings.toSorted((a, b) => order(a) - order(b));
-  const seen = hidden.length > 0 ? [...wrap(`Not to be seen here: ${hidden.join(', ')}`, ''), ''] : [];
+  const seen = hidden.length > 0 ? [...wrap(`Not readable here: ${hidden.join(', ')}`, ''), ''] : [];
   return [
     ...wrap(titleOf(verdict), ''),
     '',
-    row('', 'limit', 'is', 'needed'),
+    row('', 'limit', 'now', 'needed'),
     ...sorted.flatMap(renderFinding),
     '',
     ...seen,
@@ -51,9 +51,9 @@ export function renderVerdict(verdict, line) {
 /** @param {Verdict} verdict */
 function titleOf({ wish, isAsked, note }) {
   const { streams, transport, pingIntervalMs, openRate, isFleetHere } = wish;
-  const many = `${formatCount(streams)} streams${isAsked ? '' : ' (what the server holds when it is told no number)'}`;
-  const fleet = isFleetHere ? ', the clients on it too' : '';
-  return `What ${many} meet on ${note || 'this machine'}${fleet}: ${transport} transport, a ping each ${pingIntervalMs / 1000} s, ${formatCount(openRate)} opened a second`;
+  const many = `${formatCount(streams)} streams${isAsked ? '' : ' (the default of the server)'}`;
+  const fleet = isFleetHere ? ', clients included' : '';
+  return `Limits for ${many} on ${note || 'this machine'}${fleet}: ${transport} transport, a ping every ${pingIntervalMs / 1000} s, ${formatCount(openRate)} opened per second`;
 }
 
 /** @param {string} state @param {string} name @param {string} now @param {string} needed */
@@ -85,7 +85,7 @@ function renderFixes(findings, wish) {
   if (unmet.length === 0) return [];
   const files = [SYSCTL_FILE, LIMITS_FILE].filter((file) => unmet.some(({ fix }) => fix.file === file));
   const byHand = unmet.filter(({ fix }) => fix.file === '');
-  const how = `As root, 'node scripts/tune.js apply --streams ${wish.streams}' with the same options writes and loads these; --dry-run shows how, revert takes it back.`;
+  const how = `As root, 'node scripts/tune.js apply --streams ${wish.streams}' with the same options writes and loads these; --dry-run only shows it, revert undoes it.`;
   return [
     'To change',
     ...files.flatMap((file) => [`  ${file}`, ...linesFor(unmet, file).map((line) => `    ${line}`)]),
@@ -100,19 +100,19 @@ function linesFor(findings, file) {
   const lines = findings.filter(({ fix }) => fix.file === file).flatMap(({ fix }) => fix.line.split('\n'));
   if (file !== LIMITS_FILE) return lines;
   const nofile = lines[0].split(' ').at(-1);
-  const unit = `for a service: LimitNOFILE=${nofile} below [Service] in`;
+  const unit = `for a systemd service: LimitNOFILE=${nofile} below [Service] in`;
   return [...lines, unit, '  /etc/systemd/system/NAME.service.d/90-holdfast.conf'];
 }
 
 /** @param {Verdict} verdict @returns {string[]} */
 function renderPlan({ plan, fit, findings }) {
   const planned = plan ? [`Plan: ${planText(plan)}`] : [];
-  const then = fit.barriers.length > 0 ? `; then ${fit.barriers.join(' and ')} forbids more` : '';
-  const room = `As it is, this machine takes up to ${formatCount(fit.streams)} streams${then}.`;
+  const then = fit.barriers.length > 0 ? `; the limit is ${fit.barriers.join(' and ')}` : '';
+  const room = `Without changes, this machine can hold up to ${formatCount(fit.streams)} streams${then}.`;
   const forbidden = findings.some(({ isForbidding }) => isForbidding);
   const instead =
-    forbidden && fit.plan ? wrap(`What fits: --streams ${fit.streams}: ${planText(fit.plan)}.`, '') : [];
-  const parts = `The descriptor limit has room for ${formatCount(fit.byDescriptors)} streams, memory for ${formatCount(fit.byMemory)}.`;
+    forbidden && fit.plan ? wrap(`What would fit: --streams ${fit.streams}: ${planText(fit.plan)}.`, '') : [];
+  const parts = `Descriptors are enough for ${formatCount(fit.byDescriptors)} streams, memory for ${formatCount(fit.byMemory)}.`;
   return [...planned, ...wrap(room, ''), ...wrap(parts, ''), ...instead, ''];
 }
 

@@ -1,5 +1,5 @@
 /*
- * A client on a raw socket, that keeps what it read.
+ * A client on a raw socket that keeps what it has read.
  */
 import { connect } from 'node:net';
 import { until } from './until.js';
@@ -11,7 +11,7 @@ import { until } from './until.js';
  */
 export function rawClient(port, bytes = '', host = '127.0.0.1') {
   const socket = connect({ port, host, noDelay: true });
-  // A connection that said nothing may never hear that its server has ended.
+  // A silent connection may never notice that its server has ended.
   socket.unref();
   const client = {
     socket,
@@ -54,9 +54,9 @@ export function get(headers = {}, version = '1.1') {
 }
 
 /**
- * Takes chunked transfer coding off.
+ * Removes the chunked framing.
  * @param {string} response head and body
- * @returns {string[]} the chunks that are whole
+ * @returns {string[]} the complete chunks
  */
 export function chunksOf(response) {
   let rest = response.slice(response.indexOf('\r\n\r\n') + 4);
@@ -70,4 +70,15 @@ export function chunksOf(response) {
     chunks.push(rest.slice(start, end));
     rest = rest.slice(end + 2);
   }
+}
+
+/**
+ * What a stream has received. Without the native core, node may put what was written in one turn into one chunk.
+ * @param {string} response head and body
+ * @returns {string} its body without chunked framing
+ */
+export function bodyOf(response) {
+  const start = response.indexOf('\r\n\r\n') + 4;
+  const isChunked = /\r\ntransfer-encoding: chunked\r\n/i.test(response.slice(0, start));
+  return isChunked ? chunksOf(response).join('') : response.slice(start);
 }

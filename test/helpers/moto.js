@@ -1,6 +1,6 @@
 /*
- * moto's server, which answers as EC2 does: a real HTTP server with a state of its own, installed into a virtual
- * environment that is kept between runs.
+ * moto's server, which imitates EC2: a real HTTP server with its own state, in a Python virtual environment that is kept
+ * between runs.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -18,7 +18,7 @@ const FOLDER = join(tmpdir(), `holdfast-moto-${VERSION}-${user}`);
 /**
  * @param {string} command @param {string[]} args
  * @param {AbortSignal} signal
- * @returns {Promise<string>} '' where it went well, else why not
+ * @returns {Promise<string>} '' if it succeeded, else why not
  */
 function attempt(command, args, signal) {
   return new Promise((resolve) => {
@@ -40,9 +40,9 @@ function attempt(command, args, signal) {
   });
 }
 
-/** Made aside, and whole from the moment it is there. @returns {Promise<string>} what stands in the way */
+/** Installs it elsewhere first, so that a half-made environment is never used. @returns {Promise<string>} why it failed, or '' */
 async function install() {
-  if (existsSync(FOLDER)) return statSync(FOLDER).uid === user ? '' : `${FOLDER} is somebody else's`;
+  if (existsSync(FOLDER)) return statSync(FOLDER).uid === user ? '' : `${FOLDER} belongs to another user`;
   const part = `${FOLDER}.${process.pid}`;
   const signal = AbortSignal.timeout(INSTALL_MS);
   const pip = [
@@ -65,12 +65,12 @@ async function install() {
 }
 
 /**
- * @param {import('node:test').TestContext} t it ends after the test
- * @returns {Promise<{ endpoint: string, problem: string }>} problem: why there is none
+ * @param {import('node:test').TestContext} t the server ends after the test
+ * @returns {Promise<{ endpoint: string, problem: string }>} problem: why it isn't available
  */
 export async function startMoto(t) {
   const problem = await install();
-  if (problem) return { endpoint: '', problem: `moto can't be installed here: ${problem}` };
+  if (problem) return { endpoint: '', problem: `can't install moto: ${problem}` };
   const python = join(FOLDER, 'bin', 'python');
   const { output, child } = run(t, python, ['-m', 'moto.server', '--host', '127.0.0.1', '--port', '0']);
   const endpoint = await until(

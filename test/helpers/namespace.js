@@ -1,5 +1,5 @@
 /*
- * A network namespace of the test's own, with limits of its own: a place to lose packets in.
+ * A network namespace for one test, with its own limits, where packets can be dropped.
  */
 import { spawnSync } from 'node:child_process';
 
@@ -12,7 +12,7 @@ function tryRun(command, ...args) {
 }
 
 /**
- * @param {import('node:test').TestContext} t the namespace goes after the test
+ * @param {import('node:test').TestContext} t the namespace is removed after the test
  * @param {Record<string, string>} sysctls
  * @returns {{ problem: string, prefix: string[], run: (command: string, ...args: string[]) => string }} `problem`
  *   says why there is none; `prefix` runs a command in it

@@ -1,12 +1,12 @@
 /*
- * A real HTTP proxy in front of an endpoint of AWS, which answers some requests with an error of EC2 itself.
+ * An HTTP proxy in front of an AWS endpoint that answers some requests with an EC2 error of its own.
  */
 import { createServer, request } from 'node:http';
 
 /** @typedef {{ status: number, code: string, message: string }} Ec2Error */
 
 /**
- * @param {import('node:test').TestContext} t it ends after the test
+ * @param {import('node:test').TestContext} t it is closed after the test
  * @param {string} endpoint
  * @param {(action: string, region: string, body: URLSearchParams) => Ec2Error | null} refuse
  * @returns {Promise<{ endpoint: string, asked: { action: string, region: string }[] }>} asked: all requests, in order

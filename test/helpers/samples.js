@@ -1,37 +1,31 @@
 /*
- * Samples of a server for tests of what is made from them.
+ * Samples of a server, for tests of what is made from them.
  */
-
+import { noCounters } from '../../lib/counters.js';
 import { noCounts } from '../../lib/counts.js';
 import { Histogram } from '../../lib/histogram.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../../lib/reasons.js';
 import { GC_KINDS } from '../../lib/sampler.js';
 import { deriveReading, frameOf } from '../../monitor/frame.js';
 
-/** @param {number[]} values ms */
-export function encoded(values) {
-  const histogram = new Histogram();
+/** @param {number[]} values in the unit @param {import('../../lib/histogram.js').RecordedUnit} [unit] */
+export function encoded(values, unit = 'µs') {
+  const histogram = new Histogram(unit);
   for (const value of values) histogram.record(value);
   return histogram.take();
 }
 
-/** @param {Partial<import('../../lib/messages.js').Snapshot>} [values] */
+/** @param {Partial<import('../../lib/counters.js').Snapshot>} [values] */
 export function snapshot(values) {
   return {
-    streams: 0,
-    opened: 0,
+    ...noCounters(),
     closed: zeroes(CLOSE_REASONS),
     refused: zeroes(REFUSAL_STATUSES),
-    cut: 0,
-    pings: 0,
-    bytesWritten: 0,
-    backlogBytes: 0,
-    deliveries: 0,
     lateness: encoded([]),
-    openCpu: encoded([]),
-    pingCpu: encoded([]),
-    deliveryCpu: encoded([]),
-    ticks: encoded([10, 10, 10]),
+    openCpu: encoded([], 'ns'),
+    pingCpu: encoded([], 'ns'),
+    deliveryCpu: encoded([], 'ns'),
+    ticks: encoded([10_000, 10_000, 10_000]),
     heapUsedBytes: 5e6,
     heapTotalBytes: 10e6,
     heapPhysicalBytes: 10e6,
@@ -44,7 +38,7 @@ export function snapshot(values) {
 
 /**
  * @param {number} id
- * @param {Partial<import('../../lib/messages.js').Snapshot>} [values]
+ * @param {Partial<import('../../lib/counters.js').Snapshot>} [values]
  * @param {Partial<import('../../monitor/collect.js').WorkerSample>} [rest]
  * @returns {import('../../monitor/collect.js').WorkerSample}
  */
@@ -91,7 +85,14 @@ export function host({
 } = {}) {
   return {
     cpu: { cores: 2, user, sys, idle, total: user + sys + idle },
-    memory: { totalBytes: 24e9, usedBytes: 1e9, freeBytes: 20e9, cachedBytes: 3e9, slabBytes },
+    memory: {
+      totalBytes: 24e9,
+      usedBytes: 1e9,
+      freeBytes: 20e9,
+      availableBytes: 22e9,
+      cachedBytes: 3e9,
+      slabBytes,
+    },
     sockets: { tcp: tcpSockets, bufferBytes },
   };
 }

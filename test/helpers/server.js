@@ -1,5 +1,5 @@
 /*
- * The real server as a child process, on ports the system chose.
+ * The real server as a child process, on ports that the system chose.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -7,15 +7,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../../lib/errors.js';
+import { untilListening } from '../../lib/listening.js';
 import { native } from '../../native/index.js';
 import { until } from './until.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
+/** Options of every server unless a test gives others. */
+const DEFAULTS = ['--port', '0', '--admin-port', 'auto', '--dashboard', 'off', '--refresh', '100'];
+/** @type {import('node:child_process').StdioOptions} */
+const WITH_IPC = ['pipe', 'pipe', 'pipe', 'ipc'];
+
 /** The transports that every test of the wire runs against. */
 export const TRANSPORTS = native ? ['http', 'hold'] : ['http'];
 
-/** @param {import('node:test').TestContext} t @returns {string} a folder of its own, gone after the test */
+/** @param {import('node:test').TestContext} t @returns {string} a new folder, removed after the test */
 export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -48,7 +54,7 @@ export function run(t, command, args, options = {}) {
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch (error) {
-        if (codeOf(error) !== 'ESRCH') throw error; // it ended by itself, which was not heard of yet
+        if (codeOf(error) !== 'ESRCH') throw error; // it has exited by itself meanwhile
       }
       await exit;
     }
@@ -62,38 +68,24 @@ export function run(t, command, args, options = {}) {
  * @param {object} [how]
  * @param {string[]} [how.nodeArgs]
  * @param {string[]} [how.prefix] a command that runs the server, such as `ip netns exec name`
- * @param {boolean} [how.remote] its ports can't be reached from here
+ * @returns everything needed to use the server, which is listening and has made its first frame
  */
-export async function startServer(t, args = [], { nodeArgs = [], prefix = [], remote = false } = {}) {
+export async function startServer(t, args = [], { nodeArgs = [], prefix = [] } = {}) {
   const folder = temporaryFolder(t);
-  const defaults = [
-    '--port',
-    '0',
-    '--admin-port',
-    'auto',
-    '--dashboard',
-    'off',
-    '--refresh',
-    '100',
-    '--log-dir',
-    folder,
-  ];
-  const [command, ...words] = [...prefix, process.execPath, ...nodeArgs, 'server.js', ...defaults, ...args];
-  const process_ = run(t, command, words);
-  const { output, child } = process_;
-  const port = await until(() => {
-    if (child.exitCode !== null) throw new Error(`the server ended: ${output.stderr}`);
-    return /admin on/.test(output.stderr) && Number(/listening on http:\S+:(\d+)/.exec(output.stderr)?.[1]);
-  }, 'the server listens');
-  const adminPort = Number(/admin on http:\S+?:(\d+)/.exec(output.stderr)?.[1]);
+  const [command, ...rest] = [...prefix, process.execPath, ...nodeArgs, 'server.js'];
+  const process_ = run(t, command, [...rest, ...DEFAULTS, '--log-dir', folder, ...args], { stdio: WITH_IPC });
+  const { child, output } = process_;
+  const { port, adminPort, workers } = await listening(child).catch((error) => {
+    throw new Error(`${error.message}: ${output.stderr}`);
+  });
   const admin = async (/** @type {string} */ path) => fetch(`http://127.0.0.1:${adminPort}${path}`);
-  if (!remote) await until(async () => (await admin('/frame')).ok, 'the first frame');
   /** @returns {Promise<import('../../monitor/frame.js').Frame>} */
   const frame = async () => (await admin('/frame')).json();
   return {
     ...process_,
     port,
     adminPort,
+    workerPids: workers,
     folder,
     admin,
     frame,
@@ -111,6 +103,9 @@ export async function startServer(t, args = [], { nodeArgs = [], prefix = [], re
     csv: () => readCsv(folder),
   };
 }
+
+/** @param {import('node:child_process').ChildProcess} child @returns {Promise<import('../../lib/listening.js').ServerListening>} */
+const listening = (child) => untilListening(child);
 
 /** @param {string} folder @returns {Record<string, string>[]} the rows of the one CSV in it */
 export function readCsv(folder) {

@@ -1,5 +1,5 @@
 /*
- * A terminal that can be typed into and read: tmux on a socket of the test's own.
+ * A terminal to type into and read from: tmux on its own socket.
  */
 import { spawnSync } from 'node:child_process';
 import { ROOT } from './server.js';
@@ -13,12 +13,12 @@ export function hasTmux() {
 }
 
 /**
- * @param {import('node:test').TestContext} t the terminal goes after the test
+ * @param {import('node:test').TestContext} t the terminal is closed after the test
  * @param {object} options
  * @param {number} options.columns
  * @param {number} options.rows
  * @param {string} options.command for the shell that runs in it
- * @param {string} [options.term] what the command takes the terminal for
+ * @param {string} [options.term] TERM of the command
  */
 export function openTerminal(t, { columns, rows, command, term = 'screen-256color' }) {
   const tmux = (/** @type {string[]} */ ...args) =>

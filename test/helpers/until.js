@@ -7,7 +7,7 @@ const POLL_MS = 20;
 /**
  * @template T
  * @param {() => T | Promise<T>} probe
- * @param {string | (() => string)} what is waited for, for the error
+ * @param {string | (() => string)} what we wait for, for the error
  * @param {number} [deadlineMs]
  * @returns {Promise<Exclude<T, false | null | undefined>>} the first truthy answer
  */
@@ -17,7 +17,7 @@ export async function until(probe, what, deadlineMs = 60_000) {
     const answer = await probe();
     if (answer) return /** @type {Exclude<T, false | null | undefined>} */ (answer);
     if (Date.now() > endMs)
-      throw new Error(`not within ${deadlineMs} ms: ${typeof what === 'string' ? what : what()}`);
+      throw new Error(`did not happen within ${deadlineMs} ms: ${typeof what === 'string' ? what : what()}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

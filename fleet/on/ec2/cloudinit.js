@@ -1,50 +1,49 @@
 /*
- * What an instance is told at its first start, for cloud-init: how to become a drone. Pure but for the drone's own
- * source, which travels inside.
+ * The user data of an instance: tells cloud-init at the first boot how to become a drone. Pure, except that it contains
+ * the drone's source.
  */
 import { gzipSync } from 'node:zlib';
 import { HoldfastError } from '../../../lib/errors.js';
 import { pack, UNPACK } from './parcel.js';
 
 export const CONTROL_PORT = 8889;
-/** EC2 counts the bytes before they are written in base64. */
+/** EC2 counts the bytes before base64. */
 export const MOST_USER_DATA_BYTES = 16_384;
 export const FOLDER = '/opt/holdfast';
 const NOFILE = 1_048_576;
 
 /**
- * Node comes signed from the distribution: no checksum of ours to keep. Amazon Linux has each of its versions under
- * a name of its own; `latest` reaches packages that are younger than the image.
+ * Node.js comes from the distribution, which signs it, so there is no checksum to maintain. On Amazon Linux each Node.js
+ * version is a package of its own; `latest` includes packages newer than the image.
  */
 const SETUP = `set -eu
 export HOME=/root
 cd ${FOLDER}
 if command -v dnf >/dev/null
-then dnf install -y -q --releasever=latest nodejs22 nodejs22-npm
+then dnf install -y -q --releasever=latest nodejs22
 else
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -q
-  apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 nodejs npm
+  apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 nodejs
 fi
 ln -sf "$(command -v node-22 || command -v node)" node
 ./node -e 'process.exit(Number.parseInt(process.versions.node) < 20)' || {
-  echo "holdfast: this image has Node $(./node -v), a drone needs 20 or later" >&2
+  echo "holdfast: this image has Node.js $(./node -v), expected 20 or later" >&2
   exit 1
 }
 ./node unpack.mjs
-"$(command -v npm-22 || command -v npm)" ci --omit=dev --ignore-scripts --no-audit --no-fund
 sysctl -q --system || true
 systemctl daemon-reload
 systemctl enable --now holdfast-drone
 `;
 
-/** Nobody else's connection may take the port of the control. */
+/** Keeps outgoing connections off the control port. */
 const SYSCTL = `net.ipv4.ip_local_port_range = 1024 65535
 net.ipv4.ip_local_reserved_ports = ${CONTROL_PORT}
 `;
 
 /**
- * The service. A drone that is refused by its target ends; it tries again for some minutes, and no longer.
+ * The service. A drone whose target refuses it ends; systemd restarts it for some minutes, then gives up.
  * @param {string[]} args @returns {string}
  */
 function unitOf(args) {
@@ -70,7 +69,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** A word of ExecStart: % and $ would stand for other things. @param {string} word */
+/** A word of ExecStart, where % and $ have special meanings. @param {string} word */
 function quoteForUnit(word) {
   const plain = word.replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./:,%-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')}"`;
@@ -82,7 +81,7 @@ function quoteForEnvironment(value) {
 }
 
 /**
- * The flags of a drone that anybody with the token may steer.
+ * The flags of a drone that anybody with the token may control.
  * @param {Record<string, string>} params as in `GET /set`
  * @returns {string[]}
  */
@@ -101,7 +100,7 @@ function file(path, content, permissions = '0644') {
 
 /**
  * @param {Record<string, string>} params @param {string} token
- * @returns {string} the cloud-config; JSON is YAML, too
+ * @returns {string} the cloud-config; JSON is valid YAML
  */
 export function cloudConfig(params, token) {
   const config = {
@@ -119,17 +118,17 @@ export function cloudConfig(params, token) {
 }
 
 /**
- * The user data: cloud-init unpacks gzip by itself.
+ * The user data, which cloud-init decompresses.
  * @param {Record<string, string>} params of the drone
  * @param {string} token
  * @returns {Buffer}
- * @throws {HoldfastError} USER_DATA where it grew beyond what EC2 takes
+ * @throws {HoldfastError} USER_DATA if it is larger than EC2 accepts
  */
 export function userData(params, token) {
   const bytes = gzipSync(cloudConfig(params, token), { level: 9 });
   if (bytes.length >= MOST_USER_DATA_BYTES) {
-    const line = `the drone's source and parameters make ${bytes.length} bytes of user data, EC2 takes ${MOST_USER_DATA_BYTES}`;
-    throw new HoldfastError('USER_DATA', `${line}: give shorter parameters (ports, sources)`);
+    const line = `the user data has ${bytes.length} bytes, more than the ${MOST_USER_DATA_BYTES} that EC2 accepts`;
+    throw new HoldfastError('USER_DATA', `${line}: use shorter parameters (port, sources)`);
   }
   return bytes;
 }

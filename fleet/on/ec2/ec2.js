@@ -1,6 +1,6 @@
 /*
- * Drones on EC2: a place as the command knows them, instances in several regions that all carry the fleet's tag.
- * There is no other record of them: what has the tag is the fleet.
+ * Drones on EC2: instances in one or several regions that carry the fleet's tag. There is no other record: whatever has
+ * the tag is the fleet.
  */
 import { codeOf, messageOf } from '../../../lib/errors.js';
 import { formatCount } from '../../../lib/format.js';
@@ -15,7 +15,7 @@ import { Region, startOf, TAG } from './region.js';
 
 export { OPTIONS } from './options.js';
 
-/** How long `stop` waits for what is ending. */
+/** How long `stop` waits for instances to end. */
 const ENDING_MS = 300_000;
 
 /**
@@ -28,7 +28,7 @@ const ENDING_MS = 300_000;
  * @property {boolean} [isPrivate]
  * @property {boolean} [dryRun]
  * @property {string} token
- * @property {string} [endpoint] of EC2, where it is not that of AWS
+ * @property {string} [endpoint] of EC2, if not that of AWS
  * @property {number} [endingMs]
  * @property {(line: string) => void} say
  */
@@ -36,13 +36,13 @@ const ENDING_MS = 300_000;
 /** @typedef {import('./launch.js').Found} Found */
 
 /**
- * A drone that can be asked at `${url}/`, once it runs there: as long as it has no address, url is ''.
+ * A drone that can be asked at `${url}/` once it runs. Until it has an address, url is ''.
  * @typedef {object} Member
  * @property {string} name
  * @property {string} url
  * @property {string} token
  * @property {string} place
- * @property {'pending' | 'running'} state of the instance; the drone in it comes up a minute or two later
+ * @property {'pending' | 'running'} state of the instance; its drone starts a minute or two later
  * @property {string} launchedAt
  */
 
@@ -57,11 +57,11 @@ class Ec2 {
     this.options = { ami: 'newest', from: 'nobody', dryRun: false, endingMs: ENDING_MS, ...options };
     /** @type {Map<string, Region>} */
     this.regions = new Map();
-    /** Those that the account may not look into. @type {Set<Region>} */
-    this.shut = new Set();
+    /** Those the account has no permission for. @type {Set<Region>} */
+    this.forbidden = new Set();
   }
 
-  /** @param {string} name '' for that of the SDK's chain @returns {Region} */
+  /** @param {string} name '' for the SDK's default @returns {Region} */
   region(name) {
     const { name: fleet, endpoint } = this.options;
     const region = this.regions.get(name) ?? new Region(name, { fleet, endpoint });
@@ -69,14 +69,14 @@ class Ec2 {
     return region;
   }
 
-  /** @returns {Promise<Region[]>} where instances are started */
+  /** @returns {Promise<Region[]>} where instances start */
   async own() {
     const { regions } = this.options;
     if (regions !== 'auto') return regions.map((name) => this.region(name));
     return [this.region(await this.region('').resolve())];
   }
 
-  /** @returns {Promise<Region[]>} where instances are looked for: all of the account, unless some were named */
+  /** @returns {Promise<Region[]>} where instances are searched: all of the account unless --regions is given */
   async searched() {
     const own = await this.own();
     if (this.options.regions !== 'auto') return own;
@@ -84,9 +84,9 @@ class Ec2 {
   }
 
   /**
-   * @param {number} count 0 only opens the control port to `from`
+   * @param {number} count 0: only opens the control port for `from`
    * @param {Record<string, string>} params of each drone
-   * @returns {Promise<Member[]>} those that were started
+   * @returns {Promise<Member[]>} the new ones
    */
   async start(count, params) {
     const { dryRun, token, instanceType, ami, say } = this.options;
@@ -118,14 +118,14 @@ class Ec2 {
   }
 
   /**
-   * Says what `start` would do; asks nobody.
+   * Prints what `start` would do, without contacting AWS.
    * @param {number} count @param {number} n streams each @param {Region[]} regions @param {(string | undefined)[]} images
    * @returns {never[]}
    */
   rehearse(count, n, regions, images) {
     const { instanceType, name, from, say } = this.options;
     const streams = `${formatCount(n)} streams each (${formatCount(n * count)})`;
-    say(`dry run: fleet '${name}' would get ${formatCount(count)} x ${instanceType} with ${streams}`);
+    say(`dry run: fleet '${name}' would start ${formatCount(count)} x ${instanceType} with ${streams}`);
     for (const [i, share] of spread(count, regions.length).entries())
       say(
         `  ${regions[i].name}: ${formatCount(share)} x ${instanceType}, ${images[i] ?? 'newest Amazon Linux 2023'}`,
@@ -143,7 +143,7 @@ class Ec2 {
     return (await this.find()).filter(isUp).map((found) => this.memberOf(found));
   }
 
-  /** @returns {Promise<Found[]>} those that live */
+  /** @returns {Promise<Found[]>} instances that exist */
   async find() {
     const regions = await this.searched();
     const all = await Promise.all(
@@ -156,13 +156,13 @@ class Ec2 {
   }
 
   /**
-   * Accounts are often shut out of regions that nobody named.
+   * Accounts often have no permission for some regions, which doesn't matter unless they were named.
    * @param {Region} region @param {unknown} error @returns {never[]}
    */
   overlook(region, error) {
     if (this.options.regions !== 'auto' || codeOf(error) !== 'UnauthorizedOperation') throw error;
-    this.shut.add(region);
-    this.options.say(`${messageOf(error)}; left out`);
+    this.forbidden.add(region);
+    this.options.say(`${messageOf(error)}; skipping this region`);
     return [];
   }
 
@@ -181,15 +181,15 @@ class Ec2 {
   }
 
   /**
-   * Ends instances of this fleet, the youngest first and the fullest region first. Where none is left, the security
-   * group goes, too.
+   * Ends instances of this fleet, newest first, and in the regions that have most. Where none is left, the security group
+   * is removed too.
    * @param {number | 'all'} count
    * @returns {Promise<number>} how many it ended
    */
   async stop(count) {
     const { dryRun, name, endingMs, say } = this.options;
     if (dryRun) {
-      say(`dry run: ${count} of the instances that are tagged ${TAG}=${name} would be ended`);
+      say(`dry run: would end ${count} of the instances tagged ${TAG}=${name}`);
       return 0;
     }
     const living = await this.find();
@@ -197,12 +197,12 @@ class Ec2 {
     await endAll(chosen, endingMs);
     const kept = new Set(living.filter((found) => !chosen.includes(found)).map(({ region }) => region));
     const looked = count === 'all' ? await this.searched() : chosen.map(({ region }) => region);
-    const empty = [...new Set(looked)].filter((region) => !kept.has(region) && !this.shut.has(region));
+    const empty = [...new Set(looked)].filter((region) => !kept.has(region) && !this.forbidden.has(region));
     await removeGroups(empty, endingMs, say);
     return chosen.length;
   }
 
-  /** The instances go on. */
+  /** The instances keep running. */
   async close() {
     for (const region of this.regions.values()) region.close();
   }

@@ -1,5 +1,5 @@
 /*
- * Ends instances of a fleet, and takes away the security groups that nobody needs any more.
+ * Ends instances of a fleet, and removes security groups that are no longer needed.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { HoldfastError } from '../../../lib/errors.js';
@@ -20,8 +20,8 @@ function grouped(found) {
 }
 
 /**
- * From the fullest region first, so that the rest stays even.
- * @param {Found[]} found in the order in which they would go
+ * Chooses from the region that has most each time, so that the rest stays even.
+ * @param {Found[]} found in the order in which they should end
  * @param {number} count
  * @returns {Found[]}
  */
@@ -56,11 +56,11 @@ export async function endAll(chosen, deadlineMs) {
     return left.length === 0;
   };
   if (await within(deadlineMs, haveEnded)) return;
-  throw new HoldfastError('NOT_ENDED', `these were told to end and have not: ${left.join(', ')}; try again`);
+  throw new HoldfastError('NOT_ENDED', `these instances have not ended yet: ${left.join(', ')}; try again`);
 }
 
 /**
- * An instance holds its group for the minute or two in which it ends.
+ * An instance keeps its group in use for the minute or two that it takes to end.
  * @param {Region[]} regions
  * @param {number} deadlineMs
  * @param {(line: string) => void} say
@@ -74,9 +74,9 @@ export async function removeGroups(regions, deadlineMs, say) {
     return waiting.length === 0;
   };
   if (await attempt()) return;
-  say(`waiting for the instances to let go of their security groups: ${names()}`);
+  say(`waiting until the security groups are no longer in use: ${names()}`);
   if (await within(deadlineMs, attempt)) return;
-  say(`security groups are left, still in use: ${names()}; 'stop all' takes them away later`);
+  say(`security groups still in use: ${names()}; run 'stop all' later to remove them`);
 }
 
 /** @param {number} deadlineMs @param {() => Promise<boolean>} condition @returns {Promise<boolean>} */

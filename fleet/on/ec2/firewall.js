@@ -1,6 +1,5 @@
 /*
- * The security group of a fleet in a region: to whom the control port of its drones is open. A new one is open to
- * nobody.
+ * The security group of a fleet in a region: who can reach the control port of its drones. A new one lets in nobody.
  */
 import {
   AuthorizeSecurityGroupIngressCommand,
@@ -13,7 +12,7 @@ import { codeOf } from '../../../lib/errors.js';
 import { CONTROL_PORT } from './cloudinit.js';
 import { TAG } from './region.js';
 
-/** Of those, the instances have not let go yet. */
+/** Instances that are ending still use the group. */
 const IN_USE = new Set(['DependencyViolation', 'InvalidGroup.InUse']);
 const EVERYBODY = new Set(['0.0.0.0/0', '::/0']);
 
@@ -48,10 +47,10 @@ async function make(region) {
 }
 
 /**
- * Makes the group where there is none, and opens the control port to `from` and nobody else.
+ * Creates the group if there is none, and opens the control port to `from` and nobody else.
  * @param {Region} region
- * @param {string} from a CIDR; '' leaves it open to whom it is open
- * @returns {Promise<{ groupId: string, open: string[] }>} and to whom it is open now
+ * @param {string} from a CIDR; '' leaves it as it is
+ * @returns {Promise<{ groupId: string, open: string[] }>} and who can reach it now
  */
 export async function openControl(region, from) {
   const found = await find(region);
@@ -73,7 +72,7 @@ export async function openControl(region, from) {
 
 /**
  * @param {Region} region
- * @returns {Promise<boolean>} whether it is gone; as long as instances are ending it can't be
+ * @returns {Promise<boolean>} whether it is gone, which takes until all instances have ended
  */
 export async function removeGroup(region) {
   const found = await find(region);
@@ -88,7 +87,7 @@ export async function removeGroup(region) {
   }
 }
 
-/** @param {IpPermission[]} rules @returns {string[]} whom they let to the control port */
+/** @param {IpPermission[]} rules @returns {string[]} who can reach the control port */
 function cidrsOf(rules) {
   const ours = rules.filter(({ FromPort, ToPort }) => FromPort === CONTROL_PORT && ToPort === CONTROL_PORT);
   return ours.flatMap(({ IpRanges = [], Ipv6Ranges = [] }) => [
@@ -103,15 +102,16 @@ function permissionOf(cidr) {
   return { IpProtocol: 'tcp', FromPort: CONTROL_PORT, ToPort: CONTROL_PORT, ...ranges };
 }
 
-/** @param {string[]} open CIDRs @returns {string} what a person should know of it */
+/** @param {string[]} open CIDRs @returns {string} a line for the user */
 export function openLine(open) {
   const port = `control port ${CONTROL_PORT} of the drones`;
   if (open.length === 0) {
-    const how = 'to watch and steer them from here give --from with your own address, as in 203.0.113.7/32';
-    return `${port} is open to nobody, which is the default: ${how}`;
+    const how =
+      'to watch and control them from here, give --from with your own address, as in 203.0.113.7/32';
+    return `${port} is open to nobody (the default): ${how}`;
   }
-  const plain = 'it is plain HTTP, which others on the way can read';
+  const plain = 'it is plain HTTP, readable by everybody on the path';
   if (open.some((cidr) => EVERYBODY.has(cidr)))
-    return `${port} is OPEN TO EVERYBODY: the token alone guards it, and ${plain}; better --from your own address`;
-  return `${port} is open to ${open.join(', ')} alone, and the token guards it; ${plain}`;
+    return `${port} is OPEN TO EVERYBODY: only the token protects it, and ${plain}; use --from with your own address`;
+  return `${port} is open only to ${open.join(', ')}, with the token; ${plain}`;
 }

@@ -1,5 +1,5 @@
 /*
- * Starts instances in several regions: evenly at first, and what one region has no room for in the others.
+ * Starts instances in several regions: evenly at first; what a region has no capacity for starts in the others.
  */
 import { codeOf, HoldfastError, messageOf } from '../../../lib/errors.js';
 import { spread } from '../../spread.js';
@@ -14,8 +14,8 @@ import { spread } from '../../spread.js';
  * @param {number} count
  * @param {Plan[]} plans one for each region
  * @param {(line: string) => void} say
- * @returns {Promise<Found[]>} fewer than asked for where there is no room
- * @throws {HoldfastError} NO_CAPACITY where there is none at all; what AWS refuses
+ * @returns {Promise<Found[]>} fewer than requested if there is no capacity
+ * @throws {HoldfastError} NO_CAPACITY if there is none at all; errors of AWS
  */
 export async function launchAll(count, plans, say) {
   /** @type {Found[]} */
@@ -35,7 +35,7 @@ export async function launchAll(count, plans, say) {
     if (failed) throw withStarted(failed.error, started.length);
     willing = outcomes.filter(({ asked, instances }) => instances.length === asked).map(({ plan }) => plan);
   }
-  if (started.length < count) lament(count, started.length, refusal, say);
+  if (started.length < count) reportMissing(count, started.length, refusal, say);
   return started;
 }
 
@@ -55,16 +55,16 @@ function launchRound(count, plans) {
 }
 
 /** @param {number} count @param {number} started @param {string} refusal @param {(line: string) => void} say */
-function lament(count, started, refusal, say) {
-  const line = `${started} of ${count} instances were started, the regions have no room for more`;
+function reportMissing(count, started, refusal, say) {
+  const line = `${started} of ${count} instances were started; the regions have no capacity for more`;
   const how = 'try other --regions or another --type';
   if (started === 0) throw new HoldfastError('NO_CAPACITY', `${line} (${refusal}): ${how}`);
   say(`${line}: ${how}`);
 }
 
-/** What runs already costs money: the error says so. @param {unknown} error @param {number} started */
+/** Instances that run already cost money, so the error mentions them. @param {unknown} error @param {number} started */
 function withStarted(error, started) {
   if (started === 0 || !(error instanceof HoldfastError)) return error;
-  const line = `${messageOf(error)}; ${started} instances were started before that and run: stop them, or start the rest`;
+  const line = `${messageOf(error)}; ${started} instances were started before and are running: stop them, or start the rest`;
   return new HoldfastError(codeOf(error), line);
 }

@@ -7,12 +7,12 @@ import { either, FLAG, option, text } from '../../../lib/options.js';
 import { isLoopback } from '../../drone/consent.js';
 import { changedParams, defaultParams } from '../../drone/params.js';
 
-/** The token is all that stands between a drone and whoever reaches its port. */
+/** The token is the only protection of a drone from whoever can reach its port. */
 const LEAST_TOKEN = 16;
 
 /**
  * @param {RegExp} pattern of each @param {string} word @param {string} expected
- * @returns {import('../../../lib/options.js').Kind} texts between commas
+ * @returns {import('../../../lib/options.js').Kind} of a comma-separated list
  */
 const listOf = (pattern, word, expected) => ({
   expected,
@@ -23,8 +23,8 @@ const listOf = (pattern, word, expected) => ({
   },
 });
 
-const REGIONS = listOf(/^[a-z]{2}(-[a-z]+)+-\d+$/, 'REGIONS', 'regions of AWS, as in us-east-1,eu-west-1');
-const IMAGES = listOf(/^ami-[0-9a-f]{8,17}$/, 'IDS', 'ids of images, one for each region');
+const REGIONS = listOf(/^[a-z]{2}(-[a-z]+)+-\d+$/, 'REGIONS', 'AWS regions, as in us-east-1,eu-west-1');
+const IMAGES = listOf(/^ami-[0-9a-f]{8,17}$/, 'IDS', 'image ids, one for each region');
 
 /** '203.0.113.7' is '203.0.113.7/32' @type {import('../../../lib/options.js').Kind} */
 const CIDR = {
@@ -40,38 +40,41 @@ const CIDR = {
 
 /** @type {import('../../../lib/options.js').Kind} */
 const TYPE = {
-  ...text('TYPE', 'a type of instance, as in t3.small'),
+  ...text('TYPE', 'an instance type, as in t3.small'),
   read: (given) => (/^[a-z][a-z0-9-]*\.[a-z0-9-]+$/.test(given) ? given : undefined),
 };
 
-/** It stands in tags and in the name of a security group. @type {import('../../../lib/options.js').Kind} */
+/** Used in tags and in the name of a security group. @type {import('../../../lib/options.js').Kind} */
 const NAME = {
-  ...text('NAME', 'letters, digits, dots and dashes, 64 at most'),
+  ...text('NAME', 'letters, digits, dots and dashes, at most 64'),
   read: (given) => (/^[a-z0-9][a-z0-9._-]{0,63}$/i.test(given) ? given : undefined),
 };
 
-// biome-ignore format: a table reads best with a row a line
+// biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
-  option('regions', 'regions', either('auto', REGIONS), 'auto', 'ec2: where to start instances; auto is the region of the AWS configuration, and all regions to find them again'),
-  option('type', 'instanceType', TYPE, 't3.small', 'ec2: type of the instances'),
-  option('ami', 'ami', either('newest', IMAGES), 'newest', 'ec2: image with cloud-init, of Amazon Linux 2023 or Debian 13; newest is the newest Amazon Linux 2023'),
-  option('name', 'name', NAME, 'default', 'ec2: name of the fleet; only instances that are tagged with it are seen and ended'),
-  option('from', 'from', either('nobody', CIDR), 'nobody', 'ec2: who reaches the control of the drones, best your own address'),
-  option('private', 'isPrivate', FLAG, false, 'ec2: reach the drones by their private addresses'),
-  option('dry-run', 'dryRun', FLAG, false, 'ec2: print what would be started and what it would cost; asks AWS nothing'),
-  option('token', 'token', text('TEXT', 'a text'), '', 'ec2: what those who steer the drones must know; better in HOLDFAST_TOKEN'),
+  option('regions', 'regions', either('auto', REGIONS), 'auto', 'ec2: where to start instances; auto: the region of your AWS configuration (and every region when listing)'),
+  option('type', 'instanceType', TYPE, 't3.small', 'ec2: instance type'),
+  option('ami', 'ami', either('newest', IMAGES), 'newest', 'ec2: image with cloud-init, Amazon Linux 2023 or Debian 13; newest: the newest Amazon Linux 2023'),
+  option('name', 'name', NAME, 'default', 'ec2: name of the fleet; only instances tagged with it are listed and ended'),
+  option('from', 'from', either('nobody', CIDR), 'nobody', 'ec2: who can reach the control port of the drones, such as your own address'),
+  option('private', 'isPrivate', FLAG, false, 'ec2: use the private addresses of the drones'),
+  option('dry-run', 'dryRun', FLAG, false, 'ec2: print what would start and what it would cost, without contacting AWS'),
+  option('token', 'token', text('TEXT', 'a text'), '', 'ec2: token required to control the drones; safer in HOLDFAST_TOKEN'),
 ];
 
 /** @param {string} token @throws {HoldfastError} NO_TOKEN */
 export function checkToken(token) {
   if (token.length >= LEAST_TOKEN && /^[\x21-\x7e]+$/.test(token)) return;
-  const what = token === '' ? 'there is none' : 'this one will not do';
-  const line = `drones on EC2 need a token of ${LEAST_TOKEN} characters or more, without blanks, and ${what}`;
-  throw new HoldfastError('NO_TOKEN', `${line}: export HOLDFAST_TOKEN=$(openssl rand -hex 16), and keep it`);
+  const what = token === '' ? 'none was given' : 'the one given is not';
+  const line = `drones on EC2 need a token of at least ${LEAST_TOKEN} characters without spaces, and ${what}`;
+  throw new HoldfastError(
+    'NO_TOKEN',
+    `${line}: run export HOLDFAST_TOKEN=$(openssl rand -hex 16), and keep it`,
+  );
 }
 
 /**
- * What costs money to find out later.
+ * Finds errors before they cost money.
  * @param {Record<string, string>} params
  * @returns {import('../../drone/params.js').Params}
  * @throws {HoldfastError} BAD_PARAM
@@ -80,8 +83,11 @@ export function checkParams(params) {
   const given = Object.entries(params).filter(([, value]) => value !== '');
   const checked = changedParams(defaultParams(), given);
   if (checked.n === 0 || !(isLoopback(checked.host) || checked.host === 'localhost')) return checked;
-  const line = `host got '${checked.host}': on EC2 that is each drone itself`;
-  throw new HoldfastError('BAD_PARAM', `${line}; give the name or address by which they reach the server`);
+  const line = `host got '${checked.host}', which on EC2 is the drone itself`;
+  throw new HoldfastError(
+    'BAD_PARAM',
+    `${line}: give a name or address under which the drones reach the server`,
+  );
 }
 
 /**
@@ -93,8 +99,5 @@ export function imagesFor(regions, ami) {
   if (ami === 'newest') return regions.map(() => undefined);
   if (ami.length === regions.length) return ami;
   const line = `--ami got ${ami.length} images for ${regions.length} regions (${regions.join(', ')})`;
-  throw new HoldfastError(
-    'BAD_OPTION',
-    `${line}: an image belongs to one region, give one for each, in their order`,
-  );
+  throw new HoldfastError('BAD_OPTION', `${line}: expected one for each region, in the same order`);
 }

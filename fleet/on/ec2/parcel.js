@@ -1,6 +1,6 @@
 /*
- * What travels to another machine so that it can run a drone: exactly the files that the drone imports, without
- * comments and indentation, and the packages that they need, pinned as they are here.
+ * What another machine needs to run a drone: exactly the files that the drone imports, without comments and
+ * indentation. They need no packages, only Node.js.
  */
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
@@ -9,14 +9,14 @@ import { brotliCompressSync, constants } from 'node:zlib';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
-/** It serves the addon alone, which does not travel: it is built for one machine, and large. */
-const LEFT_BEHIND = new Set(['fleet/drone/dial.native.js']);
+/** Only for the addon, which isn't sent: it is large, and built for one kind of machine. */
+const NOT_SENT = new Set(['fleet/drone/dial.native.js']);
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*'([^']+)'/g;
 
 /**
- * Texts and regular expressions, so that nothing in them is taken for a comment; comments; and the white space that
- * begins a line. A regular expression is told from a division by what stands before it.
+ * Matches strings and regular expressions, so that nothing in them is mistaken for a comment; comments; and the
+ * indentation of a line. What precedes a slash tells a regular expression from a division.
  */
 const PIECES = new RegExp(
   [
@@ -30,7 +30,7 @@ const PIECES = new RegExp(
   'g',
 );
 
-/** @typedef {Record<string, string>} Files texts by their paths, with slashes */
+/** @typedef {Record<string, string>} Files contents by path, with slashes */
 
 /**
  * @param {string} source
@@ -47,79 +47,36 @@ export function strip(source) {
 
 /**
  * @param {string} text a program without comments
- * @returns {string[]} what it imports, as it says it
+ * @returns {string[]} what it imports, as written
  */
 function importsOf(text) {
   return [...text.matchAll(IMPORT)].map(([, name]) => name);
 }
 
-/**
- * The drone and all that it imports, and the packages among that.
- * @returns {{ files: Files, packages: Set<string> }}
- */
+/** @returns {Files} the drone and everything it imports @throws {Error} if that includes a package */
 export function collect() {
   /** @type {Files} */
   const files = {};
-  /** @type {Set<string>} */
-  const packages = new Set();
   const waiting = [ENTRY];
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    if (path in files || LEFT_BEHIND.has(path)) continue;
+    if (path in files || NOT_SENT.has(path)) continue;
     files[path] = strip(readFileSync(join(ROOT, path), 'utf8'));
     for (const name of importsOf(files[path])) {
       if (name.startsWith('.')) waiting.push(posix.join(posix.dirname(path), name));
-      else if (!name.startsWith('node:')) packages.add(name);
+      else if (!name.startsWith('node:'))
+        throw new Error(`${path} imports ${name}: a drone may not need packages`);
     }
   }
-  return { files, packages };
+  return files;
 }
 
-/** @typedef {{ version: string, integrity?: string, dependencies?: Record<string, string> }} Locked */
-
-/**
- * The part of our package-lock.json that these packages are, with their checksums.
- * @param {Iterable<string>} names
- * @returns {Record<string, Locked>} by folder, as in the lock
- */
-function lockedOf(names) {
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
-  /** @type {Record<string, Locked>} */
-  const found = {};
-  const waiting = [...names];
-  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
-    const folder = `node_modules/${name}`;
-    if (folder in found) continue;
-    const { version, integrity, dependencies } = packages[folder];
-    found[folder] = { version, integrity, dependencies };
-    waiting.push(...Object.keys(dependencies ?? {}));
-  }
-  return found;
-}
-
-/**
- * @param {Iterable<string>} names of packages
- * @returns {Files} package.json and package-lock.json, for `npm ci`
- */
-export function manifests(names) {
-  const locked = lockedOf(names);
-  const dependencies = Object.fromEntries(
-    [...names].map((name) => [name, locked[`node_modules/${name}`].version]),
-  );
-  const own = { name: 'holdfast-drone', version: '0.0.0', dependencies };
-  return {
-    'package.json': JSON.stringify({ ...own, private: true, type: 'module' }),
-    'package-lock.json': JSON.stringify({ ...own, lockfileVersion: 3, packages: { '': own, ...locked } }),
-  };
-}
-
-/** @returns {Buffer} all of it in one piece, for UNPACK */
+/** @returns {Buffer} all files in one, for UNPACK */
 export function pack() {
-  const { files, packages } = collect();
-  const text = JSON.stringify({ ...files, ...manifests(packages) });
+  const text = JSON.stringify({ ...collect(), 'package.json': '{"type":"module"}' });
   return brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT } });
 }
 
-/** The program that lays the piece out in the folder where it runs; it stands in the file 'parcel' there. */
+/** The program that unpacks the file 'parcel' in its own folder. */
 export const UNPACK = `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';

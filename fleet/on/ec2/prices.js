@@ -1,19 +1,19 @@
 /*
- * What instances cost, about. Prices change, and are a table here so that a dry run asks nobody.
+ * Estimates the price of instances. Prices change; this table lets a dry run work without contacting AWS.
  */
 import { formatCount } from '../../../lib/format.js';
 
-/** When they were last looked up. */
+/** When they were last updated. */
 const PRICES_AS_OF = '2026-06';
 const PRICED_REGION = 'us-east-1';
-/** Dollars an hour for a public IPv4 address. */
+/** Dollars per hour for a public IPv4 address. */
 const ADDRESS_DOLLARS = 0.005;
 
 /**
- * On-demand, Linux, us-east-1: dollars an hour. Within a family the price doubles with the size.
+ * Dollars per hour: on-demand, Linux, us-east-1. Within a family the price doubles with the size.
  * @type {Record<string, number>}
  */
-const DOLLARS_AN_HOUR = {
+const DOLLARS_PER_HOUR = {
   't3.micro': 0.0104,
   't3.small': 0.0208,
   't3.medium': 0.0416,
@@ -31,13 +31,13 @@ const DOLLARS_AN_HOUR = {
  * @returns {string} one line
  */
 export function estimateLine(type, count) {
-  const dollars = DOLLARS_AN_HOUR[type];
+  const dollars = DOLLARS_PER_HOUR[type];
   if (dollars === undefined) {
-    const known = Object.keys(DOLLARS_AN_HOUR).join(', ');
-    return `estimate: none, the price of ${type} is not known here (known: ${known})`;
+    const known = Object.keys(DOLLARS_PER_HOUR).join(', ');
+    return `estimate: unknown price for ${type} (known: ${known})`;
   }
   const total = (count * (dollars + ADDRESS_DOLLARS)).toFixed(2);
   const parts = `${formatCount(count)} x ($${dollars} + $${ADDRESS_DOLLARS} for a public address)`;
   const basis = `on-demand prices of ${PRICED_REGION} in ${PRICES_AS_OF}`;
-  return `estimate: $${total} an hour = ${parts}; ${basis}, other regions differ, traffic and disks come on top`;
+  return `estimate: $${total} per hour = ${parts}; ${basis}; other regions differ, traffic and disks are extra`;
 }

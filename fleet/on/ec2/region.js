@@ -1,6 +1,6 @@
 /*
- * One region of EC2, as far as a fleet needs it: its newest image, and instances with our tag. What AWS
- * refuses comes out as one line.
+ * One region of EC2, as far as a fleet needs it: the newest image, and instances with the fleet's tag. Errors of AWS become
+ * one line.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -19,7 +19,7 @@ const MOST_ATTEMPTS = 10;
 const MOST_TERMINATED_AT_ONCE = 100;
 const PAGE = 1000;
 const LIVE_STATES = ['pending', 'running', 'stopping', 'stopped'];
-/** What another region may have: room, or the type at all. Not worth another try in this one. */
+/** Errors that another region may not have: no capacity, or no such instance type. Not retried in this region. */
 const REFUSALS = new Set([
   'InsufficientInstanceCapacity',
   'InsufficientHostCapacity',
@@ -29,7 +29,7 @@ const REFUSALS = new Set([
   'Unsupported',
 ]);
 
-// Seven lines on the age of Node, with every command: the SDK is pinned, and runs on it.
+// The SDK would warn about old Node.js versions with every command; the pinned version supports them.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 
 /** @typedef {import('@aws-sdk/client-ec2').Instance} Instance */
@@ -37,7 +37,7 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 
 export class Region {
   /**
-   * @param {string} name '' for that of the SDK's chain
+   * @param {string} name '' for the SDK's default
    * @param {{ fleet: string, endpoint?: string }} options
    */
   constructor(name, { fleet, endpoint }) {
@@ -50,21 +50,21 @@ export class Region {
       maxAttempts: MOST_ATTEMPTS,
     });
     /** @type {Promise<void> | null} */
-    this.steered = null;
+    this.limitedRetries = null;
   }
 
-  /** @returns {Promise<string>} its name, found out where it was not given @throws {HoldfastError} NO_REGION */
+  /** @returns {Promise<string>} its name, from the AWS configuration if it wasn't given @throws {HoldfastError} NO_REGION */
   async resolve() {
     try {
       return await this.client.config.region();
     } catch {
-      const line = 'no AWS region was found: give --regions us-east-1,eu-west-1, or set AWS_REGION';
+      const line = 'no AWS region is configured: give --regions us-east-1,eu-west-1, or set AWS_REGION';
       throw new HoldfastError('NO_REGION', line);
     }
   }
 
-  /** The SDK retries whatever is a server's error; a refusal for want of room is one that stays. */
-  async steerRetries() {
+  /** The SDK retries every server error, but one for lack of capacity won't go away. */
+  async limitRetries() {
     const strategy = /** @type {any} */ (await this.client.config.retryStrategy());
     const refresh = strategy.refreshRetryTokenForRetry.bind(strategy);
     strategy.refreshRetryTokenForRetry = async (
@@ -80,11 +80,11 @@ export class Region {
    * @template T
    * @param {(client: EC2Client) => Promise<T>} call
    * @returns {Promise<T>}
-   * @throws {HoldfastError} NO_CREDENTIALS, or the code that AWS gives
+   * @throws {HoldfastError} NO_CREDENTIALS, or the code of AWS
    */
   async ask(call) {
-    this.steered ??= this.steerRetries();
-    await this.steered;
+    this.limitedRetries ??= this.limitRetries();
+    await this.limitedRetries;
     try {
       return await call(this.client);
     } catch (error) {
@@ -122,7 +122,7 @@ export class Region {
     if (newest) return newest.ImageId;
     throw new HoldfastError(
       'NO_IMAGE',
-      `ec2 in ${this.name}: no image is called ${name}; give one with --ami`,
+      `ec2 in ${this.name}: found no image named ${name}; give one with --ami`,
     );
   }
 
@@ -134,9 +134,9 @@ export class Region {
   }
 
   /**
-   * Starts as many as there is room for: all, or half of them, or a quarter …
+   * Starts as many as there is capacity for: all, or half of them, or a quarter …
    * @param {number} count @param {Launch} launch
-   * @returns {Promise<{ instances: Instance[], refusal: string }>} refusal: why there are not more
+   * @returns {Promise<{ instances: Instance[], refusal: string }>} refusal: why not more
    */
   async run(count, launch) {
     let refusal = '';
@@ -154,7 +154,7 @@ export class Region {
   /** @param {number} count @param {Launch} launch @returns {Promise<Instance[]>} */
   async runExactly(count, { imageId, groupId, type, userData }) {
     const command = new RunInstancesCommand({
-      ClientToken: randomUUID(), // a repeated request starts nothing twice
+      ClientToken: randomUUID(), // so that a repeated request starts nothing twice
       MinCount: count,
       MaxCount: count,
       ImageId: imageId,
@@ -172,7 +172,7 @@ export class Region {
     return Instances;
   }
 
-  /** @returns {Promise<Instance[]>} those of this fleet that live, the youngest first */
+  /** @returns {Promise<Instance[]>} the existing instances of this fleet, newest first */
   async instances() {
     const Filters = [
       { Name: `tag:${TAG}`, Values: [this.fleet] },
@@ -190,7 +190,7 @@ export class Region {
     return found.filter((instance) => this.owns(instance)).sort((a, b) => startOf(b) - startOf(a));
   }
 
-  /** Whoever is ended is looked at twice. @param {Instance} instance */
+  /** Checks the tag again, as instances found may be ended. @param {Instance} instance */
   owns({ Tags = [] }) {
     return Tags.some(({ Key, Value }) => Key === TAG && Value === this.fleet);
   }
@@ -219,7 +219,7 @@ function translate(error, region) {
   const name = error instanceof Error ? error.name : '';
   if (name === 'CredentialsProviderError' || name === 'CredentialsError') {
     const how = 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the AWS CLI';
-    const line = `no AWS credentials were found: ${how}; --dry-run needs none`;
+    const line = `no AWS credentials: ${how}; --dry-run needs none`;
     return new HoldfastError('NO_CREDENTIALS', line);
   }
   return new HoldfastError(name || 'EC2', `ec2 in ${region}: ${messageOf(error)} (${name})`);

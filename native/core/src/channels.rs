@@ -1,91 +1,114 @@
-//! Channels and who listens to them. A subscription costs 12 bytes here and 4 in the list of its channel.
+//! Channels and who subscribes to them. A subscription takes 16 bytes: 12 here, and 4 in its channel's list. Each row up to
+//! the last one that ever subscribed takes 4 more.
 
 use std::collections::HashMap;
 
+use crate::id::MOST_ROWS;
 use crate::rows::NONE;
 
-/// One stream's listening to one channel.
+/// One stream's subscription to one channel.
 #[derive(Clone, Copy, Debug)]
 struct Subscription {
     channel: u32, // 4
-    /// Where it stands in the channel's list.
+    /// Its place in the channel's list.
     place: u32, // 4
-    /// The next of the same stream, or the next that is free.
+    /// The next of the same row, or the next free one.
     next: u32, // 4
 }
 
 const _: () = assert!(size_of::<Subscription>() == 12);
 
-/// A named list of rows, in the order they came but for gaps that were filled from the end.
+/// A named list of rows, in the order they subscribed, except that gaps are filled from the end.
 #[derive(Debug, Default)]
 struct Channel {
     name: Box<[u8]>,
     rows: Vec<u32>,
-    /// While a message goes through the list nothing may move: who leaves becomes a gap, to be closed after.
+    /// While a message goes through the list nothing may move: a row that leaves becomes a gap, which is closed later.
     is_walked: bool,
     gaps: u32,
 }
 
 #[derive(Debug)]
 pub struct Channels {
+    /// The first subscription of each row, as far as rows have subscribed.
+    firsts: Vec<u32>,
     by_name: HashMap<Box<[u8]>, u32>,
     channels: Vec<Channel>,
     free_channels: Vec<u32>,
     subscriptions: Vec<Subscription>,
+    /// The first free subscription.
     free: u32,
 }
 
-impl Default for Channels {
-    fn default() -> Self {
-        Channels { by_name: HashMap::new(), channels: Vec::new(), free_channels: Vec::new(), subscriptions: Vec::new(), free: NONE }
-    }
-}
-
 impl Channels {
-    /// Puts a row on the list of a channel, which is made where there is none. `first` is where the row keeps
-    /// its subscriptions. Does nothing where it listens already.
-    pub fn subscribe(&mut self, row: u32, first: &mut u32, name: &[u8]) {
+    /// Room for the rows below `rows`. The kernel provides the memory when they first subscribe.
+    pub fn new(rows: usize) -> Self {
+        Channels {
+            firsts: Vec::with_capacity(rows.min(MOST_ROWS)),
+            by_name: HashMap::new(),
+            channels: Vec::new(),
+            free_channels: Vec::new(),
+            subscriptions: Vec::new(),
+            free: NONE,
+        }
+    }
+
+    /// Puts a row on the list of a channel, which is made if necessary. Does nothing if it is on it.
+    pub fn subscribe(&mut self, row: u32, name: &[u8]) {
         let channel = self.find_or_make(name);
-        if self.subscription_of(*first, channel) != NONE {
+        if self.subscription_of(row, channel) != NONE {
             return;
         }
+        if self.firsts.len() <= row as usize {
+            self.firsts.resize(row as usize + 1, NONE);
+        }
         let list = &mut self.channels[channel as usize].rows;
-        let made = Subscription { channel, place: list.len() as u32, next: *first };
+        let made = Subscription { channel, place: list.len() as u32, next: self.firsts[row as usize] };
         list.push(row);
-        *first = self.store(made);
+        self.firsts[row as usize] = self.store(made);
     }
 
-    /// The exact opposite; does nothing where the row does not listen.
-    pub fn unsubscribe(&mut self, first: &mut u32, name: &[u8], first_of: impl Fn(u32) -> u32) {
+    /// The opposite of `subscribe`. Does nothing if the row is not on the list.
+    pub fn unsubscribe(&mut self, row: u32, name: &[u8]) {
         let Some(&channel) = self.by_name.get(name) else { return };
-        let found = self.subscription_of(*first, channel);
+        let found = self.subscription_of(row, channel);
         if found == NONE {
             return;
         }
         let next = self.subscriptions[found as usize].next;
-        if found == *first {
-            *first = next;
+        if found == self.first_of(row) {
+            self.firsts[row as usize] = next;
         } else {
-            let mut before = *first;
+            let mut before = self.first_of(row);
             while self.subscriptions[before as usize].next != found {
                 before = self.subscriptions[before as usize].next;
             }
             self.subscriptions[before as usize].next = next;
         }
-        self.release(found, &first_of);
+        self.release(found);
     }
 
     /// Takes a row off all lists.
-    pub fn unsubscribe_all(&mut self, first: &mut u32, first_of: impl Fn(u32) -> u32) {
-        let mut subscription = std::mem::replace(first, NONE);
+    pub fn unsubscribe_all(&mut self, row: u32) {
+        let mut subscription = self.first_of(row);
+        if subscription == NONE {
+            return;
+        }
+        self.firsts[row as usize] = NONE;
         while subscription != NONE {
             let next = self.subscriptions[subscription as usize].next;
-            self.release(subscription, &first_of);
+            self.release(subscription);
             subscription = next;
         }
     }
 
-    /// Begins a walk over the channel's list: until `end_walk` nothing in it moves. None where nobody listens.
+    /// The first subscription of a row, or NONE.
+    fn first_of(&self, row: u32) -> u32 {
+        self.firsts.get(row as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Begins a walk over a channel's list: nothing in it moves until `end_walk`. Returns the channel and the length of
+    /// its list, or None if nobody subscribes to it.
     pub fn begin_walk(&mut self, name: &[u8]) -> Option<(u32, usize)> {
         let channel = *self.by_name.get(name)?;
         let list = &mut self.channels[channel as usize];
@@ -93,13 +116,14 @@ impl Channels {
         Some((channel, list.rows.len()))
     }
 
-    /// The row at a place of a list that is walked; None where it left meanwhile.
+    /// The row at a place of a list that is being walked; None if it has left since.
     pub fn row_at(&self, channel: u32, place: usize) -> Option<u32> {
         let row = self.channels[channel as usize].rows[place];
         (row != NONE).then_some(row)
     }
 
-    pub fn end_walk(&mut self, channel: u32, first_of: impl Fn(u32) -> u32) {
+    /// Closes the gaps of those that left during the walk.
+    pub fn end_walk(&mut self, channel: u32) {
         let list = &mut self.channels[channel as usize];
         list.is_walked = false;
         if list.gaps > 0 {
@@ -107,29 +131,35 @@ impl Channels {
             list.rows.retain(|row| *row != NONE);
             for place in 0..self.channels[channel as usize].rows.len() {
                 let row = self.channels[channel as usize].rows[place];
-                let subscription = self.subscription_of(first_of(row), channel);
+                let subscription = self.subscription_of(row, channel);
                 self.subscriptions[subscription as usize].place = place as u32;
             }
         }
         self.drop_if_empty(channel);
     }
 
-    /// How many listen to a channel.
+    /// How many subscribe to a channel.
     #[cfg(test)]
     pub fn count(&self, name: &[u8]) -> usize {
         let list = self.by_name.get(name).map(|channel| &self.channels[*channel as usize]);
         list.map_or(0, |list| list.rows.len() - list.gaps as usize)
     }
 
-    /// Panics where the lists and the subscriptions of `rows`, each with its first, don't agree.
-    pub fn check(&self, rows: impl Iterator<Item = (u32, u32)>) {
+    /// Whether a row has subscriptions.
+    pub fn has(&self, row: u32) -> bool {
+        self.first_of(row) != NONE
+    }
+
+    /// Panics if the lists and the subscriptions don't agree.
+    pub fn check(&self) {
         let mut subscribed = 0;
-        for (row, first) in rows {
-            let mut at = first;
+        for (row, first) in self.firsts.iter().enumerate() {
+            let row = row as u32;
+            let mut at = *first;
             while at != NONE {
                 let Subscription { channel, place, next } = self.subscriptions[at as usize];
                 assert_eq!(self.channels[channel as usize].rows.get(place as usize), Some(&row), "place of row {row} in channel {channel}");
-                assert_eq!(self.subscription_of(next, channel), NONE, "row {row} is in channel {channel} once");
+                assert_eq!(self.find_in(next, channel), NONE, "row {row} is in channel {channel} once");
                 subscribed += 1;
                 at = next;
             }
@@ -147,10 +177,10 @@ impl Channels {
             let gaps = list.rows.iter().filter(|row| **row == NONE).count();
             assert_eq!(list.name, *name);
             assert_eq!(list.gaps as usize, gaps, "gaps are counted");
-            assert!(list.is_walked || gaps == 0 && !list.rows.is_empty(), "a list has gaps, or is empty, only while it is walked");
+            assert!(list.is_walked || gaps == 0 && !list.rows.is_empty(), "a list has gaps, or is empty, only during a walk");
             listed += list.rows.len() - gaps;
         }
-        assert_eq!(listed, subscribed, "who is on a list has a subscription");
+        assert_eq!(listed, subscribed, "each row on a list has a subscription");
         assert_eq!(self.by_name.len() + self.free_channels.len(), self.channels.len(), "a channel has a name or is free");
     }
 
@@ -173,8 +203,13 @@ impl Channels {
         channel
     }
 
-    /// The subscription to a channel among those of a row, or NONE.
-    fn subscription_of(&self, first: u32, channel: u32) -> u32 {
+    /// The subscription of a row to a channel, or NONE.
+    fn subscription_of(&self, row: u32, channel: u32) -> u32 {
+        self.find_in(self.first_of(row), channel)
+    }
+
+    /// The subscription to a channel in the list that begins with `first`, or NONE.
+    fn find_in(&self, first: u32, channel: u32) -> u32 {
         let mut at = first;
         while at != NONE && self.subscriptions[at as usize].channel != channel {
             at = self.subscriptions[at as usize].next;
@@ -194,7 +229,7 @@ impl Channels {
     }
 
     /// Takes a subscription off its channel's list and frees it.
-    fn release(&mut self, index: u32, first_of: &impl Fn(u32) -> u32) {
+    fn release(&mut self, index: u32) {
         let Subscription { channel, place, .. } = self.subscriptions[index as usize];
         self.subscriptions[index as usize].next = self.free;
         self.subscriptions[index as usize].channel = NONE;
@@ -207,7 +242,7 @@ impl Channels {
         }
         list.rows.swap_remove(place as usize);
         if let Some(&moved) = list.rows.get(place as usize) {
-            let subscription = self.subscription_of(first_of(moved), channel);
+            let subscription = self.subscription_of(moved, channel);
             self.subscriptions[subscription as usize].place = place;
         }
         self.drop_if_empty(channel);
@@ -227,46 +262,37 @@ impl Channels {
 mod tests {
     use super::*;
 
-    /// Channels, and the rows that a shard would have: each keeps where its subscriptions begin.
+    /// Channels that are checked after each step.
     struct Table {
         channels: Channels,
-        firsts: Vec<u32>,
     }
 
     impl Table {
         fn of(rows: usize) -> Self {
-            Table { channels: Channels::default(), firsts: vec![NONE; rows] }
+            Table { channels: Channels::new(rows) }
         }
 
         fn subscribe(&mut self, row: u32, name: &str) {
-            self.channels.subscribe(row, &mut self.firsts[row as usize], name.as_bytes());
-            self.check();
+            self.channels.subscribe(row, name.as_bytes());
+            self.channels.check();
         }
 
         fn unsubscribe(&mut self, row: u32, name: &str) {
-            let mut first = self.firsts[row as usize];
-            self.channels.unsubscribe(&mut first, name.as_bytes(), |row| self.firsts[row as usize]);
-            self.firsts[row as usize] = first;
-            self.check();
+            self.channels.unsubscribe(row, name.as_bytes());
+            self.channels.check();
         }
 
         fn leave(&mut self, row: u32) {
-            let mut first = self.firsts[row as usize];
-            self.channels.unsubscribe_all(&mut first, |row| self.firsts[row as usize]);
-            self.firsts[row as usize] = first;
-            self.check();
+            self.channels.unsubscribe_all(row);
+            self.channels.check();
         }
 
         fn end_walk(&mut self, channel: u32) {
-            self.channels.end_walk(channel, |row| self.firsts[row as usize]);
-            self.check();
+            self.channels.end_walk(channel);
+            self.channels.check();
         }
 
-        fn check(&self) {
-            self.channels.check(self.firsts.iter().enumerate().map(|(row, first)| (row as u32, *first)));
-        }
-
-        /// Who would hear a message now, in order.
+        /// Which rows would get a message now, in order.
         fn listeners(&mut self, name: &str) -> Vec<u32> {
             let Some((channel, end)) = self.channels.begin_walk(name.as_bytes()) else { return Vec::new() };
             let rows = (0..end).filter_map(|place| self.channels.row_at(channel, place)).collect();
@@ -275,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A table where rows 0 to `rows` listen to "news", in this order.
+    /// A table where rows 0 to `rows` subscribe to "news", in this order.
     fn listening(rows: usize) -> Table {
         let mut table = Table::of(rows);
         (0..rows as u32).for_each(|row| table.subscribe(row, "news"));
@@ -283,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_is_on_the_list_once_however_often_it_asks() {
+    fn a_row_is_on_a_list_once_even_if_it_subscribes_twice() {
         let mut table = listening(2);
         table.subscribe(0, "news");
         assert_eq!((table.listeners("news"), table.channels.count(b"news")), (vec![0, 1], 2));
     }
 
     #[test]
-    fn a_channel_that_nobody_listens_to_is_none() {
+    fn a_channel_without_subscribers_does_not_exist() {
         let mut table = listening(1);
         assert_eq!(table.channels.begin_walk(b"other"), None);
         table.unsubscribe(0, "other");
@@ -298,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_right_after_the_last_of_a_list_filled_a_gap() {
+    fn places_are_right_after_the_last_row_of_a_list_filled_a_gap() {
         let mut table = listening(5);
         table.unsubscribe(1, "news");
         assert_eq!(table.listeners("news"), [0, 4, 2, 3]);
@@ -328,19 +354,19 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_gone_is_on_no_list() {
+    fn a_row_that_left_is_on_no_list() {
         let mut table = Table::of(2);
         for name in ["a", "b", "c"] {
             table.subscribe(0, name);
         }
         table.subscribe(1, "b");
         table.leave(0);
-        assert_eq!(table.firsts[0], NONE);
+        assert!(!table.channels.has(0));
         assert_eq!((table.listeners("a"), table.listeners("b"), table.listeners("c")), (vec![], vec![1], vec![]));
     }
 
     #[test]
-    fn a_channel_that_was_emptied_is_made_again_and_memory_is_used_again() {
+    fn a_channel_that_was_emptied_can_be_made_again_and_reuses_memory() {
         let mut table = Table::of(3);
         for round in 0..10 {
             let name = format!("round {round}");
@@ -357,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_while_a_walk_is_on_is_not_met_and_nobody_else_is_missed() {
+    fn a_row_that_leaves_during_a_walk_is_skipped_and_no_other_is() {
         let mut table = listening(6);
         let (channel, end) = table.channels.begin_walk(b"news").unwrap();
         let mut met = Vec::new();
@@ -379,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_a_walk_is_on_hears_the_next_message() {
+    fn a_row_that_subscribes_during_a_walk_gets_the_next_message() {
         let mut table = Table::of(4);
         table.subscribe(0, "news");
         table.subscribe(1, "news");
@@ -393,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_that_is_emptied_while_it_is_walked_goes_when_the_walk_is_over() {
+    fn a_channel_emptied_during_a_walk_is_removed_when_the_walk_ends() {
         let mut table = listening(2);
         let (channel, end) = table.channels.begin_walk(b"news").unwrap();
         table.leave(0);
@@ -406,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_that_is_emptied_and_joined_while_it_is_walked_stays() {
+    fn a_channel_emptied_and_joined_during_a_walk_stays() {
         let mut table = listening(1);
         let (channel, end) = table.channels.begin_walk(b"news").unwrap();
         table.leave(0);
@@ -417,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_agree_with_subscriptions_after_a_thousand_moves_of_any_kind() {
+    fn lists_and_subscriptions_agree_after_a_thousand_random_steps() {
         let mut table = Table::of(20);
         let mut walk = None;
         let mut seed = 1u32;

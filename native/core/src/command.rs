@@ -1,41 +1,49 @@
-//! What JS tells the shards: records in one buffer, so that a whole batch is one call.
+//! What JS tells the shards: records in one buffer, so that a whole batch is one call. `transport/commands.js` writes
+//! them. A record is an operation and its operands; see `native/protocol.js`.
 //!
-//! A record is an operation (1 byte) and its operands: an id as a double, a text as its length (32 bits, little
-//! endian) and its bytes, a list of texts as its length (16 bits) and the texts. `transport/commands.js` writes them.
-//! What streams begin with is a record of its own, said once for all that are held after it in the same buffer.
+//! How streams begin is a record of its own (`opening`), said once for all that are held after it in the same buffer.
 
 use std::sync::Arc;
 
-use crate::framing::{Format, Message, Payload};
+use crate::framing::{Format, Message};
 use crate::id::Id;
+use crate::protocol::op;
+use crate::wire::{Malformed, Reader};
 
-/// How streams begin.
-#[derive(Debug)]
+/// How a stream begins.
+#[derive(Clone, Debug)]
 pub struct Opening {
     pub format: Format,
-    /// The response head, and what they are welcomed with.
-    pub bytes: Box<[u8]>,
-    /// What they listen to.
+    /// The status line and header lines of the response, without Date and the empty line.
+    pub head: Box<[u8]>,
+    /// What is written after the head, framed. If there are several, streams get them in turn.
+    pub welcomes: Box<[Box<[u8]>]>,
     pub channels: Vec<Box<[u8]>>,
 }
 
+const HAS_ID: u8 = 1;
+const HAS_KIND: u8 = 2;
+
+/// Everything that is said to connections and streams.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Answers a head: hold the stream.
+    /// Answers a head: make it a stream.
     Hold {
         id: Id,
         opening: Arc<Opening>,
     },
-    /// Answers heads that are still to come: those that are written down so are held without asking, for a moment.
-    Standing {
-        lines: Box<[u8]>,
-        /// They take turns.
-        openings: Arc<[Opening]>,
-    },
-    /// Answers a head: send this whole response, and close.
+    /// Make a stream of the next parcel that waits for this shard. Not a record: it goes with the parcel.
+    Adopt,
+    /// Answers a head with an error that the core writes.
     Refuse {
         id: Id,
-        response: Box<[u8]>,
+        status: u16,
+    },
+    /// Answers a head with a whole response.
+    Respond {
+        id: Id,
+        head: Box<[u8]>,
+        body: Box<[u8]>,
     },
     /// Answers a head: hand the connection to node:http.
     Pass {
@@ -47,7 +55,7 @@ pub enum Command {
         message: Arc<Message>,
     },
     /// Ends a stream gently.
-    Close {
+    End {
         id: Id,
     },
     Subscribe {
@@ -58,127 +66,102 @@ pub enum Command {
         id: Id,
         channel: Box<[u8]>,
     },
-    /// One message to all that listen to a channel, in every shard.
+    /// One message to every stream on a channel, in every shard.
     Publish {
         channel: Box<[u8]>,
         message: Arc<Message>,
     },
-    /// Lets go of all streams over a period, and accepts no more.
+    /// Stop accepting at once, and, after what was said before, close all streams over a period.
     Drain {
         period_ms: u32,
+    },
+    /// From now on, hold streams whose head consists of these lines without asking JS.
+    Remember {
+        lines: Box<[u8]>,
+        opening: Arc<Opening>,
     },
 }
 
 impl Command {
-    /// The shard it is for; None for all.
+    /// The shard that its id names; None if it has no id.
     pub fn shard(&self) -> Option<u8> {
         match self {
             Command::Hold { id, .. }
             | Command::Refuse { id, .. }
+            | Command::Respond { id, .. }
             | Command::Pass { id }
             | Command::Send { id, .. }
-            | Command::Close { id }
+            | Command::End { id }
             | Command::Subscribe { id, .. }
             | Command::Unsubscribe { id, .. } => Some(id.shard()),
-            Command::Standing { .. } | Command::Publish { .. } | Command::Drain { .. } => None,
+            Command::Adopt | Command::Publish { .. } | Command::Drain { .. } | Command::Remember { .. } => None,
         }
     }
 }
 
-/// Bytes that are no record. What came before them was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
-
 /// The records in a buffer, one after the other. Nothing follows a malformed one.
 #[derive(Debug)]
 pub struct Records<'a> {
-    bytes: &'a [u8],
+    reader: Reader<'a>,
     opening: Option<Arc<Opening>>,
 }
 
 impl<'a> Records<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Records { bytes, opening: None }
+        Records { reader: Reader::new(bytes), opening: None }
     }
 
     fn record(&mut self) -> Result<Command, Malformed> {
-        let mut operation = self.u8()?;
-        while operation == 10 {
-            self.opening = Some(Arc::new(Opening { format: self.format()?, bytes: self.text()?, channels: self.texts()? }));
-            operation = self.u8()?;
+        let mut code = self.reader.u8()?;
+        while code == op::opening {
+            self.opening = Some(Arc::new(self.opening()?));
+            code = self.reader.u8()?;
         }
-        Ok(match operation {
-            1 => Command::Hold { id: self.id()?, opening: self.opening.clone().ok_or(Malformed)? },
-            2 => Command::Refuse { id: self.id()?, response: self.text()? },
-            3 => Command::Pass { id: self.id()? },
-            4 => Command::Send { id: self.id()?, message: self.message()? },
-            5 => Command::Close { id: self.id()? },
-            6 => Command::Subscribe { id: self.id()?, channel: self.text()? },
-            7 => Command::Unsubscribe { id: self.id()?, channel: self.text()? },
-            8 => Command::Publish { channel: self.text()?, message: self.message()? },
-            9 => Command::Drain { period_ms: self.u32()? },
-            11 => Command::Standing { lines: self.text()?, openings: self.openings()? },
+        let reader = &mut self.reader;
+        Ok(match code {
+            op::hold => Command::Hold { id: reader.id()?, opening: self.opening.clone().ok_or(Malformed)? },
+            op::refuse => Command::Refuse { id: reader.id()?, status: reader.u16()? },
+            op::respond => Command::Respond { id: reader.id()?, head: reader.text()?, body: reader.text()? },
+            op::pass => Command::Pass { id: reader.id()? },
+            op::send => Command::Send { id: reader.id()?, message: message(reader)? },
+            op::end => Command::End { id: reader.id()? },
+            op::subscribe => Command::Subscribe { id: reader.id()?, channel: reader.text()? },
+            op::unsubscribe => Command::Unsubscribe { id: reader.id()?, channel: reader.text()? },
+            op::publish => Command::Publish { channel: reader.text()?, message: message(reader)? },
+            op::drain => Command::Drain { period_ms: reader.u32()? },
+            op::remember => Command::Remember { lines: reader.text()?, opening: self.opening.clone().ok_or(Malformed)? },
             _ => return Err(Malformed),
         })
     }
 
-    /// Alike but for their bytes. There is at least one.
-    fn openings(&mut self) -> Result<Arc<[Opening]>, Malformed> {
-        let (format, channels) = (self.format()?, self.texts()?);
-        let openings = self.texts()?.into_iter().map(|bytes| Opening { format, bytes, channels: channels.clone() });
-        let openings: Arc<[Opening]> = openings.collect();
-        if openings.is_empty() { Err(Malformed) } else { Ok(openings) }
+    fn opening(&mut self) -> Result<Opening, Malformed> {
+        let reader = &mut self.reader;
+        let (format, head, payloads) = (reader.format()?, reader.text()?, reader.texts()?);
+        let welcomes = payloads.iter().map(|payload| format.frame(payload).into()).collect();
+        Ok(Opening { format, head, welcomes, channels: reader.texts()? })
     }
+}
 
-    pub fn format(&mut self) -> Result<Format, Malformed> {
-        Format::from_bits(self.u8()?).ok_or(Malformed)
+fn message(reader: &mut Reader) -> Result<Arc<Message>, Malformed> {
+    let bits = reader.u8()?;
+    if bits & !(HAS_ID | HAS_KIND) != 0 {
+        return Err(Malformed);
     }
-
-    pub fn texts(&mut self) -> Result<Vec<Box<[u8]>>, Malformed> {
-        let count = u16::from_le_bytes(self.take()?);
-        (0..count).map(|_| self.text()).collect()
-    }
-
-    pub fn u32(&mut self) -> Result<u32, Malformed> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u8(&mut self) -> Result<u8, Malformed> {
-        self.take().map(|[byte]| byte)
-    }
-
-    fn id(&mut self) -> Result<Id, Malformed> {
-        Id::from_number(f64::from_le_bytes(self.take()?)).ok_or(Malformed)
-    }
-
-    fn text(&mut self) -> Result<Box<[u8]>, Malformed> {
-        let size = self.u32()? as usize;
-        let (text, rest) = self.bytes.split_at_checked(size).ok_or(Malformed)?;
-        self.bytes = rest;
-        Ok(text.into())
-    }
-
-    fn message(&mut self) -> Result<Arc<Message>, Malformed> {
-        Ok(Arc::new(Message::new(Payload { text: self.text()?, events: self.text()? })))
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (bytes, rest) = self.bytes.split_first_chunk().ok_or(Malformed)?;
-        self.bytes = rest;
-        Ok(*bytes)
-    }
+    let id = if bits & HAS_ID != 0 { Some(reader.text()?) } else { None };
+    let kind = if bits & HAS_KIND != 0 { Some(reader.text()?) } else { None };
+    Ok(Arc::new(Message::new(id, kind, reader.text()?)))
 }
 
 impl Iterator for Records<'_> {
     type Item = Result<Command, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.bytes.is_empty() {
+        if self.reader.is_empty() {
             return None;
         }
         let record = self.record();
         if record.is_err() {
-            self.bytes = &[];
+            self.reader.clear();
         }
         Some(record)
     }
@@ -192,49 +175,63 @@ mod tests {
         [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
     }
 
+    fn texts(all: &[&[u8]]) -> Vec<u8> {
+        let items: Vec<u8> = all.iter().flat_map(|one| text(one)).collect();
+        [&(all.len() as u16).to_le_bytes()[..], &items].concat()
+    }
+
+    fn opening(format: u8, head: &[u8], welcomes: &[&[u8]], channels: &[&[u8]]) -> Vec<u8> {
+        [vec![op::opening, format], text(head), texts(welcomes), texts(channels)].concat()
+    }
+
+    fn hold(id: Id) -> Vec<u8> {
+        [&[op::hold][..], &id.number().to_le_bytes()].concat()
+    }
+
     #[test]
     fn records_are_read_one_after_the_other() {
         let id = Id::new(2, 7, 9);
-        let number = id.number().to_le_bytes();
-        let hold = [&[10][..], &[3], &text(b"HTTP"), &[1, 0], &text(b"news"), &[1], &number].concat();
-        let publish = [&[8][..], &text(b"news"), &text(b"hi"), &text(b"data: hi\n\n")].concat();
-        let bytes = [&hold[..], &publish, &[3], &number].concat();
+        let begin = opening(0x11, b"HTTP", &[b"hi", b""], &[b"news"]);
+        let publish = [&[op::publish][..], &text(b"news"), &[HAS_ID], &text(b"1"), &text(b"hi")].concat();
+        let pass = [&[op::pass][..], &id.number().to_le_bytes()].concat();
+        let bytes = [begin, hold(id), publish, pass].concat();
         let commands: Vec<Command> = Records::new(&bytes).map(Result::unwrap).collect();
         let shards: Vec<Option<u8>> = commands.iter().map(Command::shard).collect();
         assert_eq!(shards, [Some(2), None, Some(2)]);
         let Command::Hold { id: found, opening } = &commands[0] else { panic!() };
-        assert_eq!((*found, opening.format.bits(), &opening.bytes[..], opening.channels.len()), (id, 3, &b"HTTP"[..], 1));
+        assert_eq!((*found, opening.format.byte(), &opening.head[..], opening.channels.len()), (id, 0x11, &b"HTTP"[..], 1));
+        assert_eq!((&opening.welcomes[0][..], &opening.welcomes[1][..]), (&b"2\r\nhi\r\n"[..], &b""[..]), "framed");
+        let Command::Publish { message, .. } = &commands[1] else { panic!() };
+        assert_eq!(message.frame(Format::from_byte(1).unwrap()), b"id: 1\ndata: hi\n\n");
     }
 
     #[test]
-    fn an_opening_is_that_of_all_that_are_held_after_it() {
-        let holds: Vec<Vec<u8>> = [1, 2, 3].map(|index| [&[1][..], &Id::new(0, index, 0).number().to_le_bytes()].concat()).into();
-        let opening = |word| [&[10][..], &[1], &text(word), &[0, 0]].concat();
-        let bytes = [&opening(b"never said")[..], &opening(b"one"), &holds[0], &holds[1], &opening(b"two"), &holds[2]].concat();
-        let said: Vec<String> = Records::new(&bytes)
+    fn an_opening_is_that_of_everything_held_after_it() {
+        let ids = [1, 2, 3].map(|index| Id::new(0, index, 0));
+        let begin = |head: &[u8]| opening(1, head, &[], &[]);
+        let bytes = [begin(b"unused"), begin(b"one"), hold(ids[0]), hold(ids[1]), begin(b"two"), hold(ids[2])].concat();
+        let heads: Vec<String> = Records::new(&bytes)
             .map(|command| match command.unwrap() {
-                Command::Hold { opening, .. } => String::from_utf8_lossy(&opening.bytes).into_owned(),
+                Command::Hold { opening, .. } => String::from_utf8_lossy(&opening.head).into_owned(),
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(said, ["one", "one", "two"]);
-        assert_eq!(Records::new(&holds[0]).next().unwrap().unwrap_err(), Malformed, "held without an opening");
+        assert_eq!(heads, ["one", "one", "two"]);
+        assert_eq!(Records::new(&hold(ids[0])).next().unwrap().unwrap_err(), Malformed, "held without an opening");
     }
 
     #[test]
-    fn heads_that_are_held_without_asking_have_openings_that_take_turns() {
-        let head = [&[11][..], &text(b"GET\n/"), &[2], &[1, 0], &text(b"news")].concat();
-        let bytes = [&head[..], &[2, 0], &text(b"one"), &text(b"two")].concat();
-        let Command::Standing { lines, openings } = Records::new(&bytes).next().unwrap().unwrap() else { panic!() };
-        assert_eq!((&lines[..], openings.len()), (&b"GET\n/"[..], 2));
-        assert_eq!((&openings[1].bytes[..], &openings[1].channels[0][..]), (&b"two"[..], &b"news"[..]));
-        let none = [&head[..], &[0, 0]].concat();
-        assert_eq!(Records::new(&none).next().unwrap().unwrap_err(), Malformed, "nothing to begin with");
+    fn a_head_that_is_remembered_has_the_opening_before_it() {
+        let remember = [&[op::remember][..], &text(b"GET\n/")].concat();
+        let bytes = [opening(0, b"HTTP", &[], &[b"news"]), remember.clone()].concat();
+        let Command::Remember { lines, opening } = Records::new(&bytes).next().unwrap().unwrap() else { panic!() };
+        assert_eq!((&lines[..], &opening.channels[0][..]), (&b"GET\n/"[..], &b"news"[..]));
+        assert_eq!(Records::new(&remember).next().unwrap().unwrap_err(), Malformed);
     }
 
     #[test]
-    fn a_buffer_cut_off_anywhere_is_malformed_once_and_no_more() {
-        let bytes = [&[8][..], &text(b"news"), &text(b"hi"), &text(b"hi")].concat();
+    fn a_buffer_that_is_cut_off_is_malformed_once() {
+        let bytes = [&[op::publish][..], &text(b"news"), &[HAS_ID | HAS_KIND], &text(b"1"), &text(b"t"), &text(b"hi")].concat();
         for end in 1..bytes.len() {
             let mut records = Records::new(&bytes[..end]);
             assert_eq!(records.next().unwrap().unwrap_err(), Malformed, "{end}");

@@ -1,100 +1,196 @@
-//! How payloads look on the wire. A message is framed once for each format, and then sent as it is to every
-//! stream of that format.
+//! How messages look on the wire. An *encoding* turns a message into a payload; a *framing* wraps the payload. Both are
+//! numbered as in `native/protocol.js`. A message is encoded and framed once for each format in use, and the result is
+//! sent as it is to every stream of that format.
 
-use std::fmt::Write;
+use std::borrow::Cow;
+use std::io::Write;
 use std::sync::OnceLock;
 
-/// The bits of a format: what the payload looks like, and how it is carried.
+/// The encodings, by number.
+pub const ENCODING_NAMES: [&str; ENCODINGS] = ["text", "events"];
+/// The framings, by number.
+pub const FRAMING_NAMES: [&str; FRAMINGS] = ["raw", "chunked"];
+pub const ENCODINGS: usize = 2;
+pub const FRAMINGS: usize = 2;
+pub const FORMATS: usize = ENCODINGS * FRAMINGS;
+
+const EVENTS: u8 = 1;
+const RAW: u8 = 0;
+const FRAMING_SHIFT: u32 = 4;
+
+/// An encoding, in the lower four bits, and a framing, in the upper four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Format(u8);
 
-pub const FORMATS: usize = 4;
-const EVENTS: u8 = 1;
-const CHUNKED: u8 = 2;
-
 impl Format {
-    /// None where other bits are set.
-    pub fn from_bits(bits: u8) -> Option<Self> {
-        (usize::from(bits) < FORMATS).then_some(Format(bits))
+    /// None when there is no such encoding or framing.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        let format = Format(byte);
+        (format.encoding() < ENCODINGS && format.framing() < FRAMINGS).then_some(format)
     }
 
-    pub fn bits(self) -> u8 {
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).filter_map(Format::from_byte)
+    }
+
+    pub fn byte(self) -> u8 {
         self.0
     }
 
-    pub fn is_events(self) -> bool {
-        self.0 & EVENTS != 0
+    pub fn encoding(self) -> usize {
+        usize::from(self.0 & 0xf)
     }
 
-    pub fn is_chunked(self) -> bool {
-        self.0 & CHUNKED != 0
+    pub fn framing(self) -> usize {
+        usize::from(self.0 >> FRAMING_SHIFT)
     }
 
-    /// What ends a stream.
+    /// Its place among all formats.
+    pub fn slot(self) -> usize {
+        self.framing() * ENCODINGS + self.encoding()
+    }
+
+    fn is_raw(self) -> bool {
+        self.framing() == usize::from(RAW)
+    }
+
+    /// The bytes that end a stream.
     pub fn end(self) -> &'static [u8] {
-        if self.is_chunked() { b"0\r\n\r\n" } else { b"" }
+        if self.is_raw() { b"" } else { b"0\r\n\r\n" }
+    }
+
+    /// Wraps a payload. An empty payload stays empty: an empty chunk would end the stream.
+    pub fn frame<'a>(self, payload: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.is_raw() || payload.is_empty() {
+            return Cow::Borrowed(payload);
+        }
+        // RFC 9112, section 7.1.
+        let mut chunk = Vec::with_capacity(payload.len() + 20);
+        // Writing to a vector can't fail.
+        let _ = write!(chunk, "{:x}\r\n", payload.len());
+        chunk.extend_from_slice(payload);
+        chunk.extend_from_slice(b"\r\n");
+        Cow::Owned(chunk)
     }
 }
 
-/// A payload as plain text and as Server-Sent Events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
-    pub text: Box<[u8]>,
-    pub events: Box<[u8]>,
-}
-
-/// One message, framed for each format when it is first asked for.
-#[derive(Debug)]
+/// A message. `id` and `kind` contain no line end (JS checks that).
+#[derive(Debug, Default)]
 pub struct Message {
-    payload: Payload,
+    id: Option<Box<[u8]>>,
+    kind: Option<Box<[u8]>>,
+    data: Box<[u8]>,
+    /// Each is made when the first stream of that encoding, or of that format, needs it.
+    payloads: [OnceLock<Box<[u8]>>; ENCODINGS],
     frames: [OnceLock<Box<[u8]>>; FORMATS],
 }
 
 impl Message {
-    pub fn new(payload: Payload) -> Self {
-        Message { payload, frames: Default::default() }
+    pub fn new(id: Option<Box<[u8]>>, kind: Option<Box<[u8]>>, data: Box<[u8]>) -> Self {
+        Message { id, kind, data, payloads: Default::default(), frames: Default::default() }
     }
 
-    /// An empty payload is an empty frame: as a chunk it would end the stream.
+    /// What is written to a stream of this format.
     pub fn frame(&self, format: Format) -> &[u8] {
-        let payload = if format.is_events() { &self.payload.events } else { &self.payload.text };
-        if !format.is_chunked() || payload.is_empty() {
+        let payload = self.payload(format.encoding());
+        if format.is_raw() {
             return payload;
         }
-        self.frames[usize::from(format.bits())].get_or_init(|| chunk(payload))
+        self.frames[format.slot()].get_or_init(|| format.frame(payload).into())
+    }
+
+    fn payload(&self, encoding: usize) -> &[u8] {
+        if encoding != usize::from(EVENTS) {
+            return &self.data;
+        }
+        self.payloads[encoding].get_or_init(|| self.event().into())
+    }
+
+    /// As a Server-Sent Event (HTML, section 9.2).
+    fn event(&self) -> Vec<u8> {
+        let mut event = Vec::with_capacity(self.data.len() + 32);
+        if let Some(id) = &self.id {
+            push_field(&mut event, b"id: ", id);
+        }
+        if let Some(kind) = &self.kind {
+            push_field(&mut event, b"event: ", kind);
+        }
+        for line in lines_of(&self.data) {
+            push_field(&mut event, b"data: ", line);
+        }
+        event.push(b'\n');
+        event
     }
 }
 
-/// RFC 9112, 7.1.
-fn chunk(payload: &[u8]) -> Box<[u8]> {
-    let mut size = String::with_capacity(18);
-    // Writing to a string fails only where memory ends, and then not here.
-    let _ = write!(size, "{:x}\r\n", payload.len());
-    [size.as_bytes(), payload, b"\r\n"].concat().into_boxed_slice()
+fn push_field(event: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    event.extend_from_slice(name);
+    event.extend_from_slice(value);
+    event.push(b'\n');
+}
+
+/// Lines end in CRLF, CR or LF. There is always at least one.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
+            rest = None;
+            return Some(text);
+        };
+        let size = if text[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        rest = Some(&text[end + size..]);
+        Some(&text[..end])
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_message_is_framed_as_each_format_has_it() {
-        let message = Message::new(Payload { text: (*b"hello, world, hello").into(), events: (*b"data: hello\n\n").into() });
-        let frame = |bits| message.frame(Format::from_bits(bits).unwrap());
-        assert_eq!(frame(0), b"hello, world, hello");
-        assert_eq!(frame(EVENTS), b"data: hello\n\n");
-        assert_eq!(frame(CHUNKED), b"13\r\nhello, world, hello\r\n");
-        assert_eq!(frame(EVENTS | CHUNKED), b"d\r\ndata: hello\n\n\r\n");
+    const TEXT_CHUNKED: u8 = 0x10;
+    const EVENTS_CHUNKED: u8 = 0x11;
+
+    fn message(id: &str, kind: &str, data: &str) -> Message {
+        let optional = |text: &str| (!text.is_empty()).then(|| text.as_bytes().into());
+        Message::new(optional(id), optional(kind), data.as_bytes().into())
+    }
+
+    fn framed(message: &Message, byte: u8) -> String {
+        String::from_utf8_lossy(message.frame(Format::from_byte(byte).unwrap())).into_owned()
     }
 
     #[test]
-    fn an_empty_payload_does_not_end_the_stream() {
-        let message = Message::new(Payload { text: [].into(), events: [].into() });
-        assert_eq!(message.frame(Format(CHUNKED)), b"");
+    fn a_message_is_written_in_each_format() {
+        let message = message("7", "score", "hello, world, hello");
+        assert_eq!(framed(&message, 0), "hello, world, hello");
+        assert_eq!(framed(&message, TEXT_CHUNKED), "13\r\nhello, world, hello\r\n");
+        let event = "id: 7\nevent: score\ndata: hello, world, hello\n\n";
+        assert_eq!(framed(&message, EVENTS), event);
+        assert_eq!(framed(&message, EVENTS_CHUNKED), format!("{:x}\r\n{event}\r\n", event.len()));
     }
 
     #[test]
-    fn bits_of_no_format_are_none() {
-        assert_eq!(Format::from_bits(4), None);
+    fn each_line_of_the_data_is_a_field_of_the_event() {
+        for (data, event) in [
+            ("", "data: \n\n"),
+            ("a\nb", "data: a\ndata: b\n\n"),
+            ("a\r\nb\rc\n", "data: a\ndata: b\ndata: c\ndata: \n\n"),
+            ("\r\r\n\n", "data: \ndata: \ndata: \ndata: \n\n"),
+        ] {
+            assert_eq!(framed(&message("", "", data), EVENTS), event, "{data:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_text_does_not_end_a_chunked_stream() {
+        assert_eq!(framed(&message("", "", ""), TEXT_CHUNKED), "");
+    }
+
+    #[test]
+    fn bytes_that_are_no_format_are_rejected_and_each_format_has_a_slot() {
+        assert_eq!([2, 0x20, 0x12, 0xff].map(Format::from_byte), [None; 4]);
+        let slots: Vec<usize> = Format::all().map(Format::slot).collect();
+        assert_eq!(slots, (0..FORMATS).collect::<Vec<_>>());
     }
 }

@@ -1,45 +1,29 @@
 //! All shards of a process, as the thread of JS sees them.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-    SocketType, recvmsg, sendmsg, socketpair,
-};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::command::{Command, Malformed, Records};
-use crate::framing::Format;
+use crate::command::{Command, Records};
 use crate::id::MOST_SHARDS;
-use crate::mail::{Events, Inbox, Outbox, Word};
-use crate::shard::{Options, Seat, Shard, Shared};
-use crate::stream::ADOPTION_BYTES;
-use crate::sys::{self, Luggage};
+use crate::mail::{Events, Inbox, Outbox, ShardMessage};
+use crate::options::Options;
+use crate::parcel::{self, Adoption, RECORD_BYTES};
+use crate::shard::{Fds, Phase, Shared, Supervisor};
+use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
+use crate::wire::Malformed;
 
-/// What threads that only move bytes stand below the event loop in priority.
-const NICE: i32 = 10;
-/// The thread of JS does a little, often: with short slices it waits less for those that do much.
-const SLICE_OF_JS_NS: u64 = 100_000;
-
-#[derive(Clone, Debug)]
-pub struct HoldOptions {
-    pub shard: Options,
-    pub shards: u8,
-    /// Where its shards stand among all of the machine.
-    pub seat: u64,
-    pub seats: u64,
-    /// Whether each shard is to have a descriptor table of its own.
-    pub unshare: bool,
-}
+/// A shard that takes longer than this to listen never will.
+const LONGEST_LISTEN: Duration = Duration::from_secs(10);
 
 struct Handle {
     inbox: Arc<Inbox>,
@@ -48,80 +32,84 @@ struct Handle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Streams held outside of JS. Dropped, it stops its threads and closes what they held.
+/// Streams held outside of JS. Dropping it stops its threads and closes everything they hold.
 pub struct Hold {
     shards: Vec<Handle>,
     outbox: Arc<Outbox>,
-    is_unshared: bool,
+    capacity: usize,
+    has_own_tables: bool,
     /// A byte can be read from it when there are events to take.
     bell: Option<OwnedFd>,
 }
 
-/// A connection that another server answered.
-#[derive(Debug)]
-pub struct Adoption<'a> {
-    pub token: u32,
-    pub format: Format,
-    pub channels: &'a [Vec<u8>],
-}
-
 impl Hold {
-    /// Starts the threads. The calling thread is that of JS.
-    pub fn new(options: HoldOptions) -> io::Result<Self> {
-        // It does as well without, only later.
-        let _ = sys::set_slice(SLICE_OF_JS_NS);
+    /// Starts the threads. To be called on the thread of JS.
+    pub fn new(options: Options) -> io::Result<Self> {
+        sys::favour_js();
         let (bell, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let outbox = Arc::new(Outbox::default());
-        let mut hold = Hold { shards: Vec::new(), outbox, is_unshared: options.unshare, bell: Some(bell) };
-        let shard_options = Arc::new(options.shard);
+        let mut hold = Hold {
+            shards: Vec::new(),
+            outbox: Arc::default(),
+            capacity: options.capacity,
+            has_own_tables: options.own_tables,
+            bell: Some(bell),
+        };
+        let options = Arc::new(options);
         for number in 0..options.shards {
-            let seat = Seat { number: options.seat + u64::from(number), of: options.seats };
-            let (handle, is_unshared) = start(number, seat, shard_options.clone(), hold.outbox.clone(), &to_ring, options.unshare)?;
-            hold.is_unshared &= is_unshared;
+            let (handle, has_own_table) = start(number, &options, hold.outbox.clone(), &to_ring)?;
+            hold.has_own_tables &= has_own_table;
             hold.shards.push(handle);
         }
         Ok(hold)
     }
 
     /// Whether each shard has a descriptor table of its own.
-    pub fn is_unshared(&self) -> bool {
-        self.is_unshared
+    pub fn has_own_tables(&self) -> bool {
+        self.has_own_tables
     }
 
-    /// The end to read of a pipe, once: a byte comes when there are events to take, and no other until they were.
+    /// The read end of a pipe, the first time: a byte comes when there are events to take, and no other until they were
+    /// taken.
     pub fn take_bell(&mut self) -> Option<OwnedFd> {
         self.bell.take()
     }
 
-    /// Every shard listens on the same port: the one given, or for 0 one that the system chose.
+    /// Every shard listens on the same port: the one given, or for 0 one that the system chooses. If one of them can't,
+    /// none does.
     pub fn listen(&self, mut address: SocketAddr) -> io::Result<u16> {
-        for shard in &self.shards {
-            let (reply, bound) = mpsc::channel();
-            shard.inbox.post([Word::Listen(address, reply)]);
-            address.set_port(bound.recv().map_err(|_| gone())??);
+        for (number, shard) in self.shards.iter().enumerate() {
+            match shard.listen(address) {
+                Ok(port) => address.set_port(port),
+                Err(error) => {
+                    for listening in &self.shards[..number] {
+                        listening.inbox.post([ShardMessage::Unlisten]);
+                    }
+                    return Err(error);
+                }
+            }
         }
         Ok(address.port())
     }
 
     /// Does what the records say. Those before a malformed one take effect.
     pub fn command(&self, records: &[u8]) -> Result<(), Malformed> {
-        let mut words: Vec<Vec<Word>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let mut messages: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut result = Ok(());
         for record in Records::new(records) {
             match record {
-                Ok(command) => route(&mut words, command),
+                Ok(command) => route(&mut messages, command),
                 Err(malformed) => result = Err(malformed),
             }
         }
-        for (shard, words) in self.shards.iter().zip(words) {
-            if !words.is_empty() {
-                shard.inbox.post(words);
+        for (shard, messages) in self.shards.iter().zip(messages) {
+            if !messages.is_empty() {
+                shard.inbox.post(messages);
             }
         }
         result
     }
 
-    /// What the shards said, with no more heads than `most` and a batch; the flag says whether others are left.
+    /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.
     pub fn take_events(&self, most: usize) -> (Events, bool) {
         self.outbox.take(most)
     }
@@ -129,33 +117,28 @@ impl Hold {
     /// The next connection that a shard passed on.
     pub fn take_passed(&self, shard: u8) -> Option<OwnedFd> {
         let transfer = &self.shards.get(usize::from(shard))?.transfer;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        recvmsg(transfer, &mut [IoSliceMut::new(&mut [0])], &mut control, flags).ok()?;
-        control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-            _ => None,
-        })
+        parcel::receive(transfer, &mut [0])?.1
     }
 
-    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. WouldBlock
-    /// where too many are on their way, OutOfMemory where no shard has room for `capacity` streams.
-    pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption, capacity: usize) -> io::Result<()> {
-        let held = |shard: &&Handle| shard.telemetry.connections.load(Relaxed);
-        let shard = self.shards.iter().min_by_key(held).ok_or_else(gone)?;
-        if held(&shard) >= capacity as u64 {
+    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after
+    /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
+    pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
+        let connections = |shard: &&Handle| shard.telemetry.connections.load(Relaxed);
+        // One that is about to restart has no connections, and no use for any.
+        let running = self.shards.iter().filter(|shard| !shard.inbox.is_down());
+        let shard = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
+        if connections(&shard) >= self.capacity as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let record = adoption.record();
-        if record.len() > ADOPTION_BYTES {
+        let record = adoption.encode();
+        if record.len() > RECORD_BYTES {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let fds = [fd];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        sendmsg(&shard.transfer, &[IoSlice::new(&record)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        parcel::send(&shard.transfer, &record, fd).map_err(|error| match error {
+            full if parcel::is_full(full) => io::ErrorKind::WouldBlock.into(),
+            error => io::Error::from(error),
+        })?;
+        shard.inbox.post([ShardMessage::Command(Command::Adopt)]);
         Ok(())
     }
 
@@ -163,14 +146,21 @@ impl Hold {
         self.shards.iter().map(|shard| &*shard.telemetry)
     }
 
-    /// Stops the threads, which closes all they hold. Takes as long as a slice of their work.
+    /// Makes a shard panic: for tests of what follows.
+    pub fn fail(&self, shard: u8) {
+        if let Some(shard) = self.shards.get(usize::from(shard)) {
+            shard.inbox.post([ShardMessage::Fail]);
+        }
+    }
+
+    /// Stops the threads, which closes everything they hold. Takes about as long as a slice of their work.
     pub fn stop(&mut self) {
         for shard in &self.shards {
-            shard.inbox.post([Word::Stop]);
+            shard.inbox.post([ShardMessage::Stop]);
         }
         for shard in &mut self.shards {
             if let Some(thread) = shard.thread.take() {
-                // A shard that panicked has said so on stderr, and its descriptors are closed.
+                // Panics end in the supervisor.
                 let _ = thread.join();
             }
         }
@@ -183,81 +173,57 @@ impl Drop for Hold {
     }
 }
 
-impl Adoption<'_> {
-    fn record(&self) -> Vec<u8> {
-        let mut record = self.token.to_le_bytes().to_vec();
-        record.push(self.format.bits());
-        record.extend_from_slice(&(self.channels.len() as u16).to_le_bytes());
-        for channel in self.channels {
-            record.extend_from_slice(&(channel.len() as u32).to_le_bytes());
-            record.extend_from_slice(channel);
-        }
-        record
+impl Handle {
+    fn listen(&self, address: SocketAddr) -> io::Result<u16> {
+        let (reply, bound) = mpsc::channel();
+        self.inbox.post([ShardMessage::Listen(address, reply)]);
+        bound.recv_timeout(LONGEST_LISTEN).map_err(|_| gone())?
     }
 }
 
-/// Whether a thread may have a descriptor table of its own here.
-pub fn can_unshare() -> bool {
-    thread::spawn(|| Luggage::of(&[]).unshare().is_ok()).join().unwrap_or(false)
-}
-
-fn route(words: &mut [Vec<Word>], command: Command) {
+fn route(messages: &mut [Vec<ShardMessage>], command: Command) {
     match command.shard() {
         Some(shard) => {
-            if let Some(words) = words.get_mut(usize::from(shard)) {
-                words.push(Word::Command(command));
+            if let Some(messages) = messages.get_mut(usize::from(shard)) {
+                messages.push(ShardMessage::Command(command));
             }
         }
         None => {
-            for words in words {
-                words.push(Word::Command(command.clone()));
+            for messages in messages {
+                messages.push(ShardMessage::Command(command.clone()));
             }
         }
     }
 }
 
-/// Starts one shard. Its bell, its copy of that of JS, and its end of the transfer are made here, and go along into its table; where the
-/// kernel refuses it one they are moved to it instead.
-fn start(
-    number: u8,
-    seat: Seat,
-    options: Arc<Options>,
-    outbox: Arc<Outbox>,
-    to_ring: &OwnedFd,
-    unshare: bool,
-) -> io::Result<(Handle, bool)> {
-    debug_assert!(usize::from(number) < MOST_SHARDS);
+/// Starts one shard. Its descriptors are made here and kept in its thread's table; if the kernel refuses it one, they are
+/// moved to it instead. Returns whether it has a table of its own.
+fn start(number: u8, options: &Arc<Options>, outbox: Arc<Outbox>, to_ring: &OwnedFd) -> io::Result<(Handle, bool)> {
+    debug_assert!(usize::from(number) < MOST_SHARDS); // the next one belongs to JS
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (transfer, its_transfer) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let (transfer, its_transfer) = parcel::pair()?;
     let its = [bell.try_clone()?, to_ring.try_clone()?, its_transfer];
-    let luggage = Luggage::of(&its);
-    let inbox = Arc::new(Inbox::new(bell));
-    let telemetry = Arc::new(Telemetry::default());
-    let shared = Shared { inbox: inbox.clone(), outbox, telemetry: telemetry.clone() };
+    let kept = KeptFds::of(&its);
+    let shared = Shared { inbox: Arc::new(Inbox::new(bell)), outbox, telemetry: Arc::default() };
+    let (inbox, telemetry) = (shared.inbox.clone(), shared.telemetry.clone());
+    let phase = Phase { number: options.phase + u64::from(number), of: options.phases };
+    let options = options.clone();
     let (say, said) = mpsc::channel::<bool>();
     let (give, given) = mpsc::channel::<[OwnedFd; 3]>();
     let (report, reported) = mpsc::channel::<io::Result<()>>();
     let thread = thread::Builder::new().name(format!("holdfast-{number}")).spawn(move || {
-        // The whole thread; it may always lower itself.
-        let _ = rustix::process::setpriority_process(None, NICE);
-        let taken = if unshare { luggage.unshare().ok() } else { None };
+        sys::yield_to_js();
+        let taken = if options.own_tables { kept.unshare().ok() } else { None };
         let _ = say.send(taken.is_some());
-        let Some(its) = taken.or_else(|| given.recv().ok()) else { return };
-        match Shard::new(number, seat, options, shared, its) {
-            Ok(shard) => {
-                let _ = report.send(Ok(()));
-                shard.run();
-            }
-            Err(error) => drop(report.send(Err(error))),
-        }
+        let Some(fds) = taken.or_else(|| given.recv().ok()) else { return };
+        Supervisor { number, phase, options, shared, fds: Fds::from_array(fds) }.run(&report);
     })?;
-    let is_unshared = said.recv().map_err(|_| gone())?;
-    if !is_unshared {
+    let has_own_table = said.recv().map_err(|_| gone())?;
+    if !has_own_table {
         let _ = give.send(its);
     }
     reported.recv().map_err(|_| gone())??;
-    Ok((Handle { inbox, telemetry, transfer, thread: Some(thread) }, is_unshared))
+    Ok((Handle { inbox, telemetry, transfer, thread: Some(thread) }, has_own_table))
 }
 
 fn gone() -> io::Error {

@@ -1,30 +1,38 @@
-//! Holds open HTTP streams outside of JS. A `Hold` is some shards; a shard is a thread with an epoll, a table of
-//! rows, a wheel of pings, and, where the kernel lets it, a descriptor table of its own.
+//! Holds open HTTP streams outside of JS. A `Hold` has several shards; a shard is a thread with an epoll, a table of
+//! connections, a ping wheel and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `hold` (all shards), `shard` (the loop of one), `door` (from accepted to answered), `stream`
-//! (from held to gone); below them `rows`, `standing`, `channels`, `wheel`, `framing`, `head`, `command`, `mail`, `telemetry`.
-//! The other side, a fleet's drone that dials, is `dial`.
+//! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
+//! `sys`, `protocol`, `framing`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
+//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
+//! `dial`.
 
+mod backlog;
+mod cache;
 mod channels;
-mod check;
+mod clock;
 pub mod command;
 pub mod dial;
-mod door;
 pub mod framing;
 pub mod head;
 mod hold;
 pub mod id;
+mod listener;
 pub mod mail;
+mod options;
+pub mod parcel;
+pub mod protocol;
+mod reactor;
+pub mod response;
 mod rows;
 mod shard;
-mod standing;
-mod stream;
+mod socket;
 mod sys;
 pub mod telemetry;
 mod wheel;
+pub mod wire;
 
-pub use hold::{Adoption, Hold, HoldOptions, can_unshare};
-pub use shard::Options;
+pub use hold::Hold;
+pub use options::Options;
 #[doc(hidden)]
-pub use shard::{Seat, Shard, Shared};
-pub use sys::duplicate;
+pub use shard::{Fds, Phase, Shard, Shared};
+pub use sys::{can_unshare, duplicate};

@@ -1,83 +1,107 @@
-//! What goes between the thread of JS and the shards: commands in, events out, and a bell on each side that is
-//! rung once however much is waiting.
+//! What goes between the thread of JS and the shards: messages in, events out, and a bell on each side that is rung
+//! once, however much is waiting.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::command::Command;
 use crate::head;
 use crate::id::Id;
+use crate::reactor::ring;
 use crate::telemetry::Reason;
 
 /// What a shard is told.
 #[derive(Debug)]
-pub enum Word {
+pub enum ShardMessage {
     Command(Command),
-    /// Listen, and say on which port.
+    /// Listen, and report the port.
     Listen(SocketAddr, Sender<io::Result<u16>>),
+    /// Stop listening: another shard could not.
+    Unlisten,
+    /// Panic: for tests of what follows.
+    Fail,
     Stop,
 }
 
-/// The letter box of one shard.
+/// The mailbox of one shard.
 #[derive(Debug)]
 pub struct Inbox {
-    words: Mutex<Vec<Word>>,
-    rung: AtomicBool,
+    messages: Mutex<Vec<ShardMessage>>,
+    is_rung: AtomicBool,
+    /// Its shard has panicked, and has not restarted yet.
+    is_down: AtomicBool,
     bell: OwnedFd,
 }
 
 impl Inbox {
-    /// `bell` is an eventfd whose copy the shard listens to.
+    /// `bell` is an eventfd of which the shard has a copy.
     pub fn new(bell: OwnedFd) -> Self {
-        Inbox { words: Mutex::default(), rung: AtomicBool::new(false), bell }
+        Inbox { messages: Mutex::default(), is_rung: AtomicBool::new(false), is_down: AtomicBool::new(false), bell }
     }
 
-    pub fn post(&self, words: impl IntoIterator<Item = Word>) {
-        lock(&self.words).extend(words);
-        if !self.rung.swap(true, AcqRel) {
-            // It can only fail where 2^64 rings were not heard.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    pub fn post(&self, messages: impl IntoIterator<Item = ShardMessage>) {
+        lock(&self.messages).extend(messages);
+        if !self.is_rung.swap(true, AcqRel) {
+            ring(&self.bell);
         }
     }
 
-    /// All that came. The shard has read its bell before.
-    pub fn take(&self) -> Vec<Word> {
-        self.rung.store(false, Release);
-        std::mem::take(&mut lock(&self.words))
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Release);
+    }
+
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(Acquire)
+    }
+
+    /// Whether JS waits until the shard has read a message.
+    pub fn is_awaited(&self) -> bool {
+        lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop | ShardMessage::Listen(..)))
+    }
+
+    /// Whether the shard is to stop.
+    pub fn is_stopping(&self) -> bool {
+        lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop))
+    }
+
+    /// Everything that has come. Silence the bell first.
+    pub fn take(&self) -> Vec<ShardMessage> {
+        self.is_rung.store(false, Release);
+        std::mem::take(&mut lock(&self.messages))
     }
 }
 
-/// Heads that came whole in one turn of one shard.
+/// Request heads that became complete in one turn of one shard.
 #[derive(Debug, Default)]
 pub struct Heads {
     pub ids: Vec<Id>,
-    /// As `head::read` writes them. Of a head that is like the one before only the `END`: those of many clients are.
+    /// As `head::read` writes them. Of a head that equals the one before, as many do, only the `END`.
     pub lines: Vec<u8>,
-    /// Where the last head stands that was written in full.
+    /// Where the last head is that was written in full.
     last: Range<usize>,
-    /// What stands beyond is of the next head.
+    /// What follows belongs to the next head.
     end: usize,
 }
 
 impl Heads {
-    /// The head that was appended to the lines and is not counted yet, without its end.
+    /// The head that was appended to the lines but not added yet, without its `END`.
     pub fn newest(&self) -> &[u8] {
         let lines = &self.lines[self.end..];
         lines.strip_suffix(&[head::END]).unwrap_or(lines)
     }
 
-    /// Takes it away again.
+    /// Removes it again.
     pub fn forget_newest(&mut self) {
         self.lines.truncate(self.end);
     }
 
-    /// Counts the head that was appended to the lines.
+    /// Adds the head that was appended to the lines.
     pub fn add(&mut self, id: Id) {
         self.ids.push(id);
         if self.lines[self.last.clone()] == self.lines[self.end..] {
@@ -90,23 +114,30 @@ impl Heads {
     }
 }
 
-/// What the shards have to say.
+/// What the shards report.
 #[derive(Debug, Default)]
 pub struct Events {
     pub heads: VecDeque<Heads>,
-    /// Streams that ended by themselves, where that was asked for.
+    /// Streams that ended, if JS wants to know.
     pub closed: Vec<(Id, Reason)>,
-    /// What became of adoptions, by their tokens.
+    /// The outcome of adoptions, by their tokens.
     pub adopted: Vec<(u32, Option<Id>)>,
-    /// Shards that handed a connection over; each time it stands here there is one to fetch.
+    /// Shards that passed a connection on: one to fetch for each mention.
     pub passed: Vec<u8>,
-    /// Shards whose drain has come to its end.
+    /// Shards that panicked, and are about to restart.
+    pub failed: Vec<u8>,
+    /// Shards whose drain is complete.
     pub drained: Vec<u8>,
 }
 
 impl Events {
     pub fn is_empty(&self) -> bool {
-        self.heads.is_empty() && self.closed.is_empty() && self.adopted.is_empty() && self.passed.is_empty() && self.drained.is_empty()
+        self.heads.is_empty()
+            && self.closed.is_empty()
+            && self.adopted.is_empty()
+            && self.passed.is_empty()
+            && self.failed.is_empty()
+            && self.drained.is_empty()
     }
 
     fn append(&mut self, mut other: Events) {
@@ -114,32 +145,33 @@ impl Events {
         self.closed.append(&mut other.closed);
         self.adopted.append(&mut other.adopted);
         self.passed.append(&mut other.passed);
+        self.failed.append(&mut other.failed);
         self.drained.append(&mut other.drained);
     }
 }
 
-/// The letter box of JS, shared by all shards. Its bell is a pipe that the event loop reads: each shard has a copy
-/// of the end to write to, in its own table of descriptors.
+/// The mailbox of JS, shared by all shards. Its bell is a pipe that the event loop reads; each shard has a copy of the
+/// write end in its own descriptor table.
 #[derive(Debug, Default)]
 pub struct Outbox {
     events: Mutex<Events>,
-    rung: AtomicBool,
+    is_rung: AtomicBool,
 }
 
 impl Outbox {
-    /// Empties `events` into the box. The bell is to be rung where this says true.
+    /// Moves `events` into the box. The caller rings the bell if this returns true.
     #[must_use]
     pub fn post(&self, events: &mut Events) -> bool {
         if events.is_empty() {
             return false;
         }
         lock(&self.events).append(std::mem::take(events));
-        !self.rung.swap(true, AcqRel)
+        !self.is_rung.swap(true, AcqRel)
     }
 
-    /// What came, but no more heads than `most` and a batch; the flag says whether others are left.
+    /// What has come, but batches of heads only until there are `most`; the flag says whether others are left.
     pub fn take(&self, most: usize) -> (Events, bool) {
-        self.rung.store(false, Release);
+        self.is_rung.store(false, Release);
         let mut waiting = lock(&self.events);
         let mut taken = std::mem::take(&mut *waiting);
         let mut count = 0;
@@ -154,7 +186,7 @@ impl Outbox {
     }
 }
 
-/// A thread that panicked while it held the lock left whole words behind: they are moved, never edited.
+/// A thread that panicked with the lock left nothing half done: messages are moved, never edited.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -171,7 +203,7 @@ mod tests {
     #[test]
     fn the_bell_is_rung_once_until_the_box_is_emptied() {
         let outbox = Outbox::default();
-        assert!(!outbox.post(&mut Events::default()), "nothing was said");
+        assert!(!outbox.post(&mut Events::default()), "nothing was reported");
         assert!(outbox.post(&mut heads(1)));
         assert!(!outbox.post(&mut heads(1)));
         assert_eq!(outbox.take(10).0.heads.len(), 2);
@@ -179,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_like_the_one_before_is_not_written_again() {
+    fn a_head_that_equals_the_one_before_is_not_written_again() {
         let mut heads = Heads::default();
         for head in ["one\0", "one\0", "one\0", "two\0", "one\0"] {
             heads.lines.extend_from_slice(head.as_bytes());
@@ -189,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_not_counted_can_be_taken_away() {
+    fn a_head_that_was_not_added_can_be_removed() {
         let mut heads = Heads::default();
         heads.lines.extend_from_slice(b"one\0");
         heads.add(Id::new(0, 0, 0));
@@ -202,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_come_in_portions() {
+    fn heads_are_taken_in_portions() {
         let outbox = Outbox::default();
         for count in [5, 5, 5] {
             let _ = outbox.post(&mut heads(count));

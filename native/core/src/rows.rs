@@ -1,79 +1,112 @@
-//! The table of a shard's connections: one row each, and there may be a million rows in a process.
-
-use std::os::fd::OwnedFd;
+//! The table of a shard's connections. A process may have a million rows.
 
 use crate::framing::Format;
 use crate::id::{GENERATIONS, Id, MOST_ROWS};
+use crate::socket::Socket;
 
-/// What stands for no row, or no subscription.
+/// Stands for no row, or no subscription.
 pub const NONE: u32 = u32::MAX;
 
 /// How a connection moves:
 ///
 /// ```text
-///     accepted -> Head --head whole--> Asked --hold--> Held --close--> Ending --> free
-///                  |  \                  |  \--pass on--------------------------> free
-///                  \---\----refuse-------/--> Lingering ------------------------> free
+///     accepted -> Head --head whole--> Asked --hold--> Held --close------------> free
+///                  |                    | |              \--end--> Ending
+///                  |                    | \--pass on----------------|--------> free
+///                  \------answer--------/----> Ending ----> Lingering -------> free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     Free,
-    /// Its head is still coming in; since when is in `since_ms`.
+    /// Its head is still arriving.
     Head,
-    /// JS was asked what to do with it.
+    /// JS was asked what to do with it, or its stream is about to be opened.
     Asked,
     Held,
-    /// A stream that is over, whose last bytes the kernel has not taken yet.
+    /// A stream that has ended, or an answer; the kernel has not taken its last bytes yet.
     Ending,
-    /// Answered; it may read and close.
+    /// Answered; the client has a moment to read and close.
     Lingering,
 }
 
-/// What is known of input after the head.
+/// What is known about input after the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Input {
-    /// The row is not in the epoll yet, which will tell.
+    /// The row is not in the epoll yet, which will report it.
     Unwatched,
     None,
     Some,
 }
 
-/// A connection. 24 bytes, and nothing else is kept of a stream that has no channel and no backlog.
+/// A connection. 20 bytes, and nothing else is kept for a stream without channels and without a backlog.
 #[derive(Debug)]
 pub struct Row {
-    pub fd: Option<OwnedFd>, // 4
-    pub generation: u32,     // 4
-    /// In Held the first of its subscriptions; in Free the next free row.
-    pub link: u32, // 4
-    /// When Head, Ending or Lingering began, in ms of the shard's clock.
+    pub socket: Option<Socket>, // 4
+    generation: u32,            // 4
+    /// When it entered the states Head, Asked, Ending or Lingering, in ms of the shard's clock.
     pub since_ms: u32, // 4
-    /// In Asked the bytes of its head, which are peeked at and not read.
-    pub head_bytes: u32, // 4
-    pub state: State,        // 1
-    pub format: Format,      // 1
+    /// Asked: the size and kind of its head (`set_head`). Free: the next free row.
+    detail: u32, // 4
+    pub state: State,           // 1
+    pub format: Format,         // 1
     /// Whether it has bytes in the table of backlogs.
     pub is_backlogged: bool, // 1
-    pub input: Input,        // 1
+    pub input: Input,           // 1
 }
 
-const _: () = assert!(size_of::<Row>() == 24);
+const _: () = assert!(size_of::<Row>() == 20);
+
+/// Marks in `detail` that the request is a HEAD. No head is that long.
+const IS_HEAD_REQUEST: u32 = 1 << 31;
+
+impl Row {
+    fn free(generation: u32) -> Self {
+        Row {
+            socket: None,
+            generation,
+            since_ms: 0,
+            detail: NONE,
+            state: State::Free,
+            format: Format::default(),
+            is_backlogged: false,
+            input: Input::Unwatched,
+        }
+    }
+
+    /// The size of its request head, which was peeked at but not read, and whether the method is HEAD.
+    pub fn set_head(&mut self, size: usize, is_head_request: bool) {
+        self.detail = size as u32 | if is_head_request { IS_HEAD_REQUEST } else { 0 };
+    }
+
+    /// 0 for a head that could not be read.
+    pub fn head_size(&self) -> usize {
+        (self.detail & !IS_HEAD_REQUEST) as usize
+    }
+
+    pub fn is_head_request(&self) -> bool {
+        self.detail & IS_HEAD_REQUEST != 0
+    }
+}
 
 #[derive(Debug)]
 pub struct Rows {
     shard: u8,
     rows: Vec<Row>,
+    first_generation: u32,
     free: u32,
     used: usize,
     most: usize,
 }
 
 impl Rows {
-    /// Room for `most` rows, as far as ids can name them. Memory is taken from the kernel as they are first used.
-    pub fn new(shard: u8, most: usize) -> Self {
+    /// Room for `most` rows, as far as ids can name them. The kernel provides the memory when they are first used.
+    /// Generations begin at `first_generation`, so that ids from before a restart find nothing.
+    pub fn new(shard: u8, most: usize, first_generation: u32) -> Self {
         let most = most.min(MOST_ROWS);
-        Rows { shard, rows: Vec::with_capacity(most), free: NONE, used: 0, most }
+        let first_generation = first_generation % GENERATIONS;
+        Rows { shard, rows: Vec::with_capacity(most), first_generation, free: NONE, used: 0, most }
     }
 
     /// Rows that were ever used; each index below is valid.
@@ -101,104 +134,114 @@ impl Rows {
         self.rows[index as usize].format
     }
 
-    pub fn link(&self, index: u32) -> u32 {
-        self.rows[index as usize].link
-    }
-
     pub fn state(&self, index: u32) -> State {
         self.rows[index as usize].state
     }
 
-    /// The index of the row that an id names, if that is still the same connection.
+    pub fn socket(&self, index: u32) -> Option<&Socket> {
+        self.rows[index as usize].socket.as_ref()
+    }
+
+    /// A generation that no id of this table has had, as long as they don't wrap.
+    pub fn next_generation(&self) -> u32 {
+        let last = self.rows.iter().map(|row| row.generation).max().unwrap_or(self.first_generation);
+        (last + 1) % GENERATIONS
+    }
+
+    /// The index of the row that an id names, if it is still the same connection.
     pub fn find(&self, id: Id) -> Option<u32> {
         let row = self.rows.get(id.index() as usize)?;
         (id.shard() == self.shard && row.generation == id.generation() && row.state != State::Free).then_some(id.index())
     }
 
-    /// The caller has seen that there is room. The exact opposite of `remove`.
-    pub fn insert(&mut self, fd: OwnedFd, since_ms: u32) -> u32 {
+    /// Makes a row in the state Head. The caller has checked that there is room. The opposite of `remove`.
+    pub fn insert(&mut self, socket: Socket, since_ms: u32) -> u32 {
         debug_assert!(!self.is_full());
         self.used += 1;
-        let index = self.free;
+        let mut index = self.free;
         if index == NONE {
-            self.rows.push(Row { fd: Some(fd), since_ms, ..free_row() });
-            return self.rows.len() as u32 - 1;
+            index = self.rows.len() as u32;
+            self.rows.push(Row::free(self.first_generation));
         }
         let row = &mut self.rows[index as usize];
-        self.free = row.link;
-        *row = Row { fd: Some(fd), since_ms, generation: row.generation, ..free_row() };
+        self.free = row.detail;
+        *row = Row { socket: Some(socket), since_ms, detail: 0, state: State::Head, ..Row::free(row.generation) };
         index
     }
 
-    /// Frees a row and gives its descriptor back.
-    pub fn remove(&mut self, index: u32) -> Option<OwnedFd> {
+    /// Frees a row and returns its socket.
+    pub fn remove(&mut self, index: u32) -> Option<Socket> {
         let row = &mut self.rows[index as usize];
         debug_assert!(row.state != State::Free);
-        let fd = row.fd.take();
-        *row = Row { state: State::Free, link: self.free, generation: (row.generation + 1) % GENERATIONS, ..free_row() };
+        let socket = row.socket.take();
+        *row = Row { detail: self.free, ..Row::free((row.generation + 1) % GENERATIONS) };
         self.free = index;
         self.used -= 1;
-        fd
-    }
-}
-
-fn free_row() -> Row {
-    Row {
-        fd: None,
-        generation: 0,
-        link: NONE,
-        since_ms: 0,
-        head_bytes: 0,
-        state: State::Head,
-        format: Format::default(),
-        is_backlogged: false,
-        input: Input::Unwatched,
+        socket
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::OwnedFd;
 
-    fn fd() -> OwnedFd {
-        std::fs::File::open("/dev/null").unwrap().into()
+    fn socket() -> Socket {
+        OwnedFd::from(std::fs::File::open("/dev/null").unwrap()).into()
     }
 
     #[test]
-    fn a_row_is_24_bytes_and_none_are_taken_before_they_are_used() {
-        assert_eq!(size_of::<Row>(), 24);
-        assert_eq!(size_of::<Option<OwnedFd>>(), 4);
-        assert_eq!(Rows::new(0, 1000).len(), 0);
+    fn a_row_is_20_bytes_and_no_memory_is_taken_before_rows_are_used() {
+        assert_eq!((size_of::<Row>(), size_of::<Option<Socket>>()), (20, 4));
+        assert_eq!(Rows::new(0, 1000, 0).len(), 0);
     }
 
     #[test]
     fn there_are_no_more_rows_than_ids_can_name_whatever_is_asked_for() {
         for most in [MOST_ROWS + 1, 1 << 30, usize::MAX] {
-            assert_eq!(Rows::new(0, most).most, MOST_ROWS);
+            assert_eq!(Rows::new(0, most, 0).most, MOST_ROWS);
         }
     }
 
     #[test]
     fn an_id_of_a_row_that_was_freed_finds_nothing_even_when_the_row_is_used_again() {
-        let mut rows = Rows::new(3, 2);
-        let index = rows.insert(fd(), 0);
+        let mut rows = Rows::new(3, 2, 0);
+        let index = rows.insert(socket(), 0);
         let id = rows.id_of(index);
         assert_eq!(rows.find(id), Some(index));
         rows.remove(index);
         assert_eq!(rows.find(id), None);
-        assert_eq!(rows.insert(fd(), 0), index);
+        assert_eq!(rows.insert(socket(), 0), index);
         assert_eq!(rows.find(id), None);
         assert_eq!(rows.find(Id::new(4, index, rows.id_of(index).generation())), None);
     }
 
     #[test]
     fn rows_are_used_again_before_new_ones_are_taken() {
-        let mut rows = Rows::new(0, 3);
-        let taken: Vec<u32> = (0..3).map(|_| rows.insert(fd(), 0)).collect();
+        let mut rows = Rows::new(0, 3, 0);
+        let taken: Vec<u32> = (0..3).map(|_| rows.insert(socket(), 0)).collect();
         assert!(rows.is_full());
         rows.remove(taken[1]);
         rows.remove(taken[0]);
-        assert_eq!((rows.insert(fd(), 0), rows.insert(fd(), 0)), (taken[0], taken[1]));
+        assert_eq!((rows.insert(socket(), 0), rows.insert(socket(), 0)), (taken[0], taken[1]));
         assert_eq!((rows.len(), rows.used()), (3, 3));
+    }
+
+    #[test]
+    fn ids_from_before_a_restart_find_nothing() {
+        let mut before = Rows::new(0, 1, 0);
+        let index = before.insert(socket(), 0);
+        let mut after = Rows::new(0, 1, before.next_generation());
+        assert_eq!(after.insert(socket(), 0), index);
+        assert_eq!(after.find(before.id_of(index)), None);
+    }
+
+    #[test]
+    fn a_row_knows_the_size_of_its_head_and_whether_it_asks_for_a_head() {
+        let mut rows = Rows::new(0, 1, 0);
+        let index = rows.insert(socket(), 0);
+        assert_eq!((rows.row(index).head_size(), rows.row(index).is_head_request()), (0, false));
+        rows.row(index).set_head(1 << 20, true);
+        assert_eq!((rows.row(index).head_size(), rows.row(index).is_head_request()), (1 << 20, true));
     }
 }

@@ -1,28 +1,29 @@
-//! The one module with `unsafe`: what the kernel does to a whole descriptor table, which no type can vouch for, and
-//! calls that rustix does not have.
+//! The one module with `unsafe`: what the kernel does to a whole descriptor table, which types can't express, and calls
+//! that rustix doesn't have.
 
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::thread;
 
 use rustix::thread::UnshareFlags;
 
 const FIRST_AFTER_STDIO: RawFd = 3;
 
-/// Descriptors that a thread is to take along into a table of its own. They are open in both tables afterwards,
+/// Descriptors that a thread takes along into a descriptor table of its own. They are open in both tables afterwards,
 /// and each side closes its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Luggage<const N: usize>([RawFd; N]);
+pub struct KeptFds<const N: usize>([RawFd; N]);
 
-impl<const N: usize> Luggage<N> {
+impl<const N: usize> KeptFds<N> {
     pub fn of(owned: &[OwnedFd; N]) -> Self {
-        Luggage(std::array::from_fn(|i| owned[i].as_raw_fd()))
+        KeptFds(std::array::from_fn(|i| owned[i].as_raw_fd()))
     }
 
-    /// Gives the calling thread a descriptor table of its own with nothing in it but this luggage, and stdin, stdout
-    /// and stderr: were their numbers free, a panic would be told to the client whose socket got the 2.
-    /// EPERM where a filter forbids it; then nothing has changed.
+    /// Gives the calling thread a descriptor table of its own that contains these, stdin, stdout and stderr (if number 2
+    /// were free, a panic message could go to the client whose socket gets it). EPERM if a seccomp filter forbids it;
+    /// then nothing has changed.
     pub fn unshare(self) -> io::Result<[OwnedFd; N]> {
         // SAFETY: unshare copies the table; the descriptors of other threads stay as they are in theirs. The
         // calling thread owns no descriptor yet, so nothing it holds changes its meaning.
@@ -35,10 +36,28 @@ impl<const N: usize> Luggage<N> {
             from = from.max(fd + 1);
         }
         close_range(from, RawFd::MAX);
-        // SAFETY: these numbers have no other owner in the new table, and a second call would fail to find them
-        // only in a table of yet another thread.
+        // SAFETY: these numbers have no other owner in the new table.
         Ok(self.0.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
+}
+
+/// Whether a thread may have a descriptor table of its own here.
+pub fn can_unshare() -> bool {
+    thread::spawn(|| KeptFds::of(&[]).unshare().is_ok()).join().unwrap_or(false)
+}
+
+/// Lowers the priority of the calling thread, which only moves bytes, below that of the event loop.
+pub fn yield_to_js() {
+    const NICE: i32 = 10;
+    // The whole thread. Lowering one's own priority is always allowed.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+/// Has the calling thread, which is that of JS, run soon after it wakes up: it does little, often. Optional: affects
+/// latency only.
+pub fn favour_js() {
+    const SLICE_NS: u64 = 100_000;
+    let _ = set_slice(SLICE_NS);
 }
 
 /// Closes the descriptors `first` to `last` of the calling thread's own table.
@@ -51,17 +70,16 @@ fn close_range(first: RawFd, last: RawFd) {
     if done == 0 {
         return;
     }
-    // A kernel before 5.9. No descriptor lies above the limit, unless it was lowered since.
+    // A kernel before 5.9. No descriptor is above the limit, unless it was lowered since.
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let end = limit.unwrap_or(1 << 20).min(1 << 20) as RawFd;
     for fd in first..=last.min(end) {
-        // SAFETY: the table is the caller's own, and nothing in it but the luggage is used any more.
+        // SAFETY: the table is the caller's own, and nothing in it but what was kept is used any more.
         unsafe { libc::close(fd) };
     }
 }
 
-/// A second descriptor for a file that another part of the process has open under this number. EBADF where none
-/// is.
+/// A second descriptor for a file that another part of the process has open under this number. EBADF if there is none.
 pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -70,8 +88,8 @@ pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
 
-/// Has a listening socket hold connections back until they sent something, or for about so many seconds: they are
-/// accepted with their request, which saves a wake-up each.
+/// Has a listening socket hold connections back until they have sent something, or for about so many seconds: they are
+/// accepted together with their request, which saves a wake-up for each.
 pub fn defer_accept(listener: &OwnedFd, seconds: i32) -> io::Result<()> {
     let (value, size) = (&raw const seconds, size_of::<i32>() as libc::socklen_t);
     // SAFETY: the value is an int and outlives the call, which copies it.
@@ -79,8 +97,8 @@ pub fn defer_accept(listener: &OwnedFd, seconds: i32) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Leaves the choice of a local port to connect(2): it is then one that is free for that target, and not one that is
-/// free for all. To be called before the socket is bound to an address.
+/// Leaves the choice of a local port to connect(2), which picks one that is free for that target, rather than one that is
+/// free for all targets. To be called before the socket is bound to an address.
 pub fn bind_address_no_port(socket: &OwnedFd) -> io::Result<()> {
     let on: i32 = 1;
     let (value, size) = (&raw const on, size_of::<i32>() as libc::socklen_t);
@@ -89,7 +107,7 @@ pub fn bind_address_no_port(socket: &OwnedFd) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `struct sched_attr` of sched_setattr(2), as it first was.
+/// `struct sched_attr` of sched_setattr(2), in its first version.
 #[repr(C)]
 #[derive(Default)]
 struct SchedulingAttributes {
@@ -103,12 +121,12 @@ struct SchedulingAttributes {
     period: u64,
 }
 
-/// Has the calling thread run in slices of so many ns: the shorter, the sooner it runs once it has woken (Linux 6.12
-/// and later). Its share stays what it is. Where the kernel refuses nothing has changed.
-pub fn set_slice(ns: u64) -> io::Result<()> {
+/// Has the calling thread run in slices of so many ns: the shorter, the sooner it runs after it wakes up (Linux 6.12 and
+/// later). Its share of the CPU stays the same. If the kernel refuses, nothing has changed.
+fn set_slice(ns: u64) -> io::Result<()> {
     let mut attributes = SchedulingAttributes::default();
     let size = size_of::<SchedulingAttributes>() as u32;
-    // SAFETY: the structure is as large as is said, and outlives the call, which fills it.
+    // SAFETY: the structure has the size given, and outlives the call, which fills it.
     if unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,8 +1,11 @@
-//! What a shard counts. One thread writes, another reads once a second, so all of it is atomics; nobody waits.
+//! What a thread counts. It writes, another thread reads once a second, so everything is atomic and nobody waits.
+//! The names and their order are those of `lib/counters.js` and `lib/reasons.js`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// As `lib/histogram.js` has them: values below 256 have a bucket each, and every doubling above is cut into 128.
+use crate::response::REFUSALS;
+
+/// Values below 256 have a bucket each, and every doubling above that is cut into 128, as in `lib/histogram.js`.
 const STEPS_LOG2: u32 = 7;
 pub const BUCKETS: usize = 26 << STEPS_LOG2;
 
@@ -11,7 +14,7 @@ fn bucket_of(value: u32) -> usize {
     ((shift << STEPS_LOG2) + (value >> shift)) as usize
 }
 
-/// A log-linear histogram of 32-bit values.
+/// A log-linear histogram of 32-bit values. Its unit stands in the table that it is a row of.
 pub struct Histogram {
     counts: Box<[AtomicU32]>,
     count: AtomicU64,
@@ -33,7 +36,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Records `value` as seen `times` times.
+    /// Records a value that was seen `times` times.
     pub fn record(&self, value: u64, times: u32) {
         let value = u32::try_from(value).unwrap_or(u32::MAX);
         self.counts[bucket_of(value)].fetch_add(times, Relaxed);
@@ -44,7 +47,7 @@ impl Histogram {
     }
 }
 
-/// The merged histograms of several shards, as they travel to JS.
+/// The merged histograms of several threads, as they travel to JS.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     counts: Vec<u32>,
@@ -61,13 +64,13 @@ impl Default for Merged {
 }
 
 impl Merged {
-    /// Adds what was recorded since the last time, and empties it.
+    /// Adds what was recorded since the last time, and empties the histogram.
     pub fn take(&mut self, from: &Histogram) {
         if from.count.load(Relaxed) == 0 {
             return;
         }
         for (mine, theirs) in self.counts.iter_mut().zip(&from.counts) {
-            // Most buckets are empty, and to swap one locks its line of the cache.
+            // Most buckets are empty, and swapping one locks its cache line.
             if theirs.load(Relaxed) > 0 {
                 *mine += theirs.swap(0, Relaxed);
             }
@@ -78,57 +81,132 @@ impl Merged {
         self.max = self.max.max(from.max.swap(0, Relaxed));
     }
 
-    /// The buckets that hold something: index, count, index, count…
+    /// The buckets that are not empty: index, count, index, count…
     pub fn sparse(&self) -> Vec<u32> {
-        let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        held.flat_map(|(index, count)| [index as u32, *count]).collect()
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.flat_map(|(index, count)| [index as u32, *count]).collect()
     }
 }
 
-/// Every way a stream ends, in the order of `CLOSE_REASONS` in `lib/reasons.js`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reason {
-    ClientGone,
-    Slow,
-    Drain,
-    DeadPeer,
-    OverCapacity,
-    BadRequest,
-    Error,
+/// Makes a struct of counters and histograms, each a row, with its tables of names.
+macro_rules! telemetry {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            counts { $($(#[$count_doc:meta])* $count:ident,)* }
+            arrays { $($(#[$array_doc:meta])* $array:ident: $size:expr,)* }
+            histograms { $($(#[$histogram_doc:meta])* $histogram:ident: $unit:literal,)* }
+            others { $($(#[$other_doc:meta])* $other:ident: $type:ty,)* }
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        pub struct $name {
+            $($(#[$count_doc])* pub $count: AtomicU64,)*
+            $($(#[$array_doc])* pub $array: [AtomicU64; $size],)*
+            $($(#[$histogram_doc])* pub $histogram: $crate::telemetry::Histogram,)*
+            $($(#[$other_doc])* pub $other: $type,)*
+        }
+
+        impl $name {
+            pub const COUNTS: &'static [&'static str] = &[$(stringify!($count)),*];
+            /// Each with its unit.
+            pub const HISTOGRAMS: &'static [(&'static str, &'static str)] = &[$((stringify!($histogram), $unit)),*];
+
+            /// The counters, in the order of their names.
+            pub fn counts(&self) -> [&AtomicU64; Self::COUNTS.len()] {
+                [$(&self.$count),*]
+            }
+
+            /// The histograms, in the order of their names.
+            pub fn histograms(&self) -> [&$crate::telemetry::Histogram; Self::HISTOGRAMS.len()] {
+                [$(&self.$histogram),*]
+            }
+        }
+    };
+}
+pub(crate) use telemetry;
+
+/// Makes an enum whose values are counted by name.
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $value:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* $value,)*
+        }
+
+        impl $name {
+            /// By number.
+            pub const NAMES: &'static [&'static str] = &[$($text),*];
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// Every way a stream ends.
+    pub enum Reason {
+        ClientGone = "client-gone",
+        Slow = "slow",
+        Drain = "drain",
+        DeadPeer = "dead-peer",
+        OverCapacity = "over-capacity",
+        BadRequest = "bad-request",
+        Error = "error",
+        /// Its shard panicked.
+        Failed = "failed",
+    }
 }
 
-pub const REASONS: usize = Reason::Error as usize + 1;
+pub const REASONS: usize = Reason::NAMES.len();
 
-/// Counts are since the shard began; histograms since they were last taken.
-#[derive(Default)]
-pub struct Telemetry {
-    /// Held now.
-    pub streams: AtomicU64,
-    /// Rows in use now: streams, and connections that carry none.
-    pub connections: AtomicU64,
-    pub opened: AtomicU64,
-    pub closed: [AtomicU64; REASONS],
-    pub pings: AtomicU64,
-    pub deliveries: AtomicU64,
-    pub bytes_written: AtomicU64,
-    /// Waiting now.
-    pub backlog_bytes: AtomicU64,
-    /// Of pings, in µs.
-    pub lateness: Histogram,
-    /// CPU of the shard's thread by stream opened, by ping and by delivery, in ns.
-    pub open_cpu: Histogram,
-    pub ping_cpu: Histogram,
-    pub delivery_cpu: Histogram,
+telemetry! {
+    /// Counts are since the shard was first started; histograms since they were last taken.
+    pub struct Telemetry {
+        counts {
+            /// Held now.
+            streams,
+            /// Rows in use now: streams, and connections that are not streams.
+            connections,
+            opened,
+            pings,
+            deliveries,
+            bytes_written,
+            /// Waiting now, because the kernel refused them.
+            backlog_bytes,
+            /// Commands waiting now.
+            queued_jobs,
+            /// For the part of a Hold that is in JS.
+            in_js,
+            /// For the http transport.
+            cut,
+            shard_failures,
+        }
+        arrays {
+            closed: REASONS,
+            refused: REFUSALS,
+        }
+        histograms {
+            /// How late pings left.
+            lateness: "µs",
+            /// CPU of the shard's thread per stream opened, per ping and per delivery.
+            open_cpu: "ns",
+            ping_cpu: "ns",
+            delivery_cpu: "ns",
+        }
+        others {}
+    }
 }
 
-/// Adds to a counter that one thread writes: what it stores replaces nothing that another did.
+/// Adds to a counter that only this thread writes.
 pub fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Takes from a counter that one thread writes.
-pub fn take_off(counter: &AtomicU64, n: u64) {
+/// Subtracts from a counter that only this thread writes.
+pub fn subtract(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_sub(n), Relaxed);
 }
 
@@ -138,21 +216,21 @@ mod tests {
 
     #[test]
     fn buckets_are_those_of_the_histogram_in_js() {
-        // From lib/histogram.js: (shift << 7) + (us >>> shift).
+        // From lib/histogram.js: (shift << 7) + (value >>> shift).
         for (value, bucket) in [(0, 0), (1, 1), (255, 255), (256, 256), (257, 256), (1000, 506), (u32::MAX, BUCKETS - 1)] {
             assert_eq!(bucket_of(value), bucket, "{value}");
         }
     }
 
     #[test]
-    fn a_counter_goes_up_and_down_under_the_eyes_of_a_reader() {
+    fn a_reader_sees_every_state_of_a_counter_and_nothing_in_between() {
         let counter = AtomicU64::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..1000).for_each(|_| assert!([0, 2, 3].contains(&counter.load(Relaxed)))));
             for _ in 0..1000 {
                 add(&counter, 3);
-                take_off(&counter, 1);
-                take_off(&counter, 2);
+                subtract(&counter, 1);
+                subtract(&counter, 2);
             }
         });
         assert_eq!(counter.load(Relaxed), 0);

@@ -1,18 +1,18 @@
-//! The ping wheel. No stream has a timer, nor a place in a list: the row of a stream decides when it is due.
+//! The ping wheel. No stream has a timer or a place in a list: its row decides when it is due.
 //!
-//! An interval is cut into slots. Rows come in blocks of neighbours, whose sockets are neighbours in memory, so that
-//! to ping them together costs a fifth less. Block `b` is due in slot `b * golden % slots`, each a golden section after
-//! the one before, so that the blocks, which fill from 0 up, are spread over the interval however few they are. The
-//! wheel turns the other way: in slot `t` the blocks are due that are `t / golden` (the inverse, modulo slots). Where one
-//! shard has a slot with a block more another has it at another time, as each begins its turn a share of it later.
+//! An interval is cut into slots, and rows into blocks of neighbours: their sockets are neighbours in memory too, and
+//! pinging them together costs a fifth less. Block `b` is due in slot `b * golden % slots`, each a golden section after
+//! the one before, so that blocks, which fill up from 0, are spread over the interval however few there are. The wheel
+//! works the other way round: in slot `t` it pings the blocks `t / golden` (the inverse, modulo slots). When shards have
+//! one block more in some slot, they have it at different times, because each begins its turn a share of it later.
 
-/// To be woken costs as much as ten pings: slots of 100 ms took 6% more CPU with a million streams.
+/// Waking up costs as much as ten pings: slots of 100 ms took 6% more CPU with a million streams.
 const SLOT_MS: u64 = 200;
 const FEWEST_SLOTS: u64 = 10;
 /// Rows in a block.
 const BLOCK: u64 = 64;
 
-/// A slot whose time has come, and the rows in it that are still to be seen.
+/// A slot whose time has come, and the rows in it that are still to be pinged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub due_ns: u64,
@@ -26,18 +26,18 @@ pub struct Wheel {
     step: u64,
     slot_ns: u64,
     offset_ns: u64,
-    /// Slots by which its turn begins later than that of the first shard.
+    /// How many slots later than the first shard it begins its turn.
     turned: u64,
-    /// Counts slots since the clock began.
+    /// Slots since the clock began.
     tick: u64,
     current: Option<Due>,
-    /// Where it is more than a turn behind: the tick at which each row has been seen once.
+    /// When it is more than a turn behind: the tick at which each row has been seen once.
     seen_all: Option<u64>,
 }
 
 impl Wheel {
-    /// Shard `number` of `of` turns its wheel a share of a slot later than the one before, so that they don't
-    /// wake together.
+    /// Shard `number` of `of` turns its wheel a share of a slot later than the one before, so that they don't wake up
+    /// together.
     pub fn new(interval_ms: u64, number: u64, of: u64, now_ns: u64) -> Self {
         let slots = (interval_ms / SLOT_MS).max(FEWEST_SLOTS);
         let slot_ns = interval_ms * 1_000_000 / slots;
@@ -58,7 +58,7 @@ impl Wheel {
         wheel
     }
 
-    /// When the next slot is due, on the clock handed in.
+    /// When the next slot is due, on the clock of the caller.
     pub fn due_ns(&self) -> u64 {
         match self.current {
             Some(due) => due.due_ns,
@@ -66,16 +66,16 @@ impl Wheel {
         }
     }
 
-    /// Forgets what was due before now: nobody was there to be pinged.
+    /// Forgets what was due before now: there was no stream.
     pub fn skip_to(&mut self, now_ns: u64) {
         self.current = None;
         self.seen_all = None;
         self.tick = now_ns.saturating_sub(self.offset_ns) / self.slot_ns + 1;
     }
 
-    /// The slot whose time has come. Where it is a turn behind or more, as after a stop of the machine, each row is seen
-    /// once, as late as the oldest time that was missed, and the other times are skipped: to make up for them would be a
-    /// burst of pings for each stream, and where a turn takes longer than the interval there would be no end to it.
+    /// The slot whose time has come. If the wheel is a turn behind or more, as after a suspend, each row is seen once, as
+    /// late as the oldest time that was missed, and the other times are skipped: making up for them would mean a burst of
+    /// pings for each stream, without end if a turn takes longer than the interval.
     fn begin_slot(&mut self, now_ns: u64) -> Option<Due> {
         if self.seen_all == Some(self.tick) {
             self.skip_to(now_ns);
@@ -89,7 +89,7 @@ impl Wheel {
         Some(Due { due_ns, next_row })
     }
 
-    /// The next row that is due, and since when. Call it until there is none, or stop anywhere and go on later.
+    /// The next row that is due, and since when. Call it until there is none; it is fine to stop in between and go on later.
     pub fn next(&mut self, now_ns: u64, rows: usize) -> Option<(usize, u64)> {
         loop {
             let due = match self.current {
@@ -122,14 +122,14 @@ mod tests {
         std::iter::from_fn(|| wheel.next(now_ns, rows)).collect()
     }
 
-    /// When each row is due within `ms`, in order, where somebody looks in every slot.
+    /// When each row is due within `ms`, in order, if somebody looks in every slot.
     fn turn(wheel: &mut Wheel, ms: u64, rows: usize) -> Vec<(usize, u64)> {
         let looks = 1..=ms * MS / wheel.slot_ns + 1;
         looks.flat_map(|look| due_at(wheel, (look * wheel.slot_ns).min(ms * MS), rows)).collect()
     }
 
     #[test]
-    fn every_row_is_due_once_an_interval_exactly_an_interval_apart() {
+    fn every_row_is_due_exactly_once_per_interval() {
         for (interval, rows) in [(20_000, 1000), (100, 33), (10, 1), (86_400_000, 5), (12_345, 777)] {
             let mut wheel = Wheel::new(interval, 0, 1, 0);
             let mut last = vec![None; rows];
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_rows_are_spread_over_the_interval_however_few() {
+    fn blocks_are_spread_over_the_interval_however_few() {
         for blocks in [2, 10, 50, 200, 1000] {
             let rows = blocks * BLOCK as usize;
             let mut wheel = Wheel::new(20_000, 0, 1, 0);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_due_at_times_of_their_own() {
+    fn shards_are_due_at_different_times() {
         let due: Vec<u64> = (0..4).map(|number| Wheel::new(20_000, number, 4, 0).due_ns() / MS).collect();
         assert_eq!(due, [200, 250, 300, 350]);
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_stop_of_many_turns_each_row_is_seen_once_and_then_again_at_its_time() {
+    fn after_a_pause_of_many_turns_each_row_is_seen_once_and_then_at_its_time() {
         const ROWS: usize = 7000;
         let mut wheel = Wheel::new(20_000, 0, 1, 0);
         let before = turn(&mut wheel, 20_000, ROWS);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_turn_takes_longer_than_the_interval_it_does_not_fall_behind_for_ever() {
+    fn a_turn_that_takes_longer_than_the_interval_does_not_fall_behind_forever() {
         let (mut wheel, mut latest_ns) = (Wheel::new(1000, 0, 1, 0), 0);
         // A row takes 1 ms, so that a turn of all takes 3 s.
         for ms in 0..300_000 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_while_nobody_was_there_is_forgotten() {
+    fn what_was_missed_without_streams_is_forgotten() {
         let mut wheel = Wheel::new(1000, 0, 1, 0);
         wheel.skip_to(70_000 * MS);
         assert_eq!(wheel.next(70_000 * MS, 100), None);

@@ -1,4 +1,4 @@
-//! What dials, against a server of the test that behaves well and badly.
+//! The dialer against a server in the test, which behaves well or badly.
 
 mod common;
 
@@ -11,7 +11,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use common::until;
-use holdfast_core::dial::{Cause, Counters, Dialer, Options, Target};
+use holdfast_core::dial::{CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Target};
+use holdfast_core::telemetry::Merged;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -23,7 +24,7 @@ fn opening() -> String {
     format!("{HEAD}{WELCOME}")
 }
 
-/// A server whose connections come to the test, once their request was read.
+/// A server that gives its connections to the test once it has read their request.
 struct Server {
     address: SocketAddr,
     accepted: Receiver<TcpStream>,
@@ -35,7 +36,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (give, accepted) = channel();
         thread::spawn(move || {
-            // It ends with the test, whose end of the channel is gone then.
+            // It ends with the test, which closes the channel.
             while let Ok((mut socket, _)) = listener.accept() {
                 let mut request = [0; REQUEST.len()];
                 if socket.read_exact(&mut request).is_ok() {
@@ -54,13 +55,13 @@ impl Server {
         self.accepted.recv_timeout(std::time::Duration::from_secs(20)).unwrap()
     }
 
-    /// A dialer that has one stream open, and the other end of that.
+    /// A dialer with one open stream, and the other end of it.
     fn with_stream(&self, change: impl FnOnce(&mut Target)) -> (Dialer, TcpStream) {
         let mut dialer = self.dialer(change);
         dialer.open(1);
         let mut socket = self.next();
         socket.write_all(opening().as_bytes()).unwrap();
-        until_count("an open stream", &dialer, |counters| counters.open == 1);
+        until_count("an open stream", &mut dialer, |counters| counters.count("open") == 1);
         (dialer, socket)
     }
 
@@ -90,9 +91,25 @@ fn target_of(ports: &[u16]) -> Target {
     }
 }
 
-/// Takes until what was taken is as it should be, and gives the last; what is seen once is gone.
-fn until_count(what: &str, dialer: &Dialer, look: impl Fn(&Counters) -> bool) -> Counters {
+/// Takes counters until they are as expected, and returns the last ones. Histograms and samples before that are gone.
+fn until_count(what: &str, dialer: &mut Dialer, look: impl Fn(&Counters) -> bool) -> Counters {
     until(what, || Some(dialer.take()).filter(&look))
+}
+
+/// Counters by name.
+trait ByName {
+    fn count(&self, name: &str) -> u64;
+    fn histogram(&self, name: &str) -> &Merged;
+}
+
+impl ByName for Counters {
+    fn count(&self, name: &str) -> u64 {
+        self.counts[COUNTS.iter().position(|one| *one == name).unwrap()]
+    }
+
+    fn histogram(&self, name: &str) -> &Merged {
+        &self.histograms[HISTOGRAMS.iter().position(|(one, _)| *one == name).unwrap()]
+    }
 }
 
 fn lost(counters: &Counters, cause: Cause) -> u64 {
@@ -103,13 +120,13 @@ fn failed(counters: &Counters, cause: Cause) -> u64 {
     counters.failed[cause as usize]
 }
 
-/// A server that says one thing to all, and then ends or waits for the end.
-fn fails_with(said: &str, ends: bool, cause: Cause) -> Counters {
+/// A server that sends this to every client, and then closes or waits until the client does.
+fn fails_with(text: &str, ends: bool, cause: Cause) -> Counters {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     dialer.open(1);
     let mut socket = server.next();
-    socket.write_all(said.as_bytes()).unwrap();
+    socket.write_all(text.as_bytes()).unwrap();
     if ends {
         drop(socket);
     } else {
@@ -121,22 +138,26 @@ fn fails_with(said: &str, ends: bool, cause: Cause) -> Counters {
         samples.append(&mut counters.samples);
         (counters.failed.iter().sum::<u64>() > 0).then_some(counters)
     });
-    assert_eq!((failed(&counters, cause), counters.opened, counters.in_flight, counters.open), (1, 0, 0, 0), "{counters:?}");
+    assert_eq!(
+        (failed(&counters, cause), counters.count("opened"), counters.count("in_flight"), counters.count("open")),
+        (1, 0, 0, 0),
+        "{counters:?}"
+    );
     Counters { samples, ..counters }
 }
 
 #[test]
 fn streams_are_opened_and_pings_are_counted() {
     let server = Server::start();
-    let (dialer, mut socket) = server.with_stream(|_| ());
+    let (mut dialer, mut socket) = server.with_stream(|_| ());
     socket.write_all(PING.repeat(3).as_bytes()).unwrap();
-    let counters = until_count("pings", &dialer, |counters| counters.pings == 3);
-    assert_eq!(counters.bytes as usize, opening().len() + 3 * PING.len());
-    assert_eq!((counters.opened, counters.in_flight, counters.overdue), (1, 0, 0));
+    let counters = until_count("pings", &mut dialer, |counters| counters.count("pings") == 3);
+    assert_eq!(counters.count("bytes") as usize, opening().len() + 3 * PING.len());
+    assert_eq!((counters.count("opened"), counters.count("in_flight"), counters.count("overdue")), (1, 0, 0));
 }
 
 #[test]
-fn the_time_to_connect_and_to_the_first_byte_is_measured_once_a_stream() {
+fn the_time_to_connect_and_to_the_first_byte_is_measured_once_per_stream() {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     dialer.open(1);
@@ -147,31 +168,31 @@ fn the_time_to_connect_and_to_the_first_byte_is_measured_once_a_stream() {
     }
     until("an open stream", || {
         let counters = dialer.take();
-        connects += counters.connect.count;
-        first_bytes += counters.first_byte.count;
-        (counters.open == 1).then_some(())
+        connects += counters.histogram("connect").count;
+        first_bytes += counters.histogram("first_byte").count;
+        (counters.count("open") == 1).then_some(())
     });
     assert_eq!((connects, first_bytes), (1, 1));
 }
 
 #[test]
-fn no_more_are_opened_than_are_told() {
+fn exactly_as_many_streams_are_opened_as_requested() {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     dialer.open(5);
     dialer.open(2);
     let sockets: Vec<TcpStream> = (0..7).map(|_| server.next()).collect();
-    assert_eq!(dialer.take().in_flight, 7);
+    assert_eq!(dialer.take().count("in_flight"), 7);
     for mut socket in &sockets {
         socket.write_all(opening().as_bytes()).unwrap();
     }
-    let counters = until_count("7 streams", &dialer, |counters| counters.open == 7);
-    assert_eq!((counters.opened, counters.in_flight), (7, 0));
+    let counters = until_count("7 streams", &mut dialer, |counters| counters.count("open") == 7);
+    assert_eq!((counters.count("opened"), counters.count("in_flight")), (7, 0));
     assert!(server.accepted.try_recv().is_err());
 }
 
 #[test]
-fn what_is_closed_by_us_is_neither_failed_nor_lost_and_the_server_reads_an_end() {
+fn streams_closed_by_us_are_neither_failed_nor_lost_and_the_server_reads_an_end() {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     dialer.open(5);
@@ -182,33 +203,33 @@ fn what_is_closed_by_us_is_neither_failed_nor_lost_and_the_server_reads_an_end()
             socket
         })
         .collect();
-    until_count("5 streams", &dialer, |counters| counters.open == 5);
+    until_count("5 streams", &mut dialer, |counters| counters.count("open") == 5);
     dialer.close(3);
-    assert_eq!(dialer.take().open, 2, "at once, though it is not done yet");
-    let counters = until_count("3 closed", &dialer, |counters| counters.closed == 3);
-    assert_eq!((counters.open, counters.failed, counters.lost), (2, [0; 10], [0; 10]));
+    assert_eq!(dialer.take().count("open"), 2, "a requested close counts at once");
+    let counters = until_count("3 closed", &mut dialer, |counters| counters.count("closed") == 3);
+    assert_eq!((counters.count("open"), counters.failed, counters.lost), (2, [0; CAUSES], [0; CAUSES]));
     dialer.close(100);
-    until_count("all closed", &dialer, |counters| counters.closed == 5 && counters.open == 0);
+    until_count("all closed", &mut dialer, |counters| counters.count("closed") == 5 && counters.count("open") == 0);
     for mut socket in sockets {
         assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     }
 }
 
 #[test]
-fn a_port_where_nobody_listens_refuses() {
+fn a_port_without_a_listener_refuses() {
     let port = TcpListener::bind((LOOPBACK, 0)).unwrap().local_addr().unwrap().port();
     let mut dialer = dialer_of(&[port], |_| ());
     dialer.open(3);
-    let counters = until_count("refusals", &dialer, |counters| failed(counters, Cause::Refused) == 3);
-    assert_eq!((counters.in_flight, counters.connect.count), (0, 0));
+    let counters = until_count("refusals", &mut dialer, |counters| failed(counters, Cause::Refused) == 3);
+    assert_eq!((counters.count("in_flight"), counters.histogram("connect").count), (0, 0));
 }
 
 #[test]
-fn a_source_that_is_no_address_of_this_machine_has_no_port() {
+fn a_source_that_is_not_an_address_of_this_machine_has_no_port() {
     let server = Server::start();
     let mut dialer = server.dialer(|target| target.sources = vec!["192.0.2.1".parse().unwrap()]);
     dialer.open(2);
-    until_count("failures", &dialer, |counters| failed(counters, Cause::NoPort) == 2);
+    until_count("failures", &mut dialer, |counters| failed(counters, Cause::NoPort) == 2);
 }
 
 #[test]
@@ -226,7 +247,7 @@ fn sources_and_ports_take_turns() {
 }
 
 #[test]
-fn what_goes_wrong_before_the_welcome_has_failed_with_its_cause() {
+fn a_stream_that_ends_before_the_welcome_has_failed_with_its_cause() {
     let status = "HTTP/1.1 404 Not Found\r\nContent-Length: 0";
     let counters = fails_with(&format!("{status}\r\n\r\n"), false, Cause::Status);
     assert_eq!(&*counters.samples[0].bytes, status.as_bytes());
@@ -239,15 +260,15 @@ fn what_goes_wrong_before_the_welcome_has_failed_with_its_cause() {
 }
 
 #[test]
-fn a_server_that_is_silent_is_given_up() {
+fn an_attempt_ends_when_the_server_stays_silent() {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let mut dialer = dialer_of(&[listener.local_addr().unwrap().port()], |target| target.timeout_ms = 1);
     dialer.open(2);
-    until_count("timeouts", &dialer, |counters| failed(counters, Cause::Timeout) == 2 && counters.in_flight == 0);
+    until_count("timeouts", &mut dialer, |counters| failed(counters, Cause::Timeout) == 2 && counters.count("in_flight") == 0);
 }
 
 #[test]
-fn a_server_that_is_too_slow_is_given_up_though_it_goes_on_talking() {
+fn an_attempt_ends_when_the_server_is_too_slow_even_if_it_keeps_sending() {
     let server = Server::start();
     let mut dialer = server.dialer(|target| target.timeout_ms = 1000);
     dialer.open(1);
@@ -255,21 +276,21 @@ fn a_server_that_is_too_slow_is_given_up_though_it_goes_on_talking() {
     socket.write_all(b"HTTP/1.1 200 OK\r\nA: ").unwrap();
     socket.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
     let slow = thread::spawn(move || while socket.read(&mut [0]).is_err() && socket.write_all(b"x").is_ok() {});
-    until_count("a timeout", &dialer, |counters| failed(counters, Cause::Timeout) == 1 && counters.in_flight == 0);
+    until_count("a timeout", &mut dialer, |counters| failed(counters, Cause::Timeout) == 1 && counters.count("in_flight") == 0);
     slow.join().unwrap();
 }
 
 #[test]
 fn a_stream_that_ends_is_lost_with_its_cause() {
     let server = Server::start();
-    let end = |said: &str, cause: Cause| {
-        let (dialer, mut socket) = server.with_stream(|_| ());
-        socket.write_all(said.as_bytes()).unwrap();
-        if said.is_empty() {
+    let end = |text: &str, cause: Cause| {
+        let (mut dialer, mut socket) = server.with_stream(|_| ());
+        socket.write_all(text.as_bytes()).unwrap();
+        if text.is_empty() {
             drop(socket);
         }
-        let counters = until_count("the loss", &dialer, |counters| lost(counters, cause) == 1);
-        assert_eq!((counters.open, counters.opened, counters.closed), (0, 1, 0));
+        let counters = until_count("the loss", &mut dialer, |counters| lost(counters, cause) == 1);
+        assert_eq!((counters.count("open"), counters.count("opened"), counters.count("closed")), (0, 1, 0));
     };
     end("", Cause::Closed);
     end("0\r\n\r\n", Cause::Closed);
@@ -278,110 +299,114 @@ fn a_stream_that_ends_is_lost_with_its_cause() {
 }
 
 #[test]
-fn a_stream_that_is_reset_is_lost_so() {
+fn a_stream_that_is_reset_is_lost_with_that_cause() {
     let server = Server::start();
-    let (dialer, socket) = server.with_stream(|_| ());
+    let (mut dialer, socket) = server.with_stream(|_| ());
     rustix::net::sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO)).unwrap();
     drop(socket);
-    until_count("the loss", &dialer, |counters| lost(counters, Cause::Reset) == 1);
+    until_count("the loss", &mut dialer, |counters| lost(counters, Cause::Reset) == 1);
 }
 
 #[test]
-fn what_was_said_before_the_end_is_heard() {
+fn everything_sent_before_the_end_is_read() {
     let server = Server::start();
-    let (dialer, mut socket) = server.with_stream(|_| ());
+    let (mut dialer, mut socket) = server.with_stream(|_| ());
     socket.write_all(PING.repeat(20_000).as_bytes()).unwrap();
     drop(socket);
-    let counters = until_count("the loss", &dialer, |counters| lost(counters, Cause::Closed) == 1);
-    assert_eq!(counters.pings, 20_000);
+    let counters = until_count("the loss", &mut dialer, |counters| lost(counters, Cause::Closed) == 1);
+    assert_eq!(counters.count("pings"), 20_000);
 }
 
 #[test]
-fn units_may_be_cut_at_every_byte() {
+fn units_may_be_divided_at_every_byte() {
     let server = Server::start();
-    let said = format!("{}{}", opening(), PING.repeat(3));
+    let text = format!("{}{}", opening(), PING.repeat(3));
     let mut dialer = server.dialer(|_| ());
-    for cut in 1..said.len() {
+    for cut in 1..text.len() {
         dialer.open(1);
         let mut socket = server.next();
-        let heard = dialer.take().bytes;
-        socket.write_all(&said.as_bytes()[..cut]).unwrap();
-        until_count("the first part", &dialer, |counters| counters.bytes == heard + cut as u64);
-        socket.write_all(&said.as_bytes()[cut..]).unwrap();
-        let counters = until_count("pings", &dialer, |counters| counters.pings == 3 * cut as u64);
-        assert_eq!((counters.opened, counters.failed, counters.lost), (cut as u64, [0; 10], [0; 10]), "cut at {cut}");
+        let before = dialer.take().count("bytes");
+        socket.write_all(&text.as_bytes()[..cut]).unwrap();
+        until_count("the first part", &mut dialer, |counters| counters.count("bytes") == before + cut as u64);
+        socket.write_all(&text.as_bytes()[cut..]).unwrap();
+        let counters = until_count("pings", &mut dialer, |counters| counters.count("pings") == 3 * cut as u64);
+        assert_eq!((counters.count("opened"), counters.failed, counters.lost), (cut as u64, [0; CAUSES], [0; CAUSES]), "cut at {cut}");
         dialer.close(1);
         assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     }
 }
 
 #[test]
-fn messages_that_say_when_they_were_sent_have_a_latency() {
+fn the_delivery_time_of_messages_that_contain_their_time_is_measured() {
     let server = Server::start();
-    let (dialer, mut socket) = server.with_stream(|target| target.allows_messages = true);
+    let (mut dialer, mut socket) = server.with_stream(|target| target.allows_messages = true);
     let sent_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 - 3_000_000;
     let message = format!("@{sent_us} news");
     write!(socket, "{:x}\r\n{message}\r\n4\r\nnews\r\n{PING}", message.len()).unwrap();
     let mut latencies = (0, 0, 0);
     until("messages", || {
         let counters = dialer.take();
-        latencies = (latencies.0 + counters.delivery.count, latencies.1 + counters.delivery.sum, counters.messages);
-        (counters.pings == 1).then_some(())
+        latencies = (
+            latencies.0 + counters.histogram("delivery").count,
+            latencies.1 + counters.histogram("delivery").sum,
+            counters.count("messages"),
+        );
+        (counters.count("pings") == 1).then_some(())
     });
     assert_eq!((latencies.0, latencies.2), (1, 2));
     assert!((3_000_000..63_000_000).contains(&latencies.1), "{latencies:?}");
 }
 
 #[test]
-fn pings_are_late_against_the_schedule_that_the_first_one_set() {
+fn lateness_is_measured_from_the_first_ping_on() {
     let server = Server::start();
-    let (dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 50);
+    let (mut dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 50);
     socket.write_all(PING.as_bytes()).unwrap();
-    let first = until_count("a ping", &dialer, |counters| counters.pings == 1);
-    assert_eq!(first.lateness.count, 0, "nothing was due");
-    until_count("that it is overdue", &dialer, |counters| counters.overdue == 1);
+    let first = until_count("a ping", &mut dialer, |counters| counters.count("pings") == 1);
+    assert_eq!(first.histogram("lateness").count, 0, "no ping was due before");
+    until_count("an overdue ping", &mut dialer, |counters| counters.count("overdue") == 1);
     socket.write_all(PING.as_bytes()).unwrap();
     let mut late = (0, 0);
     until("the second ping", || {
         let counters = dialer.take();
-        late = (late.0 + counters.lateness.count, late.1.max(counters.lateness.max));
-        (counters.pings == 2).then_some(())
+        late = (late.0 + counters.histogram("lateness").count, late.1.max(counters.histogram("lateness").max));
+        (counters.count("pings") == 2).then_some(())
     });
     assert!(late.1 > 50_000, "{late:?}");
-    assert!(late.0 >= 2, "it stands for those that were missed: {late:?}");
+    assert!(late.0 >= 2, "missed pings are recorded too: {late:?}");
 }
 
 #[test]
-fn a_stream_that_ends_while_it_is_overdue_says_so() {
+fn the_lateness_of_an_overdue_stream_is_recorded_when_it_ends() {
     let server = Server::start();
     let (mut dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 10);
     socket.write_all(PING.as_bytes()).unwrap();
-    until_count("that it is overdue", &dialer, |counters| counters.overdue == 1);
+    until_count("an overdue ping", &mut dialer, |counters| counters.count("overdue") == 1);
     dialer.close(1);
     let mut late = 0;
     until("the end", || {
         let counters = dialer.take();
-        late = late.max(counters.lateness.max);
-        (counters.closed == 1).then_some(())
+        late = late.max(counters.histogram("lateness").max);
+        (counters.count("closed") == 1).then_some(())
     });
     assert!(late > 10_000, "{late}");
-    until_count("that none is overdue", &dialer, |counters| counters.overdue == 0);
+    until_count("no overdue ping", &mut dialer, |counters| counters.count("overdue") == 0);
 }
 
 #[test]
-fn where_anything_may_be_said_a_200_is_a_stream() {
+fn without_strictness_every_200_is_a_stream() {
     let server = Server::start();
     let mut dialer = server.dialer(|target| target.is_strict = false);
     dialer.open(1);
     let mut socket = server.next();
     socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").unwrap();
-    until_count("an open stream", &dialer, |counters| counters.open == 1);
+    until_count("an open stream", &mut dialer, |counters| counters.count("open") == 1);
     socket.write_all(b"anything!").unwrap();
-    until_count("a read", &dialer, |counters| counters.pings > 0);
+    until_count("a read", &mut dialer, |counters| counters.count("pings") > 0);
 }
 
 #[test]
-fn more_threads_are_started_as_they_are_needed_and_rows_are_used_again() {
+fn threads_are_started_when_needed_and_rows_are_used_again() {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     let can_unshare = dialer.most() > 100;
@@ -391,46 +416,46 @@ fn more_threads_are_started_as_they_are_needed_and_rows_are_used_again() {
     for socket in &mut sockets {
         socket.write_all(opening().as_bytes()).unwrap();
     }
-    let counters = until_count("streams", &dialer, |counters| counters.open == reached);
+    let counters = until_count("streams", &mut dialer, |counters| counters.count("open") == reached);
     assert_eq!(failed(&counters, Cause::Descriptors), 250 - reached);
     sockets.truncate(10);
-    until_count("losses", &dialer, |counters| counters.open == 10 && lost(counters, Cause::Closed) == reached - 10);
+    until_count("losses", &mut dialer, |counters| counters.count("open") == 10 && lost(counters, Cause::Closed) == reached - 10);
     dialer.open(90);
     for _ in 0..90 {
         let mut socket = server.next();
         socket.write_all(opening().as_bytes()).unwrap();
         sockets.push(socket);
     }
-    let counters = until_count("streams", &dialer, |counters| counters.open == 100);
-    assert_eq!((counters.opened, failed(&counters, Cause::Descriptors)), (reached + 90, 250 - reached));
+    let counters = until_count("streams", &mut dialer, |counters| counters.count("open") == 100);
+    assert_eq!((counters.count("opened"), failed(&counters, Cause::Descriptors)), (reached + 90, 250 - reached));
 }
 
 #[test]
-fn without_tables_of_their_own_there_is_one_thread_and_what_it_has_no_room_for_has_failed() {
+fn without_own_descriptor_tables_there_is_one_thread_and_streams_beyond_its_room_fail() {
     let server = Server::start();
     let mut dialer = Dialer::new(Options { connections: 3, unshare: false });
     assert_eq!(dialer.most(), 3);
     dialer.aim(target_of(&[server.address.port()])).unwrap();
     dialer.open(5);
     let counters = dialer.take();
-    assert_eq!((counters.in_flight, failed(&counters, Cause::Descriptors)), (3, 2));
+    assert_eq!((counters.count("in_flight"), failed(&counters, Cause::Descriptors)), (3, 2));
 }
 
 #[test]
-fn another_target_is_that_of_what_is_opened_from_then_on() {
+fn a_new_target_is_used_for_all_streams_opened_from_then_on() {
     let (first, second) = (Server::start(), Server::start());
     let (mut dialer, _socket) = first.with_stream(|target| target.allows_messages = true);
     dialer.aim(target_of(&[second.address.port()])).unwrap();
     dialer.open(1);
     let mut strict = second.next();
     strict.write_all(format!("{}3\r\nnew\r\n", opening()).as_bytes()).unwrap();
-    let counters = until_count("a loss", &dialer, |counters| lost(counters, Cause::Unexpected) == 1);
-    assert_eq!(counters.open, 1);
+    let counters = until_count("a loss", &mut dialer, |counters| lost(counters, Cause::Unexpected) == 1);
+    assert_eq!(counters.count("open"), 1);
     assert!(first.accepted.try_recv().is_err());
 }
 
 #[test]
-fn stopped_it_closes_all_and_opens_no_more() {
+fn a_stopped_dialer_closes_everything_and_opens_nothing() {
     let server = Server::start();
     let (mut dialer, mut socket) = server.with_stream(|_| ());
     dialer.open(1);
@@ -439,22 +464,22 @@ fn stopped_it_closes_all_and_opens_no_more() {
     dialer.stop();
     dialer.open(1);
     let counters = dialer.take();
-    assert_eq!((counters.open, counters.in_flight, counters.closed, counters.failed), (0, 0, 1, [0; 10]));
+    assert_eq!((counters.count("open"), counters.count("in_flight"), counters.count("closed"), counters.failed), (0, 0, 1, [0; CAUSES]));
     for socket in [&mut socket, &mut asked] {
         assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     }
 }
 
 #[test]
-fn one_that_was_never_aimed_opens_nothing() {
+fn a_dialer_without_a_target_opens_nothing() {
     let mut dialer = Dialer::new(Options { connections: 3, unshare: true });
     dialer.open(1);
     assert!(dialer.aim(target_of(&[])).is_err());
-    assert_eq!(dialer.take().in_flight, 0);
+    assert_eq!(dialer.take().count("in_flight"), 0);
 }
 
 #[test]
-fn thousands_of_pings_at_once_are_all_heard() {
+fn a_million_pings_at_once_are_all_counted() {
     let server = Server::start();
     let mut dialer = server.dialer(|_| ());
     dialer.open(100);
@@ -470,7 +495,71 @@ fn thousands_of_pings_at_once_are_all_heard() {
             written.fetch_add(1, SeqCst);
         });
     }
-    let counters = until_count("all pings", &dialer, |counters| counters.pings == 1_000_000);
+    let counters = until_count("all pings", &mut dialer, |counters| counters.count("pings") == 1_000_000);
     until("the end of writing", || (written.load(SeqCst) == 100).then_some(()));
-    assert_eq!((counters.open, counters.lost), (100, [0; 10]));
+    assert_eq!((counters.count("open"), counters.lost), (100, [0; CAUSES]));
+}
+
+#[test]
+fn the_streams_of_a_thread_that_panics_are_lost_and_the_thread_starts_again() {
+    let server = Server::start();
+    let (mut dialer, mut open) = server.with_stream(|_| ());
+    dialer.open(1);
+    let mut asked = server.next();
+    dialer.fail(0);
+    let counters = until_count("the loss", &mut dialer, |counters| lost(counters, Cause::Other) == 1);
+    assert_eq!((failed(&counters, Cause::Other), counters.count("open"), counters.count("in_flight")), (1, 0, 0));
+    for socket in [&mut open, &mut asked] {
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0, "its sockets are closed");
+    }
+    dialer.open(100);
+    for _ in 0..100 {
+        server.next().write_all(opening().as_bytes()).unwrap();
+    }
+    let counters = until_count("new streams", &mut dialer, |counters| counters.count("opened") == 101);
+    assert_eq!(counters.failed.iter().sum::<u64>(), 1, "it has room for as many as before");
+}
+
+#[test]
+fn a_panic_in_one_thread_does_not_affect_the_others() {
+    let server = Server::start();
+    let mut dialer = Dialer::new(Options { connections: 1, unshare: true });
+    if dialer.most() == 1 {
+        return; // there is only one thread here
+    }
+    dialer.aim(target_of(&[server.address.port()])).unwrap();
+    dialer.open(2);
+    let mut sockets = [server.next(), server.next()];
+    for socket in &mut sockets {
+        socket.write_all(opening().as_bytes()).unwrap();
+    }
+    until_count("2 streams", &mut dialer, |counters| counters.count("open") == 2);
+    dialer.fail(0);
+    until_count("the loss", &mut dialer, |counters| lost(counters, Cause::Other) == 1);
+    for socket in &mut sockets {
+        // One of them is closed.
+        let _ = socket.write_all(PING.as_bytes());
+    }
+    until_count("a ping", &mut dialer, |counters| counters.count("pings") == 1 && counters.count("open") == 1);
+}
+
+#[test]
+fn streams_requested_while_a_thread_panics_are_opened_or_have_failed() {
+    let server = Server::start();
+    let (mut dialer, _socket) = server.with_stream(|_| ());
+    dialer.fail(0);
+    for _ in 0..50 {
+        dialer.open(1);
+    }
+    let mut sockets = Vec::new();
+    let counters = until("the end of all attempts", || {
+        while let Ok(mut socket) = server.accepted.try_recv() {
+            socket.write_all(opening().as_bytes()).unwrap();
+            sockets.push(socket);
+        }
+        Some(dialer.take()).filter(|counters| counters.count("in_flight") == 0 && lost(counters, Cause::Other) == 1)
+    });
+    let opened = sockets.len() as u64;
+    assert_eq!((counters.count("open"), counters.count("opened")), (opened, 1 + opened));
+    assert_eq!(counters.failed.iter().sum::<u64>(), 50 - opened);
 }

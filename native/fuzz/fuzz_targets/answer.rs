@@ -1,9 +1,9 @@
-//! What a server says, any bytes, cut anywhere: it is understood as it is in one piece, and no more is kept of it than a
-//! unit may have.
+//! What a server sends: any bytes, divided into any reads. The result is the same as in one read, and no more is kept than
+//! a unit may have.
 #![no_main]
 
 use holdfast_core::dial::Cause;
-use holdfast_core::dial::answer::{Answer, Rest, Said};
+use holdfast_core::dial::answer::{Answer, Item, Partial};
 use libfuzzer_sys::fuzz_target;
 
 const HEADS: [&[u8]; 4] = [
@@ -12,11 +12,12 @@ const HEADS: [&[u8]; 4] = [
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n10\r\ndata: Welcome!\n\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: Welcome!\n\n",
 ];
-/// A unit, the size line and the line end of a chunk, and what was read last.
+/// A unit, the size line and the line end of a chunk, and the last read.
 const MOST_KEPT: usize = 2 * 1_048_576 + 64;
 
+/// An `Item` without its bytes.
 #[derive(Debug, PartialEq)]
-enum Word {
+enum Found {
     Open,
     Ping,
     Message(Option<u64>),
@@ -24,41 +25,41 @@ enum Word {
     Wrong(Cause),
 }
 
-struct Heard {
-    words: Vec<Word>,
+struct Reading {
+    found: Vec<Found>,
     sample: Vec<u8>,
 }
 
-fn listen<'a>(how: u8, pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
-    let mut answer = Answer::new(how & 1 == 0, how & 2 != 0);
-    let mut rest = Rest::default();
-    let mut heard = Heard { words: Vec::new(), sample: Vec::new() };
+fn read<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> Reading {
+    let mut answer = Answer::new(mode & 1 == 0, mode & 2 != 0);
+    let mut partial = Partial::default();
+    let mut reading = Reading { found: Vec::new(), sample: Vec::new() };
     for piece in pieces {
-        let sure = rest.is_empty().then(|| answer.pings_in(piece)).flatten();
-        let before = heard.words.len();
-        answer.read(piece, &mut rest, &mut |said| {
-            assert!(!matches!(heard.words.last(), Some(Word::End | Word::Wrong(_))), "nothing follows an end");
-            heard.words.push(match said {
-                Said::Open => Word::Open,
-                Said::Ping => Word::Ping,
-                Said::Message(sent_us) => Word::Message(sent_us),
-                Said::End => Word::End,
-                Said::Wrong(cause, sample) => {
-                    heard.sample = sample.to_vec();
-                    Word::Wrong(cause)
+        let pings = partial.is_empty().then(|| answer.pings_in(piece)).flatten();
+        let before = reading.found.len();
+        answer.read(piece, &mut partial, &mut |item| {
+            assert!(!matches!(reading.found.last(), Some(Found::End | Found::Wrong(_))), "nothing follows an end");
+            reading.found.push(match item {
+                Item::Open => Found::Open,
+                Item::Ping => Found::Ping,
+                Item::Message(sent_us) => Found::Message(sent_us),
+                Item::End => Found::End,
+                Item::Wrong(cause, sample) => {
+                    reading.sample = sample.to_vec();
+                    Found::Wrong(cause)
                 }
             });
         });
-        assert!(rest.kept() <= MOST_KEPT);
-        if let Some(pings) = sure {
-            let words = &heard.words[before..];
-            assert!(words.len() == pings as usize && words.iter().all(|word| *word == Word::Ping), "the short way is the long way");
+        assert!(partial.kept() <= MOST_KEPT);
+        if let Some(pings) = pings {
+            let found = &reading.found[before..];
+            assert!(found.len() == pings as usize && found.iter().all(|item| *item == Found::Ping), "the fast path finds the same");
         }
     }
-    heard
+    reading
 }
 
-/// Pieces of the sizes that the cuts say, over and over.
+/// Pieces of the sizes given by the cuts, in turn.
 fn pieces<'a>(bytes: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut sizes = cuts.iter().map(|cut| usize::from(*cut) + 1).cycle();
     let mut left = bytes;
@@ -70,20 +71,20 @@ fn pieces<'a>(bytes: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]>
     })
 }
 
-// A byte that says how to listen and to what head, one for how many cuts there are, the cuts, and what is said.
+// A byte for the mode and the head, one for the number of cuts, the cuts, and what is sent.
 fuzz_target!(|input: &[u8]| {
-    let [how, count, rest @ ..] = input else { return };
-    let Some((cuts, said)) = rest.split_at_checked(usize::from(*count % 8) + 1) else { return };
-    let bytes = [HEADS[usize::from(how >> 2 & 3)], said].concat();
-    let whole = listen(*how, [&bytes[..]].into_iter());
-    let cut = listen(*how, pieces(&bytes, cuts));
-    if how & 1 == 0 {
-        assert_eq!(cut.words, whole.words);
+    let [mode, count, rest @ ..] = input else { return };
+    let Some((cuts, sent)) = rest.split_at_checked(usize::from(*count % 8) + 1) else { return };
+    let bytes = [HEADS[usize::from(mode >> 2 & 3)], sent].concat();
+    let whole = read(*mode, [&bytes[..]].into_iter());
+    let cut = read(*mode, pieces(&bytes, cuts));
+    if mode & 1 == 0 {
+        assert_eq!(cut.found, whole.found);
     } else {
-        // Where anything may be said each read is a ping.
-        assert_eq!(cut.words.first(), whole.words.first());
-        assert!(cut.words.iter().skip(1).all(|word| *word == Word::Ping));
+        // When anything may be sent each read is a ping.
+        assert_eq!(cut.found.first(), whole.found.first());
+        assert!(cut.found.iter().skip(1).all(|item| *item == Found::Ping));
     }
-    // What is wrong may be seen before all of it is there; of what is no head at all the empty line is left out.
+    // An error may be found before all of it is there. The sample of a bad head ends before its empty line.
     assert!(whole.sample.starts_with(cut.sample.trim_ascii_end()), "the sample is of the same place");
 });

@@ -1,23 +1,32 @@
-//! Records of any bytes: they end, and take no more memory than the bytes allow.
+//! Records of any bytes: reading them ends, and takes no more memory than the bytes allow.
 #![no_main]
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use holdfast_core::command::{Command, Opening, Records};
+use holdfast_core::framing::{Format, Message};
 use libfuzzer_sys::fuzz_target;
 
-/// The shortest record is an operation and four bytes.
+/// The shortest record is an operation and a number of four bytes.
 const SHORTEST: usize = 5;
 /// The shortest text in a list is its length.
 const SHORTEST_TEXT: usize = 4;
+/// The size line and the line end of a chunk.
+const MOST_FRAMING: usize = 20;
+
+/// What was copied out of the records.
+#[derive(Default)]
+struct Copied {
+    bytes: usize,
+    texts: usize,
+    /// Openings are shared: each counts once.
+    openings: HashSet<*const Opening>,
+}
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut count = 0;
-    let mut texts = 0;
+    let mut copied = Copied::default();
     let mut commands = Vec::new();
-    let mut openings = HashSet::new();
-    let mut kept = 0;
     let mut is_over = false;
     for record in Records::new(bytes) {
         assert!(!is_over, "nothing follows a malformed record");
@@ -25,43 +34,61 @@ fuzz_target!(|bytes: &[u8]| {
             is_over = true;
             continue;
         };
-        count += 1;
-        kept += size_of_texts(&command, &mut texts, &mut openings);
-        if let Some(shard) = command.shard() {
-            assert!(usize::from(shard) < holdfast_core::id::MOST_SHARDS);
-        }
+        copied.add(&command);
         commands.push(command); // so that no two openings have the same address
     }
-    assert!(count * SHORTEST <= bytes.len(), "{count} records of {} bytes", bytes.len());
-    assert!(kept + texts * SHORTEST_TEXT <= bytes.len(), "{kept} bytes kept of {}", bytes.len());
-
-    // The records of adoptions are read field by field.
-    let mut fields = Records::new(bytes);
-    let _ = (fields.u32(), fields.format(), fields.texts());
+    assert!(commands.len() * SHORTEST <= bytes.len(), "{} records in {} bytes", commands.len(), bytes.len());
+    assert!(copied.bytes + copied.texts * SHORTEST_TEXT <= bytes.len(), "{} bytes copied of {}", copied.bytes, bytes.len());
 });
 
-/// Bytes that a command has copied; those of an opening once for all that share it.
-fn size_of_texts(command: &Command, texts: &mut usize, openings: &mut HashSet<*const Opening>) -> usize {
-    match command {
-        Command::Hold { opening, .. } if openings.insert(Arc::as_ptr(opening)) => {
-            let channels = &opening.channels;
-            *texts += 1 + channels.len();
-            assert!(channels.capacity() <= 4.max(2 * channels.len()), "no more is reserved than was read");
-            opening.bytes.len() + channels.iter().map(|channel| channel.len()).sum::<usize>()
+impl Copied {
+    fn add(&mut self, command: &Command) {
+        match command {
+            Command::Hold { opening, .. } => self.add_opening(opening),
+            Command::Remember { lines, opening } => {
+                self.text(lines);
+                self.add_opening(opening);
+            }
+            Command::Respond { head, body, .. } => {
+                self.text(head);
+                self.text(body);
+            }
+            Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } => self.text(channel),
+            Command::Publish { channel, message } => {
+                self.text(channel);
+                self.add_message(message);
+            }
+            Command::Send { message, .. } => self.add_message(message),
+            Command::Refuse { .. } | Command::Pass { .. } | Command::End { .. } | Command::Drain { .. } => {}
         }
-        Command::Refuse { response, .. } => response.len(),
-        Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } => channel.len(),
-        Command::Publish { channel, message } => channel.len() + size_of_frames(message),
-        Command::Send { message, .. } => size_of_frames(message),
-        Command::Hold { .. } | Command::Pass { .. } | Command::Close { .. } | Command::Drain { .. } => 0,
     }
-}
 
-/// Both payloads, after a look at each frame.
-fn size_of_frames(message: &holdfast_core::framing::Message) -> usize {
-    let frame = |bits| message.frame(holdfast_core::framing::Format::from_bits(bits).unwrap()).len();
-    for (plain, chunked) in [(0, 2), (1, 3)] {
-        assert!(frame(chunked) <= frame(plain) + 20 && (frame(chunked) > frame(plain) || frame(plain) == 0));
+    fn text(&mut self, text: &[u8]) {
+        self.texts += 1;
+        self.bytes += text.len();
     }
-    frame(0) + frame(1)
+
+    fn add_opening(&mut self, opening: &Arc<Opening>) {
+        if !self.openings.insert(Arc::as_ptr(opening)) {
+            return;
+        }
+        let Opening { head, welcomes, channels, .. } = &**opening;
+        assert!(channels.capacity() <= 4.max(2 * channels.len()), "no more is reserved than was read");
+        self.text(head);
+        channels.iter().for_each(|channel| self.text(channel));
+        for welcome in welcomes {
+            self.texts += 1;
+            // It was framed already.
+            self.bytes += welcome.len().saturating_sub(MOST_FRAMING);
+        }
+    }
+
+    fn add_message(&mut self, message: &Message) {
+        for format in Format::all() {
+            let raw = Format::from_byte(format.byte() & 0xf).unwrap();
+            let (frame, payload) = (message.frame(format).len(), message.frame(raw).len());
+            assert!(frame >= payload && frame <= payload + MOST_FRAMING);
+        }
+        self.text(message.frame(Format::default()));
+    }
 }

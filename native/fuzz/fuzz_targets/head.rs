@@ -1,12 +1,12 @@
-//! Heads of any bytes, whole or in pieces, against any limit.
+//! Request heads of any bytes, whole or in pieces, with any limit.
 #![no_main]
 
 use holdfast_core::head::{END, Head, read};
 use libfuzzer_sys::fuzz_target;
 
-const BEFORE: &[u8] = b"what stood there before";
+const BEFORE: &[u8] = b"what was there before";
 
-// Two bytes of limit, one that says which headers are asked for, and the head.
+// Two bytes for the limit, one that says which headers are asked for, and the head.
 fuzz_target!(|input: &[u8]| {
     let [low, high, wanted, bytes @ ..] = input else { return };
     let max = usize::from(u16::from_le_bytes([*low, *high])) % 20_000;
@@ -14,11 +14,11 @@ fuzz_target!(|input: &[u8]| {
     let asked: Vec<String> = names.iter().enumerate().filter(|(bit, _)| wanted >> bit & 1 == 1).map(|(_, name)| name.to_string()).collect();
     let mut out = BEFORE.to_vec();
     let head = read(bytes, max, &asked, &mut out);
-    let lines = out.strip_prefix(BEFORE).expect("what stood there before stands there still");
+    let lines = out.strip_prefix(BEFORE).expect("what was there before is still there");
     match head {
         Head::Whole(size) => check_whole(bytes, max, size, lines, &asked),
-        Head::Partial => assert!(lines.is_empty() && bytes.len() < max, "more may come of what is within the limit"),
-        Head::Bad(status) => assert!(lines.is_empty() && [400, 431, 505].contains(&status)),
+        Head::Partial => assert!(lines.is_empty() && bytes.len() < max, "there may be more within the limit"),
+        Head::Bad(refusal) => assert!(lines.is_empty() && [400, 431, 505].contains(&refusal.status())),
     }
     check_pieces(bytes, max, &asked, head, lines);
 });
@@ -28,7 +28,7 @@ fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[Str
     assert!(bytes[..size].ends_with(b"\n\r\n") || bytes[..size].ends_with(b"\n\n"), "a head ends with an empty line");
     let (end, lines) = lines.split_last().unwrap();
     assert_eq!(*end, END);
-    assert!(!lines.contains(&END), "no head holds what ends it");
+    assert!(!lines.contains(&END), "no head contains what ends it");
     let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
     assert_eq!(lines.len(), 3 + asked.len(), "method, target, version, and a line for each header asked for");
     assert!(!lines[0].is_empty() && !lines[1].is_empty());
@@ -38,12 +38,12 @@ fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[Str
     }
 }
 
-/// What came in pieces is seen as what came at once: no beginning of a whole head is whole or bad, and what follows
-/// a head changes nothing.
+/// Pieces are read like the whole: no part of a complete head is complete or bad, and what follows a head changes
+/// nothing.
 fn check_pieces(bytes: &[u8], max: usize, asked: &[String], head: Head, lines: &[u8]) {
     let mut out = Vec::new();
     if let Head::Whole(size) = head {
-        // All of them would be too slow where a head is long.
+        // Trying every size would be too slow for a long head.
         for end in (0..size).rev().take(64).chain((0..size).step_by(97)) {
             assert_eq!(read(&bytes[..end], max, asked, &mut out), Head::Partial, "{end} of {size}");
         }
@@ -51,7 +51,7 @@ fn check_pieces(bytes: &[u8], max: usize, asked: &[String], head: Head, lines: &
         assert_eq!(read(&bytes[..size], size, asked, &mut out), Head::Whole(size));
         assert_eq!(out, lines);
     }
-    // Nor does a head that was bad become good by what follows.
+    // A bad head does not become good because of what follows.
     if let Head::Bad(_) = head {
         let more = [bytes, b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"].concat();
         assert_eq!(read(&more, max, asked, &mut out), head);

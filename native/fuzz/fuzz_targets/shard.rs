@@ -1,60 +1,103 @@
-//! A shard turned by hand, while clients connect, write, read and go in an order that is fuzzed, and commands come
-//! with ids that are right, stale or made up. After each turn its books must agree; each client must have read what
-//! was for it, whole, once, in order, and nothing else; and in the end nothing may be left.
+//! A shard turned by hand, while clients connect, write, read and leave, in an order that is fuzzed, and commands come with
+//! ids that are right, stale or made up. Fan-outs span many turns, because a turn does one step of them. After each turn
+//! the books of the shard must agree. In the end each client must have read exactly what was for it, in the order in which
+//! it was requested, and nothing may be left.
 #![no_main]
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use holdfast_core::command::{Command, Opening};
-use holdfast_core::framing::{Format, Message, Payload};
+use holdfast_core::framing::{Format, Message};
 use holdfast_core::id::Id;
-use holdfast_core::mail::{Inbox, Outbox, Word};
-use holdfast_core::telemetry::Telemetry;
-use holdfast_core::{Options, Seat, Shard, Shared};
+use holdfast_core::mail::{Events, Inbox, Outbox, ShardMessage};
+use holdfast_core::parcel::{self, Adoption};
+use holdfast_core::response::Refusal;
+use holdfast_core::telemetry::{Reason, Telemetry};
+use holdfast_core::{Fds, Options, Phase, Shard, Shared};
 use libfuzzer_sys::fuzz_target;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
-    sendmsg, socketpair, sockopt,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 const SHARD: u8 = 3;
 const MOST_CLIENTS: usize = 16;
 const MOST_OPERATIONS: usize = 200;
 const MS: u64 = 1_000_000;
+/// Between two turns of which nobody cares when they come.
+const MOMENT_NS: u64 = MS / 100;
+/// JS is told after a shorter time.
+const TELL_NS: u64 = 5 * MS;
 const PING: &[u8] = b"\n";
 const PING_EVENT: &[u8] = b":\n\n";
+const FORMATS: [u8; 4] = [0, 1, 0x10, 0x11];
 /// What every message begins with: a letter, its number and its size.
 const LABEL_BYTES: usize = 17;
+/// As many as the decision cache has room for.
+const REMEMBERED: usize = 16;
 
 #[derive(Default)]
 struct Client {
     end: Option<UnixStream>,
     head: Vec<u8>,
+    /// A target that several clients have, whose decision may be remembered.
+    shared_target: Option<u8>,
     written: usize,
-    /// Its format where it was adopted.
-    adopted: Option<Format>,
+    /// Its format, its channel, and the number of the command.
+    adopted: Option<(Format, u8, usize)>,
     id: Option<Id>,
+    /// When the shard may have seen its head, or taken it over: after so many commands at least, and at most.
+    since: usize,
+    until: Option<usize>,
     read: Vec<u8>,
+    letters: usize,
     has_ended: bool,
 }
 
 /// Something that was said, by its number.
 enum Said {
-    Hold { id: Id, format: Format, channels: BTreeSet<u8> },
-    Send { id: Id },
-    Publish { channel: u8 },
-    Subscribe { id: Id, channel: u8 },
-    Unsubscribe { id: Id, channel: u8 },
+    Hold {
+        id: Id,
+        stream: Stream,
+    },
+    Remember {
+        target: u8,
+        stream: Stream,
+    },
+    /// Heads that no client sends: so many that all others are forgotten.
+    Forget,
+    Respond {
+        id: Id,
+    },
+    Send {
+        id: Id,
+    },
+    End {
+        id: Id,
+    },
+    Publish {
+        channel: u8,
+    },
+    Subscribe {
+        id: Id,
+        channel: u8,
+    },
+    Unsubscribe {
+        id: Id,
+        channel: u8,
+    },
     Other,
+}
+
+#[derive(Clone)]
+struct Stream {
+    format: Format,
+    channels: BTreeSet<u8>,
 }
 
 struct World {
@@ -66,10 +109,15 @@ struct World {
     _bell: OwnedFd,
     clients: Vec<Client>,
     said: Vec<Said>,
-    /// Asked about, and not refused or passed on for good.
+    /// So many commands were read by the shard.
+    read_by_shard: usize,
+    /// Asked about, and perhaps not answered yet.
     asked: BTreeSet<u64>,
+    /// Those of a target that several clients have.
+    shared_ids: Vec<Id>,
     owners: HashMap<u64, usize>,
     closed: BTreeSet<u64>,
+    over_capacity: BTreeSet<u64>,
     is_drained: bool,
     ahead_ns: u64,
 }
@@ -89,25 +137,33 @@ impl World {
     fn new(setting: u8) -> Self {
         let bit = |bit: u8, no: usize, yes: usize| if setting >> bit & 1 == 0 { no } else { yes };
         let options = Options {
+            shards: 1,
+            phase: 0,
+            phases: 1,
+            own_tables: false,
             capacity: bit(0, 16, 3),
-            connections: bit(1, 32, 4),
-            ping_interval_ms: bit(2, 3_600_000, 40) as u32,
-            ping: Payload { text: PING.into(), events: PING_EVENT.into() },
-            nodelay: true,
+            connection_limit: bit(1, 32, 4),
+            ping_interval_ms: bit(2, 3_600_000, 40) as u64,
+            nagle: false,
             max_head_bytes: bit(3, 1000, 30),
             head_timeout_ms: 300,
+            answer_timeout_ms: 400,
             max_backlog_bytes: bit(4, 20_000, 1000),
             user_timeout_ms: 1000,
-            headers: vec!["host".into()],
             reports_closes: true,
+            headers: vec!["host".into()],
+            pings: [PING.into(), PING_EVENT.into()],
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         let (bell_of_js, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
-        let (transfer, its_transfer) = pair(SocketType::SEQPACKET);
-        let luggage = [bell.try_clone().unwrap(), to_ring, its_transfer];
+        let (transfer, its_transfer) = parcel::pair().unwrap();
+        let fds = Fds { bell: bell.try_clone().unwrap(), bell_of_js: to_ring, transfer: its_transfer };
         let (inbox, outbox, telemetry) = (Arc::new(Inbox::new(bell)), Arc::new(Outbox::default()), Arc::new(Telemetry::default()));
         let shared = Shared { inbox: inbox.clone(), outbox: outbox.clone(), telemetry: telemetry.clone() };
-        let shard = Shard::new(SHARD, Seat { number: 0, of: 1 }, Arc::new(options), shared, luggage).unwrap();
+        let mut shard = Shard::new(SHARD, 0, Phase { number: 0, of: 1 }, Arc::new(options), shared, fds).unwrap();
+        if setting >> 5 & 1 == 0 {
+            shard.set_slice(0);
+        }
         World {
             shard,
             inbox,
@@ -117,9 +173,12 @@ impl World {
             _bell: bell_of_js,
             clients: Vec::new(),
             said: Vec::new(),
+            read_by_shard: 0,
             asked: BTreeSet::new(),
+            shared_ids: Vec::new(),
             owners: HashMap::new(),
             closed: BTreeSet::new(),
+            over_capacity: BTreeSet::new(),
             is_drained: false,
             ahead_ns: 0,
         }
@@ -127,18 +186,21 @@ impl World {
 
     fn operate(&mut self, operation: u8, who: u8, what: u8) {
         let size = usize::from(what) * 32;
-        match operation % 16 {
-            0 => self.connect(what),
-            1 => self.with_client(who, |client| client.write_head(what)),
+        match operation % 18 {
+            0 => self.connect(who, what),
+            1 => self.write_head(who, what),
             2 => self.with_client(who, |client| client.write(if what % 2 == 0 { b"\r\n" } else { b"noise" })),
             3 => self.with_client(who, |client| client.read(size)),
             4 if what % 2 == 0 => self.with_client(who, |client| client.end = None),
             4 => self.with_client(who, |client| drop(client.end.as_ref().map(|end| end.shutdown(Shutdown::Write)))),
             5 => self.hold(who, what),
-            6 => self.command_to(who, |id, _| (Command::Refuse { id, response: REFUSAL.into() }, Said::Other)),
+            6 => {
+                let status = Refusal::STATUSES[usize::from(what) % Refusal::STATUSES.len()];
+                self.command_to(who, |id, _| (Command::Refuse { id, status }, Said::Other));
+            }
             7 => self.command_to(who, |id, _| (Command::Pass { id }, Said::Other)),
             8 => self.command_to(who, |id, number| (Command::Send { id, message: message(number, size) }, Said::Send { id })),
-            9 => self.command_to(who, |id, _| (Command::Close { id }, Said::Other)),
+            9 => self.command_to(who, |id, _| (Command::End { id }, Said::End { id })),
             10 => self.command_to(who, |id, _| (Command::Subscribe { id, channel: name(what) }, Said::Subscribe { id, channel: what % 4 })),
             11 => self
                 .command_to(who, |id, _| (Command::Unsubscribe { id, channel: name(what) }, Said::Unsubscribe { id, channel: what % 4 })),
@@ -149,8 +211,14 @@ impl World {
             // Not too often: not much happens after it.
             13 if who == 0 => self.command(Command::Drain { period_ms: u32::from(what) }, Said::Other),
             13 => {}
-            14 => self.turn(u64::from(what) * 2),
-            _ => self.adopt(what),
+            14 => self.turn(u64::from(what) * 2 * MS + MOMENT_NS),
+            15 => self.adopt(what),
+            16 => self.command_to(who, |id, number| {
+                let head = format!("HTTP/1.1 200 Answer\r\nX-Number: {number}\r\n").into_bytes().into();
+                (Command::Respond { id, head, body: labelled(number, size * 4) }, Said::Respond { id })
+            }),
+            _ if who == 255 => self.forget(),
+            _ => self.remember(who, what),
         }
     }
 
@@ -161,17 +229,27 @@ impl World {
         }
     }
 
-    fn connect(&mut self, what: u8) {
+    fn write_head(&mut self, who: u8, size: u8) {
+        let read_by_shard = self.read_by_shard;
+        self.with_client(who, |client| client.write_head(size, read_by_shard));
+    }
+
+    fn connect(&mut self, who: u8, what: u8) {
         if self.clients.len() == MOST_CLIENTS {
             return;
         }
         let (end, its) = stream_pair();
-        let head = format!("GET /{} HTTP/1.{}\r\nHost: a\r\n\r\n", self.clients.len(), what % 2).into_bytes();
-        let mut client = Client { end: Some(end), head, ..Client::default() };
+        let shared_target = (who > 127).then_some(who % 4);
+        let (target, version) = match shared_target {
+            Some(target) => (format!("shared{target}"), 1),
+            None => (self.clients.len().to_string(), what % 2),
+        };
+        let head = format!("GET /{target} HTTP/1.{version}\r\nHost: a\r\n\r\n").into_bytes();
+        let mut client = Client { end: Some(end), head, shared_target, ..Client::default() };
         if what > 127 {
-            client.write_head(255); // comes with the connection
+            client.write_head(255, self.read_by_shard); // it comes with the connection
         }
-        self.shard.let_in_by_hand(its);
+        self.shard.admit_by_hand(its);
         self.clients.push(client);
     }
 
@@ -180,39 +258,52 @@ impl World {
             return;
         }
         let (end, its) = stream_pair();
-        let token = self.clients.len() as u32;
-        let mut record = token.to_le_bytes().to_vec();
-        record.push(what); // most are no format
-        record.extend_from_slice(&1u16.to_le_bytes());
-        record.extend_from_slice(&1u32.to_le_bytes());
-        record.extend_from_slice(&name(what));
-        let fds = [its.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        sendmsg(&self.transfer, &[IoSlice::new(&record)], &mut control, SendFlags::NOSIGNAL).unwrap();
-        self.clients.push(Client { end: Some(end), adopted: Format::from_bits(what), ..Client::default() });
+        let (format, channel) = (Format::from_byte(FORMATS[usize::from(what % 4)]).unwrap(), what >> 2 & 3);
+        let mut record = Adoption { token: self.clients.len() as u32, format, channels: vec![name(channel)] }.encode();
+        let is_known = what < 192;
+        if !is_known {
+            record[4] = what; // the format
+        }
+        parcel::send(&self.transfer, &record, its.as_fd()).unwrap();
+        let adopted = is_known.then_some((format, channel, self.said.len()));
+        self.command(Command::Adopt, Said::Other);
+        self.clients.push(Client { end: Some(end), adopted, ..Client::default() });
     }
 
     fn hold(&mut self, who: u8, what: u8) {
-        let format = Format::from_bits(what & 3).unwrap();
-        let channels: BTreeSet<u8> = (0..4).filter(|channel| what >> 2 >> channel & 1 == 1).collect();
-        let size = usize::from(what >> 6) * 5000;
         self.command_to(who, |id, number| {
-            // Of each twice: it is on the list once.
-            let names = channels.iter().chain(&channels).map(|channel| name(*channel)).collect();
-            let opening = Arc::new(Opening { format, bytes: labelled(b'o', number, size), channels: names });
-            (Command::Hold { id, opening }, Said::Hold { id, format, channels })
+            let (opening, stream) = opening(number, what);
+            (Command::Hold { id, opening }, Said::Hold { id, stream })
         });
+    }
+
+    fn remember(&mut self, target: u8, what: u8) {
+        let target = target % 4;
+        let (opening, stream) = opening(self.said.len(), what);
+        let lines = format!("GET\n/shared{target}\n1.1\na").into_bytes().into();
+        self.command(Command::Remember { lines, opening }, Said::Remember { target, stream });
+    }
+
+    fn forget(&mut self) {
+        for filler in 0..REMEMBERED {
+            let (opening, _) = opening(self.said.len(), 0);
+            let lines = format!("GET\n/filler{}-{filler}\n1.1\na", self.said.len()).into_bytes().into();
+            let said = if filler == REMEMBERED - 1 { Said::Forget } else { Said::Other };
+            self.command(Command::Remember { lines, opening }, said);
+        }
     }
 
     /// A command to an id that is right, or of another generation, or of another shard, or of another row.
     fn command_to(&mut self, who: u8, make: impl FnOnce(Id, usize) -> (Command, Said)) {
         let index = usize::from(who & 15);
-        let id = match self.clients.get(index % self.clients.len().max(1)).and_then(|client| client.id) {
-            Some(id) => id,
-            None => Id::new(SHARD, index as u32, 0),
+        let client = self.clients.get(index % self.clients.len().max(1));
+        let shared = || self.shared_ids.get(index % self.shared_ids.len().max(1)).copied();
+        let id = match client {
+            Some(Client { id: Some(id), .. }) => Some(*id),
+            Some(Client { shared_target: Some(_), .. }) => shared(),
+            _ => None,
         };
+        let id = id.unwrap_or(Id::new(SHARD, index as u32, 0));
         let id = match who >> 4 {
             0..13 => id,
             13 => Id::new(SHARD, id.index(), id.generation().wrapping_sub(1)),
@@ -225,19 +316,27 @@ impl World {
 
     fn command(&mut self, command: Command, said: Said) {
         self.said.push(said);
-        self.inbox.post([Word::Command(command)]);
+        self.inbox.post([ShardMessage::Command(command)]);
     }
 
-    fn turn(&mut self, ms: u64) {
-        self.ahead_ns += (ms + 1) * MS;
+    fn turn(&mut self, later_ns: u64) {
+        self.ahead_ns += later_ns;
         self.shard.turn_by_hand(self.ahead_ns);
         self.shard.check();
-        self.take_events();
-        self.take_passed();
+        self.read_by_shard = self.said.len();
+        for client in &mut self.clients {
+            if client.until.is_none() && client.written == client.head.len() {
+                client.until = Some(self.said.len());
+            }
+        }
+        let (events, _) = self.outbox.take(usize::MAX);
+        self.note_events(events);
+        while let Some((_, fd)) = parcel::receive(&self.transfer, &mut [0]) {
+            assert!(fd.is_some(), "a connection that was passed on");
+        }
     }
 
-    fn take_events(&mut self) {
-        let (events, _) = self.outbox.take(usize::MAX);
+    fn note_events(&mut self, events: Events) {
         for heads in events.heads {
             let lines = String::from_utf8(heads.lines).unwrap();
             assert_eq!(lines.matches('\0').count(), heads.ids.len());
@@ -245,10 +344,12 @@ impl World {
             for (id, lines) in heads.ids.iter().zip(lines.split('\0')) {
                 last = if lines.is_empty() { last } else { lines };
                 self.asked.insert(id.bits());
-                // What was written into the middle of a head made it another, or none.
-                let target = last.strip_prefix("GET\n/").and_then(|rest| rest.split('\n').next());
-                if let Some(index) = target.and_then(|target| target.parse().ok()) {
+                // Noise in the middle of a head makes it another one, or a bad one.
+                let target = last.strip_prefix("GET\n/").and_then(|rest| rest.split('\n').next()).unwrap_or_default();
+                if let Ok(index) = target.parse() {
                     self.own(*id, index);
+                } else if target.starts_with("shared") {
+                    self.shared_ids.push(*id);
                 }
             }
         }
@@ -257,167 +358,189 @@ impl World {
                 self.own(id, token as usize);
             }
         }
-        for (id, _) in events.closed {
-            assert!(self.closed.insert(id.bits()), "the end of a stream is said once");
+        for (id, reason) in events.closed {
+            let reported = if reason == Reason::OverCapacity { &mut self.over_capacity } else { &mut self.closed };
+            assert!(reported.insert(id.bits()), "the end of a stream is reported once");
         }
         for shard in events.drained {
-            assert!(shard == SHARD && !std::mem::replace(&mut self.is_drained, true), "the end of a drain is said once");
+            assert!(shard == SHARD && !std::mem::replace(&mut self.is_drained, true), "the end of a drain is reported once");
         }
+        assert!(events.failed.is_empty());
     }
 
     fn own(&mut self, id: Id, index: usize) {
         let before = self.owners.insert(id.bits(), index);
-        assert!(before.is_none_or(|before| before == index), "an id is of one connection");
+        assert!(before.is_none_or(|before| before == index), "an id belongs to one connection");
         assert!(self.clients[index].id.is_none_or(|before| before == id), "a connection has one id");
         self.clients[index].id = Some(id);
     }
 
-    /// Takes the connections that were passed on, and closes them.
-    fn take_passed(&mut self) {
-        loop {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut control = RecvAncillaryBuffer::new(&mut space);
-            if recvmsg(&self.transfer, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::DONTWAIT).is_err() {
-                return;
-            }
-            assert_eq!(control.drain().count(), 1);
-        }
-    }
-
-    /// Has all clients read until nothing more comes.
+    /// Has all clients read until nothing more comes, and JS hear everything.
     fn settle(&mut self) {
+        self.turn(TELL_NS);
         let mut quiet = 0;
         while quiet < 3 {
-            self.turn(0);
-            let before = self.progress();
+            self.turn(if self.shard.is_busy() { MOMENT_NS } else { MS });
+            let before = self.letters();
             self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
-            let is_quiet = self.progress() == before && !self.shard.is_busy() && self.telemetry.backlog_bytes.load(Relaxed) == 0;
+            let is_quiet = self.letters() == before && !self.shard.is_busy() && self.telemetry.backlog_bytes.load(Relaxed) == 0;
             quiet = if is_quiet { quiet + 1 } else { 0 };
             assert!(self.ahead_ns < 1_000_000 * MS, "it settles");
         }
+        self.turn(TELL_NS);
+        self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
     }
 
-    /// Bytes that clients have read, without pings, which never end.
-    fn progress(&self) -> usize {
-        self.clients.iter().map(|client| client.read.iter().filter(|byte| byte.is_ascii_alphabetic()).count()).sum()
+    /// What clients have read, without pings, which never end.
+    fn letters(&self) -> usize {
+        self.clients.iter().map(|client| client.letters).sum()
     }
 
     fn check_clients(&self) {
-        for client in &self.clients {
-            let opening = match client.read.first() {
-                None => continue,
-                Some(b'r') => {
-                    assert!(REFUSAL.starts_with(&client.read), "a refusal is all that is said");
-                    continue;
-                }
-                Some(b'o') => Some(self.check_opening(client)),
-                Some(_) => None,
-            };
-            match (opening, client.adopted) {
-                (Some(Some((number, format, rest))), _) => self.check_stream(client, format, rest, Some(number)),
-                (Some(None), _) => assert!(client.end.is_none() || client.has_ended, "an opening is whole"),
-                (None, Some(format)) => self.check_stream(client, format, &client.read, None),
-                (None, None) => panic!("neither a refusal nor a stream: {:?}", String::from_utf8_lossy(&client.read)),
+        self.clients.iter().filter(|client| !client.read.is_empty()).for_each(|client| self.check_client(client));
+    }
+
+    fn check_client(&self, client: &Client) {
+        if let Some((format, channel, number)) = client.adopted {
+            let stream = Stream { format, channels: [channel].into() };
+            return self.check_stream(client, &client.read, &stream, number..=number, &[client.id]);
+        }
+        let Some((status, number, rest)) = parse_head(&client.read) else {
+            return assert!(!client.is_alive(), "a head is complete: {:?}", String::from_utf8_lossy(&client.read));
+        };
+        let Some(number) = number else { return self.check_refusal(client, status, rest) };
+        let said = &self.said[number];
+        if let Said::Respond { id } = said {
+            return check_response(client, *id, number, rest);
+        }
+        let welcome = rest.strip_prefix(b"w").or_else(|| rest.strip_prefix(b"1\r\nw\r\n"));
+        let Some(rest) = welcome else { return assert!(!client.is_alive(), "a welcome is whole") };
+        match said {
+            Said::Hold { id, stream } => {
+                // The id was guessed if JS was not asked about it.
+                assert!(client.id.is_none_or(|own| own == *id), "a stream of another");
+                self.check_stream(client, rest, stream, number..=number, &[Some(*id)]);
+            }
+            Said::Remember { target, stream } => {
+                assert!(client.id.is_none() && client.shared_target == Some(*target), "a decision about another head");
+                self.check_cached(client, *target, number);
+                let until = client.until.unwrap_or(self.said.len());
+                self.check_stream(client, rest, stream, client.since..=until, &self.guessed_ids());
+            }
+            _ => panic!("the opening of something else"),
+        }
+    }
+
+    /// The decision was remembered when it was used: not too new, not replaced, not forgotten.
+    fn check_cached(&self, client: &Client, target: u8, number: usize) {
+        assert!(number < client.until.unwrap_or(self.said.len()), "a decision that was not made yet");
+        let between = self.said.get(number + 1..client.since).unwrap_or_default();
+        for said in between {
+            match said {
+                Said::Remember { target: other, .. } => assert!(*other != target, "a decision that was replaced"),
+                Said::Forget => panic!("a decision that was forgotten"),
+                _ => {}
             }
         }
     }
 
-    /// The number of the command that held a stream, its format, and what follows the opening.
-    fn check_opening<'a>(&self, client: &'a Client) -> Option<(usize, Format, &'a [u8])> {
-        let (letter, number, rest) = unlabelled(&client.read)?;
-        let Said::Hold { id, format, .. } = &self.said[number] else { panic!("an opening of no hold") };
-        // Of a head that was bad it is not known whose it was. It may be held still, by an id that was guessed.
-        assert!(letter == b'o' && client.id.is_none_or(|own| own == *id), "the opening of another");
-        Some((number, *format, rest))
+    /// A stream whose id JS never learned may have any that was guessed, or one that was not.
+    fn guessed_ids(&self) -> Vec<Option<Id>> {
+        let ids = self.said.iter().filter_map(Said::id).map(Id::bits);
+        let ids: BTreeSet<u64> = ids.filter(|bits| !self.owners.contains_key(bits)).collect();
+        [None].into_iter().chain(ids.into_iter().map(|bits| Some(Id::from_bits(bits)))).collect()
     }
 
-    fn check_stream(&self, client: &Client, format: Format, mut bytes: &[u8], held_by: Option<usize>) {
-        let mut heard = Vec::new();
-        let mut is_over = false;
-        while let Some((number, rest)) = next_message(bytes, format) {
-            assert!(!is_over, "nothing follows the end");
-            match number {
-                Frame::Message(number) => {
-                    assert!(heard.last().is_none_or(|last| *last < number), "messages are heard once and in order");
-                    assert!(self.may_hear(client, number), "{number} was not for it");
-                    heard.push(number);
-                }
-                Frame::Ping => {}
-                Frame::End => is_over = true,
-            }
-            bytes = rest;
-        }
-        if client.end.is_none() || client.has_ended {
-            return;
-        }
-        assert!(bytes.is_empty() && !is_over, "what is still a stream is cut off nowhere: {:?}", String::from_utf8_lossy(bytes));
-        let (Some(held_by), Some(_)) = (held_by, client.id) else { return };
-        for number in held_by..self.said.len() {
-            if self.must_hear(client, number, held_by) {
-                assert!(heard.contains(&number), "{number} was lost");
-            }
-        }
+    fn check_refusal(&self, client: &Client, status: u16, body: &[u8]) {
+        let refusal = Refusal::of(status).expect("a refusal");
+        let whole = format!("{status} {}\n", refusal.reason());
+        assert!(whole.as_bytes().starts_with(body), "the body of a refusal");
+        assert!(!client.is_alive() || body.len() == whole.len(), "a refusal is whole");
     }
 
-    fn may_hear(&self, client: &Client, number: usize) -> bool {
-        if client.id.is_none() {
-            return true;
-        }
-        match &self.said[number] {
-            Said::Send { id } => Some(*id) == client.id,
-            Said::Publish { channel } => {
-                client.adopted.is_some_and(|format| format.bits() % 4 == *channel)
-                    || self.said.iter().any(|said| match said {
-                        Said::Hold { id, channels, .. } => Some(*id) == client.id && channels.contains(channel),
-                        Said::Subscribe { id, channel: listened } => Some(*id) == client.id && listened == channel,
-                        _ => false,
-                    })
-            }
-            _ => false,
-        }
+    /// Checks the frames of a stream that was opened after one of so many commands, under one of these ids.
+    fn check_stream(&self, client: &Client, bytes: &[u8], stream: &Stream, after: std::ops::RangeInclusive<usize>, ids: &[Option<Id>]) {
+        let (heard, is_cut) = read_frames(bytes, stream.format);
+        assert!(heard.windows(2).all(|pair| pair[0] < pair[1]), "messages are heard once and in order");
+        assert!(!client.is_alive() || !is_cut, "what is still a stream is cut off nowhere");
+        let fits = |begin: usize, id: Option<Id>| {
+            let (expected, has_ended) = self.expected(begin, id, stream);
+            if client.is_alive() { heard == expected && !has_ended } else { expected.starts_with(&heard) }
+        };
+        let found = ids.iter().any(|id| after.clone().any(|begin| fits(begin, *id)));
+        let expected = self.expected(*after.start(), ids[0], stream);
+        assert!(found, "it heard {heard:?} of {expected:?}, open after {after:?}, alive: {}", client.is_alive());
     }
 
-    fn must_hear(&self, client: &Client, number: usize, held_by: usize) -> bool {
-        match &self.said[number] {
-            Said::Send { id } => Some(*id) == client.id,
-            Said::Publish { channel } => {
-                let Said::Hold { channels, .. } = &self.said[held_by] else { return false };
-                let left =
-                    |said: &Said| matches!(said, Said::Unsubscribe { id, channel: left } if Some(*id) == client.id && left == channel);
-                channels.contains(channel) && !self.said.iter().any(left)
+    /// The messages for a stream that was opened after so many commands, in order, and whether it was ended then.
+    fn expected(&self, begin: usize, own: Option<Id>, stream: &Stream) -> (Vec<usize>, bool) {
+        let mut channels = stream.channels.clone();
+        let mut expected = Vec::new();
+        for (number, said) in self.said.iter().enumerate().skip(begin) {
+            match said {
+                Said::Publish { channel } if channels.contains(channel) => expected.push(number),
+                Said::Send { id } if Some(*id) == own => expected.push(number),
+                Said::Subscribe { id, channel } if Some(*id) == own => drop(channels.insert(*channel)),
+                Said::Unsubscribe { id, channel } if Some(*id) == own => drop(channels.remove(channel)),
+                Said::End { id } if Some(*id) == own => return (expected, true),
+                _ => {}
             }
-            _ => false,
         }
+        (expected, false)
     }
 
-    /// All clients go, all that is asked about is refused, and nothing may be left.
+    /// All clients leave, everything that is asked about is refused, and nothing may be left.
     fn end(&mut self) {
         self.clients.iter_mut().for_each(|client| client.end = None);
         self.command(Command::Drain { period_ms: 100 }, Said::Other);
         for _ in 0..40 {
             for bits in std::mem::take(&mut self.asked) {
-                self.command(Command::Refuse { id: Id::from_bits(bits), response: REFUSAL.into() }, Said::Other);
+                self.command(Command::Refuse { id: Id::from_bits(bits), status: 503 }, Said::Other);
             }
-            self.turn(100);
+            self.turn(100 * MS);
         }
-        let left = |count: &std::sync::atomic::AtomicU64| count.load(Relaxed);
+        let left = |count: &AtomicU64| count.load(Relaxed);
         let telemetry = &self.telemetry;
-        assert_eq!((left(&telemetry.connections), left(&telemetry.streams), left(&telemetry.backlog_bytes)), (0, 0, 0));
+        let gauges = [&telemetry.connections, &telemetry.streams, &telemetry.backlog_bytes, &telemetry.queued_jobs];
+        assert_eq!(gauges.map(left), [0; 4]);
         let closed: u64 = telemetry.closed.iter().map(left).sum();
         assert_eq!((left(&telemetry.opened), self.closed.len() as u64), (closed, closed), "what was opened was closed");
+        assert!(self.over_capacity.len() as u64 <= left(&telemetry.refused[Refusal::ServiceUnavailable as usize]));
         assert!(self.is_drained);
     }
 }
 
+impl Said {
+    fn id(&self) -> Option<Id> {
+        match self {
+            Said::Hold { id, .. }
+            | Said::Respond { id }
+            | Said::Send { id }
+            | Said::End { id }
+            | Said::Subscribe { id, .. }
+            | Said::Unsubscribe { id, .. } => Some(*id),
+            Said::Remember { .. } | Said::Forget | Said::Publish { .. } | Said::Other => None,
+        }
+    }
+}
+
 impl Client {
+    /// Connected, as far as it knows.
+    fn is_alive(&self) -> bool {
+        self.end.is_some() && !self.has_ended
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         if let Some(end) = &mut self.end {
             let _ = end.write(bytes);
         }
     }
 
-    /// So much of the head, or of what is left of it.
-    fn write_head(&mut self, size: u8) {
+    /// So many bytes of the head, or what is left of it.
+    fn write_head(&mut self, size: u8, read_by_shard: usize) {
+        if self.written == 0 {
+            self.since = read_by_shard;
+        }
         let left = self.head[self.written..].to_vec();
         let part = &left[..left.len().min(size.into())];
         self.written += part.len();
@@ -434,6 +557,7 @@ impl Client {
                 Ok(0) => return self.has_ended = true,
                 Ok(count) => {
                     self.read.extend_from_slice(&bytes[..count]);
+                    self.letters += bytes[..count].iter().filter(|byte| byte.is_ascii_alphabetic()).count();
                     left -= count;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
@@ -443,7 +567,55 @@ impl Client {
     }
 }
 
-const REFUSAL: &[u8] = b"refused";
+fn opening(number: usize, what: u8) -> (Arc<Opening>, Stream) {
+    let format = Format::from_byte(FORMATS[usize::from(what % 4)]).unwrap();
+    let channels: BTreeSet<u8> = (0..4).filter(|channel| what >> 2 >> channel & 1 == 1).collect();
+    let filler = "x".repeat(usize::from(what >> 6) * 2000);
+    let opening = Opening {
+        format,
+        head: format!("HTTP/1.1 200 Stream\r\nX-Number: {number}\r\nX-Filler: {filler}\r\n").into_bytes().into(),
+        welcomes: [format.frame(b"w").into()].into(),
+        // Each of them twice: the stream is in its list once.
+        channels: channels.iter().chain(&channels).map(|channel| name(*channel)).collect(),
+    };
+    (Arc::new(opening), Stream { format, channels })
+}
+
+fn check_response(client: &Client, id: Id, number: usize, body: &[u8]) {
+    assert!(client.id.is_none_or(|own| own == id), "a response to another");
+    match unlabelled(body) {
+        Some((found, rest)) => assert!(found == number && rest.is_empty(), "nothing follows a response"),
+        None => assert!(!client.is_alive(), "a response is whole"),
+    }
+}
+
+/// The status of a response, the number in its head, and what follows the head; None if the head is cut off.
+fn parse_head(bytes: &[u8]) -> Option<(u16, Option<usize>, &[u8])> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let (head, rest) = (std::str::from_utf8(&bytes[..end]).expect("a head"), &bytes[end + 4..]);
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|head| head[..3].parse().ok()).expect("a status");
+    let lines = || head.split("\r\n").skip(1);
+    assert_eq!(lines().filter(|line| line.starts_with("Date: ")).count(), 1, "a Date");
+    let number = lines().find_map(|line| line.strip_prefix("X-Number: ")).map(|number| number.parse().unwrap());
+    Some((status, number, rest))
+}
+
+/// The numbers of the messages, and whether the last frame is cut off or the stream has ended.
+fn read_frames(mut bytes: &[u8], format: Format) -> (Vec<usize>, bool) {
+    let mut heard = Vec::new();
+    while let Some((frame, rest)) = next_frame(bytes, format) {
+        match frame {
+            Frame::Message(number) => heard.push(number),
+            Frame::Ping => {}
+            Frame::End => {
+                assert!(rest.is_empty(), "nothing follows the end");
+                return (heard, true);
+            }
+        }
+        bytes = rest;
+    }
+    (heard, !bytes.is_empty())
+}
 
 enum Frame {
     Message(usize),
@@ -452,8 +624,8 @@ enum Frame {
 }
 
 /// The next frame that is whole, and what follows it.
-fn next_message(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
-    if !format.is_chunked() {
+fn next_frame(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
+    if format.framing() == 0 {
         return next_payload(bytes, format);
     }
     let line = bytes.windows(2).position(|pair| pair == b"\r\n")?;
@@ -473,49 +645,61 @@ fn next_message(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
 }
 
 fn next_payload(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
-    let (ping, letter) = if format.is_events() { (PING_EVENT, b'e') } else { (PING, b't') };
-    if bytes.is_empty() || bytes.len() < ping.len() && ping.starts_with(bytes) {
-        return None;
+    if format.encoding() == 1 {
+        return next_event(bytes);
     }
-    if let Some(rest) = bytes.strip_prefix(ping) {
+    if let Some(rest) = bytes.strip_prefix(PING) {
         return Some((Frame::Ping, rest));
     }
-    assert_eq!(bytes[0], letter, "a message as its format has it: {:?}", String::from_utf8_lossy(bytes));
-    let (_, number, rest) = unlabelled(bytes)?;
+    let (number, rest) = unlabelled(bytes)?;
     Some((Frame::Message(number), rest))
 }
 
-/// A letter, a number, a size, and so many bytes that tell the number.
-fn labelled(letter: u8, number: usize, size: usize) -> Box<[u8]> {
-    let mut bytes = format!("{}{number:08}{size:08}", letter as char).into_bytes();
+fn next_event(bytes: &[u8]) -> Option<(Frame, &[u8])> {
+    if let Some(rest) = bytes.strip_prefix(PING_EVENT) {
+        return Some((Frame::Ping, rest));
+    }
+    let end = bytes.windows(2).position(|pair| pair == b"\n\n")?;
+    let (event, rest) = (std::str::from_utf8(&bytes[..end]).unwrap(), &bytes[end + 2..]);
+    let field = |name: &str| event.split('\n').find_map(|line| line.strip_prefix(name));
+    let (number, nothing) = unlabelled(field("data: ").expect("data").as_bytes()).expect("a whole message");
+    assert!(nothing.is_empty());
+    assert_eq!(field("id: "), (number % 2 == 1).then(|| number.to_string()).as_deref());
+    assert_eq!(field("event: "), (number % 3 == 1).then_some("kind"));
+    Some((Frame::Message(number), rest))
+}
+
+/// A letter, a number, a size, and so many bytes that show the number.
+fn labelled(number: usize, size: usize) -> Box<[u8]> {
+    let mut bytes = format!("m{number:08}{size:08}").into_bytes();
     bytes.resize(LABEL_BYTES + size, b'A' + (number % 26) as u8);
     bytes.into()
 }
 
-fn unlabelled(bytes: &[u8]) -> Option<(u8, usize, &[u8])> {
+fn unlabelled(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (label, rest) = bytes.split_at_checked(LABEL_BYTES)?;
+    assert_eq!(label[0], b'm', "a message: {:?}", String::from_utf8_lossy(bytes));
     let number = |digits| std::str::from_utf8(digits).unwrap().parse::<usize>().expect("a label");
     let (count, size) = (number(&label[1..9]), number(&label[9..]));
     let (filler, rest) = rest.split_at_checked(size)?;
-    assert!(filler.iter().all(|byte| *byte == b'A' + (count % 26) as u8), "what is in a message is of that message");
-    Some((label[0], count, rest))
+    assert!(filler.iter().all(|byte| *byte == b'A' + (count % 26) as u8), "the content of a message is its own");
+    Some((count, rest))
 }
 
 fn message(number: usize, size: usize) -> Arc<Message> {
-    Arc::new(Message::new(Payload { text: labelled(b't', number, size), events: labelled(b'e', number, size) }))
+    let id = (number % 2 == 1).then(|| number.to_string().into_bytes().into());
+    let kind = (number % 3 == 1).then(|| b"kind"[..].into());
+    Arc::new(Message::new(id, kind, labelled(number, size)))
 }
 
 fn name(channel: u8) -> Box<[u8]> {
     [b'a' + channel % 4].into()
 }
 
-fn pair(kind: SocketType) -> (OwnedFd, OwnedFd) {
-    socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).unwrap()
-}
-
-/// A client's end and the shard's, between which not much fits.
+/// A client's end and the shard's, with little room between them.
 fn stream_pair() -> (UnixStream, OwnedFd) {
-    let (end, its) = pair(SocketType::STREAM);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (end, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
     sockopt::set_socket_send_buffer_size(&its, 1).unwrap();
     (end.into(), its)
 }

@@ -1,10 +1,10 @@
 /*
- * Two workers that keep connections, and three ways for these to come to them; or none, in one process.
+ * Two workers that keep connections, and three ways to get connections to them; or one process that does everything.
  *
- *     accept.js alone PORT          one process accepts and keeps
+ *     accept.js alone PORT          one process accepts and keeps them
  *     accept.js shared PORT         the workers accept on one shared socket
- *     accept.js round-robin PORT    node's cluster hands connections round: the primary accepts
- *     accept.js passed PORT         the primary accepts, and sends each descriptor itself
+ *     accept.js round-robin PORT    node:cluster distributes connections: the primary accepts
+ *     accept.js passed PORT         the primary accepts, and passes each descriptor to a worker
  */
 import cluster from 'node:cluster';
 import { createServer } from 'node:net';
@@ -15,7 +15,7 @@ const BACKLOG = 4096;
 const [way, port] = [process.argv[2], Number(process.argv[3])];
 const where = { port, host: '127.0.0.1', backlog: BACKLOG };
 
-/** Answers as little as a stream needs. @param {import('node:net').Socket} socket */
+/** Answers with as little as a stream needs. @param {import('node:net').Socket} socket */
 function keep(socket) {
   socket.on('error', () => socket.destroy());
   socket.on('data', (data) => {
@@ -32,7 +32,7 @@ function startWorkers() {
   return Array.from({ length: WORKERS }, () => cluster.fork());
 }
 
-/** The primary's own server: sockets are paused, so that no byte of theirs is read here. */
+/** The primary's own server. Sockets are paused, so that nothing is read from them here. */
 function pass() {
   const workers = startWorkers();
   let turn = 0;

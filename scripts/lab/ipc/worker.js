@@ -1,9 +1,9 @@
 /*
- * The worker's side of messages.js: takes what is published, answers each question with a snapshot like a worker's own.
+ * The worker's side of messages.js: receives what is published, and answers each request with a snapshot as large as a real one.
  */
 import { Histogram } from '../../../lib/histogram.js';
-import { dispatch } from '../../../lib/messages.js';
 import { Sampler } from '../../../lib/sampler.js';
+import { dispatch } from './dispatch.js';
 
 const sampler = new Sampler(10);
 const none = new Histogram().take();

@@ -1,32 +1,33 @@
 /*
- * The same streams and pings on bare epoll loops: what the kernel and the machine take by themselves.
+ * The same streams and pings on bare epoll loops: what the kernel and the machine alone need.
  */
-
 import { sumOf } from '../../../fleet/drone/causes.js';
-import { descriptorLimit, limitsOf } from '../../../lib/plan.js';
+import { descriptorLimit, limitsOf } from '../../../lib/descriptors.js';
 import { freePort } from '../../../lib/port.js';
-import { startBare } from '../bare.js';
+import { startFloors } from '../floor.js';
 import { startLoad } from '../load.js';
 import { networkOfMany } from '../namespace.js';
 import { cpuUs, pssBytes } from '../processes.js';
-import { socketsNow, untilGone } from './sockets.js';
+import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
 
 export const FLOOR = 'floor';
 const REST_MS = 1000;
-/** Connections come to them by lot, so each has room for some more than its share. */
+/** The kernel distributes connections at random, so each loop has some room to spare. */
 const FILL = 0.95;
-const OTHER_SOCKETS = 50;
+
+/** @typedef {import('../experiment.js').Trial} Trial */
+/** @typedef {Awaited<ReturnType<typeof startFloors>>} Floors */
+/** @typedef {import('../load.js').Load} Load */
 
 /**
- * @param {import('../experiment.js').Trial} trial @param {number} pingIntervalMs @param {number} mostHoldS
+ * @param {Trial} trial @param {number} pingIntervalMs @param {number} mostHoldS
  * @returns {Promise<import('../experiment.js').Values>}
  */
 export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHoldS) {
   const { streams, ramp } = plan;
-  const holdS = Math.min(plan.holdS, mostHoldS);
   const port = await freePort(0, '127.0.0.1');
   const count = Math.ceil(streams / (limitsOf(descriptorLimit()).capacity * FILL));
-  const loops = await startBare(lab, port, pingIntervalMs, count);
+  const floors = await startFloors(lab, port, pingIntervalMs, count);
   const load = await startLoad(lab, {
     port,
     most: streams,
@@ -35,45 +36,58 @@ export async function trialOfFloor({ lab, plan, name }, pingIntervalMs, mostHold
   });
   lab.status = () => `[${name}] ${load.text()}`;
   const sockets = socketsNow();
-  const ownBytes = pssBytes(loops.pids());
-  const begunMs = performance.now();
+  const ownBytes = pssBytes(floors.pids());
+  const { opened, ms } = await timed(() => reach(load, streams));
+  await lab.sleep(REST_MS);
+  const held = await hold(lab, floors, load, Math.min(plan.holdS, mostHoldS));
+  const { failed, lost, open } = load.total().counts;
+  const bytes = pssBytes(floors.pids());
+  const down = await timed(async () => {
+    await reach(load, 0);
+    return { isGone: await untilGone(lab, sockets + OTHER_SOCKETS) };
+  });
+  await load.close();
+  await floors.stop();
+  return {
+    open,
+    failed: sumOf(failed),
+    lost: sumOf(lost),
+    upS: ms / 1000,
+    openRate: (1000 * opened) / ms,
+    userBytes: (bytes - ownBytes) / streams,
+    allUserBytes: bytes / streams,
+    ...held,
+    downS: down.isGone ? down.ms / 1000 : null,
+  };
+}
+
+/** @param {Load} load @param {number} streams @returns {Promise<{ opened: number }>} */
+async function reach(load, streams) {
   await load.set(streams);
   const { counts } = await load.untilThere();
-  const upS = (performance.now() - begunMs) / 1000;
-  await lab.sleep(REST_MS);
-  const before = { us: cpuUs(loops.pids()), dronesUs: cpuUs(load.pids()), ms: performance.now() };
+  return { opened: counts.opened };
+}
+
+/** CPU and pings while all streams are held. @param {import('../lab.js').Lab} lab @param {Floors} floors @param {Load} load @param {number} seconds */
+async function hold(lab, floors, load, seconds) {
+  const cpu = () => ({ ours: cpuUs(floors.pids()), drones: cpuUs(load.pids()) });
+  const [before, beginMs] = [cpu(), performance.now()];
   const pingsBefore = (await load.poll()).counts.pings;
-  for (let second = 0; second < holdS; second++) {
-    loops.check();
+  for (let second = 0; second < seconds; second++) {
+    floors.check();
     await load.pollCounts();
     await lab.sleep(1000);
   }
-  const elapsedMs = performance.now() - before.ms;
-  const percent = (/** @type {number} */ now, /** @type {number} */ then) => (now - then) / elapsedMs / 10;
-  const cpuPercent = percent(cpuUs(loops.pids()), before.us);
-  const dronesPercent = percent(cpuUs(load.pids()), before.dronesUs);
-  const end = await load.poll();
-  const pings = ((end.counts.pings - pingsBefore) / elapsedMs) * 1000;
-  const bytes = pssBytes(loops.pids());
-  const closingMs = performance.now();
-  await load.set(0);
-  await load.untilThere();
-  const isGone = await untilGone(lab, sockets + OTHER_SOCKETS);
-  const downS = isGone ? (performance.now() - closingMs) / 1000 : null;
-  await load.close();
-  await loops.stop();
-  return {
-    open: end.counts.open,
-    failed: sumOf(end.counts.failed),
-    lost: sumOf(end.counts.lost),
-    upS,
-    openRate: counts.opened / upS,
-    userBytes: (bytes - ownBytes) / streams,
-    allUserBytes: bytes / streams,
-    cpuPercent,
-    dronesPercent,
-    pings,
-    pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null,
-    downS,
-  };
+  const [now, elapsedMs] = [cpu(), performance.now() - beginMs];
+  const pings = ((await load.poll()).counts.pings - pingsBefore) / (elapsedMs / 1000);
+  const cpuPercent = (now.ours - before.ours) / elapsedMs / 10;
+  const dronesPercent = (now.drones - before.drones) / elapsedMs / 10;
+  return { cpuPercent, dronesPercent, pings, pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null };
+}
+
+/** @template {object} T @param {() => Promise<T>} act @returns {Promise<T & { ms: number }>} ms: how long it took */
+async function timed(act) {
+  const beginMs = performance.now();
+  const found = await act();
+  return { ...found, ms: performance.now() - beginMs };
 }

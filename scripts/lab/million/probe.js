@@ -1,10 +1,11 @@
 /*
- * Asks the server for a stream now and then, and takes how long it takes to answer: whatever else it does, it should.
+ * Asks the server for a stream every now and then and measures how long the answer takes. It should answer whatever else
+ * it does.
  */
 import { request } from 'node:http';
 
 const EVERY_MS = 250;
-/** What takes longer is not answered. */
+/** A request that takes longer counts as unanswered. */
 const DEADLINE_MS = 10_000;
 
 export class Probe {

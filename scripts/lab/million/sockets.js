@@ -8,17 +8,19 @@ import { hasOwnNetwork } from '../namespace.js';
 
 const POLL_MS = 100;
 const PATIENCE_MS = 300_000;
+/** Sockets that may be open in addition to those before the first stream. */
+export const OTHER_SOCKETS = 50;
 
-/** @returns {number} that are in use, those in TIME-WAIT left out */
+/** @returns {number} sockets in use, without those in TIME-WAIT */
 export function socketsNow() {
   const found = /^TCP: inuse (\d+)/m.exec(readFileSync('/proc/net/sockstat', 'utf8'));
   return Number(found?.[1] ?? 0);
 }
 
 /**
- * Waits for nothing where the network is that of the machine: it has sockets of others, too.
+ * Waits until the sockets are gone. In the network of the machine it doesn't wait, because others have sockets there, too.
  * @param {import('../lab.js').Lab} lab @param {number} most that may be left
- * @returns {Promise<boolean>} whether it has seen them go
+ * @returns {Promise<boolean>} whether it saw them go
  * @throws {HoldfastError} NOT_CLOSED
  */
 export async function untilGone(lab, most) {

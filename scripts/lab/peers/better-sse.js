@@ -1,5 +1,5 @@
 /*
- * better-sse, as its README shows it: port, ping interval (ms, 0 for none) and where the package lies are given.
+ * better-sse, as in its README. Takes the port, the ping interval (ms, 0 for none) and the path of the package.
  */
 import { createServer } from 'node:http';
 

@@ -1,5 +1,5 @@
 /*
- * Bun.serve with a stream for each client: port and ping interval (ms, 0 for none) are given.
+ * Bun.serve with a stream per client. Takes the port and the ping interval (ms, 0 for none).
  */
 /** @type {any} */
 const { Bun } = globalThis;

@@ -1,4 +1,4 @@
-// Go's net/http, a goroutine and a ticker for each client: port and ping interval (ms, 0 for none) are given.
+// Go's net/http, a goroutine and a ticker per client. Takes the port and the ping interval (ms, 0 for none).
 package main
 
 import (

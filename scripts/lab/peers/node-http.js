@@ -1,5 +1,5 @@
 /*
- * What most people would write with node:http: port and ping interval (ms, 0 for none) are given.
+ * What most people would write with node:http. Takes the port and the ping interval (ms, 0 for none).
  */
 import { createServer } from 'node:http';
 

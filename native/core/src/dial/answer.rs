@@ -1,38 +1,39 @@
-//! What a server says on a stream, taken apart and checked: the response head, chunks, the welcome, pings and messages.
-//! Pure, and the same as `fleet/drone/answer.js`: where bytes were cut on their way makes no difference.
+//! Parses and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages. It makes
+//! no difference how the bytes are divided into reads. Pure, and the same as `fleet/drone/answer.js`.
 
 use super::Cause;
 use super::pieces::{begins_as_status_line, data_of, find, has_header, number_of, sent_us};
 
 const MOST_HEAD_BYTES: usize = 16_384;
 const MOST_UNIT_BYTES: usize = 1_048_576;
-/// Of what was not understood.
+/// The size of a sample of wrong bytes.
 const SAMPLE_BYTES: usize = 80;
-/// Digits of the size of a chunk.
+/// The number of digits in the size of a chunk.
 const MOST_DIGITS: usize = 8;
 
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 const END_OF_EVENT: &[u8] = b"\n\n";
 const WELCOME: &[u8] = b"Welcome!";
 const PING: &[u8] = b"ping";
-/// Pings as they are on the wire, nearly always.
+/// What nearly all pings look like on the wire.
 const TEXT_PING: &[u8] = b"4\r\nping\r\n";
 const EVENT_PING: &[u8] = b"8\r\n: ping\n\n\r\n";
 
-/// What came. Nothing follows an end, or what is wrong.
+/// What has arrived. Nothing follows `End` or `Wrong`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum Item<'a> {
+    /// The welcome; if the stream is not strict, the head of a successful response.
     Open,
     Ping,
-    /// With the time it was sent, in unix µs, where it says so.
+    /// With the time it was sent, in unix µs, if it contains one.
     Message(Option<u64>),
     End,
-    /// With the first of the bytes that were wrong.
+    /// With the first of the wrong bytes.
     Wrong(Cause, &'a [u8]),
 }
 
-/// To whom it is said.
-pub type Tell<'a> = &'a mut dyn FnMut(Said);
+/// Gets the items.
+pub type Sink<'a> = &'a mut dyn FnMut(Item);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -40,9 +41,9 @@ enum Stage {
     Head,
     Chunks,
     /// A body without chunks.
-    Whole,
-    /// Of a stream that may say anything.
-    Any,
+    Raw,
+    /// The body of a stream that is not strict.
+    Anything,
     Over,
 }
 
@@ -51,26 +52,28 @@ const MESSAGES: u8 = 2;
 const EVENTS: u8 = 4;
 const OPEN: u8 = 8;
 
-/// How far the reading of one stream has come. What it has of a unit that is not whole yet is in a `Rest`.
+/// How far one response has been parsed. The bytes of an incomplete unit are in a `Partial`.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     stage: Stage,
     bits: u8,
 }
 
-/// Bytes that are no whole piece yet: of the head or of a chunk, and of an event.
+/// The bytes of incomplete units.
 #[derive(Debug, Default)]
-pub struct Rest {
+pub struct Partial {
+    /// Of the head or of a chunk.
     bytes: Vec<u8>,
+    /// Of an event.
     event: Vec<u8>,
 }
 
-impl Rest {
+impl Partial {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.event.is_empty()
     }
 
-    /// Bytes that it keeps.
+    /// The number of bytes.
     pub fn kept(&self) -> usize {
         self.bytes.len() + self.event.len()
     }
@@ -86,47 +89,49 @@ impl Answer {
         self.bits & bit != 0
     }
 
-    /// How many pings the bytes are, where they are nothing else and no `Rest` came before them. `read` says the same.
+    /// The number of pings, if the bytes contain nothing else. Only for bytes that don't continue a `Partial`. A fast path:
+    /// `read` finds the same.
     pub fn pings_in(self, bytes: &[u8]) -> Option<u32> {
         let ping = if self.has(EVENTS) { EVENT_PING } else { TEXT_PING };
-        let is_due = self.stage == Stage::Chunks && self.has(OPEN) && bytes.len().is_multiple_of(ping.len());
-        (is_due && bytes.chunks(ping.len()).all(|chunk| chunk == ping)).then_some((bytes.len() / ping.len()) as u32)
+        let is_possible = self.stage == Stage::Chunks && self.has(OPEN) && bytes.len().is_multiple_of(ping.len());
+        (is_possible && bytes.chunks(ping.len()).all(|chunk| chunk == ping)).then_some((bytes.len() / ping.len()) as u32)
     }
 
-    /// Reads what came, after what is in `rest`, and tells what it says.
-    pub fn read(&mut self, bytes: &[u8], rest: &mut Rest, tell: Tell) {
-        if self.stage == Stage::Any {
-            return tell(Said::Ping);
+    /// Parses what has arrived, as a continuation of `partial`.
+    pub fn read(&mut self, bytes: &[u8], partial: &mut Partial, sink: Sink) {
+        if self.stage == Stage::Anything {
+            return sink(Item::Ping);
         }
-        let mut kept = std::mem::take(&mut rest.bytes);
+        let mut kept = std::mem::take(&mut partial.bytes);
         if kept.is_empty() {
-            let used = self.take_apart(bytes, 0, &mut rest.event, tell);
+            let used = self.read_pieces(bytes, 0, &mut partial.event, sink);
             kept.extend_from_slice(&bytes[used..]);
         } else {
             let seen = kept.len();
             kept.extend_from_slice(bytes);
-            let used = self.take_apart(&kept, seen, &mut rest.event, tell);
+            let used = self.read_pieces(&kept, seen, &mut partial.event, sink);
             kept.drain(..used);
         }
-        rest.bytes = kept;
+        partial.bytes = kept;
         if self.stage == Stage::Over {
-            *rest = Rest::default();
+            *partial = Partial::default();
         }
     }
 
-    /// Reads whole pieces; of them `seen` bytes came before. Returns how many bytes they have.
-    fn take_apart(&mut self, bytes: &[u8], seen: usize, event: &mut Vec<u8>, tell: Tell) -> usize {
+    /// Parses complete pieces: the head, chunks. The first `seen` bytes came with earlier reads. Returns the size of the
+    /// pieces.
+    fn read_pieces(&mut self, bytes: &[u8], seen: usize, event: &mut Vec<u8>, sink: Sink) -> usize {
         let mut used = 0;
         loop {
-            let left = &bytes[used..];
+            let rest = &bytes[used..];
             let piece = match self.stage {
-                Stage::Head => self.read_head(left, seen, tell),
-                Stage::Chunks => self.read_chunk(left, event, tell),
-                Stage::Whole => {
-                    self.read_payload(left, event, tell);
+                Stage::Head => self.read_head(rest, seen, sink),
+                Stage::Chunks => self.read_chunk(rest, event, sink),
+                Stage::Raw => {
+                    self.read_payload(rest, event, sink);
                     return bytes.len();
                 }
-                Stage::Any | Stage::Over => return bytes.len(),
+                Stage::Anything | Stage::Over => return bytes.len(),
             };
             match piece {
                 Some(size) => used += size,
@@ -136,149 +141,149 @@ impl Answer {
         }
     }
 
-    /// The size of the head with its end, where it is whole and is that of a stream.
-    fn read_head(&mut self, bytes: &[u8], seen: usize, tell: Tell) -> Option<usize> {
+    /// Returns the size of the head and its end. None if it is incomplete or wrong.
+    fn read_head(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> Option<usize> {
         let end = find(bytes, END_OF_HEAD, seen);
         if !begins_as_status_line(bytes) {
-            return self.fail(Cause::Unexpected, &bytes[..end.unwrap_or(bytes.len())], tell);
+            return self.fail(Cause::Unexpected, &bytes[..end.unwrap_or(bytes.len())], sink);
         }
         let Some(end) = end else {
             let is_long = bytes.len() >= MOST_HEAD_BYTES + END_OF_HEAD.len();
-            return if is_long { self.fail(Cause::Unexpected, bytes, tell) } else { None };
+            return if is_long { self.fail(Cause::Unexpected, bytes, sink) } else { None };
         };
         let head = &bytes[..end];
         if end > MOST_HEAD_BYTES {
-            return self.fail(Cause::Unexpected, head, tell);
+            return self.fail(Cause::Unexpected, head, sink);
         }
         if &head[9..12] != b"200" {
-            return self.fail(Cause::Status, head, tell);
+            return self.fail(Cause::Status, head, sink);
         }
-        self.note_head(head, tell)?;
+        self.apply_head(head, sink)?;
         Some(end + END_OF_HEAD.len())
     }
 
-    fn note_head(&mut self, head: &[u8], tell: Tell) -> Option<()> {
+    fn apply_head(&mut self, head: &[u8], sink: Sink) -> Option<()> {
         if has_header(head, b"content-type:", b"text/event-stream") {
             self.bits |= EVENTS;
         }
         let is_chunked = has_header(head, b"transfer-encoding:", b"chunked");
         if !self.has(STRICT) {
-            self.stage = Stage::Any;
-            self.open(tell);
+            self.stage = Stage::Anything;
+            self.open(sink);
         } else if is_chunked {
             self.stage = Stage::Chunks;
         } else if self.has(EVENTS) {
-            self.stage = Stage::Whole;
+            self.stage = Stage::Raw;
         } else {
-            // Without chunks nothing tells where a text ends.
-            return self.fail(Cause::Unexpected, head, tell);
+            // A text without chunks has no boundaries.
+            return self.fail(Cause::Unexpected, head, sink);
         }
         Some(())
     }
 
-    /// The size of the chunk with its size line and its end, where it is whole.
-    fn read_chunk(&mut self, bytes: &[u8], event: &mut Vec<u8>, tell: Tell) -> Option<usize> {
+    /// Returns the size of the chunk with its size line and its end. None if it is incomplete or wrong.
+    fn read_chunk(&mut self, bytes: &[u8], event: &mut Vec<u8>, sink: Sink) -> Option<usize> {
         let digits = bytes.iter().take(MOST_DIGITS + 1).take_while(|byte| byte.is_ascii_hexdigit()).count();
         let line_end = &bytes[digits..bytes.len().min(digits + 2)];
-        let is_sound = digits <= MOST_DIGITS && b"\r\n".starts_with(line_end) && (digits > 0 || bytes.is_empty());
-        if !is_sound {
-            return self.fail(Cause::Unexpected, bytes, tell);
+        let is_valid = digits <= MOST_DIGITS && b"\r\n".starts_with(line_end) && (digits > 0 || bytes.is_empty());
+        if !is_valid {
+            return self.fail(Cause::Unexpected, bytes, sink);
         }
         if line_end.len() < 2 {
             return None;
         }
         let size = number_of(&bytes[..digits], 16) as usize;
         if size > MOST_UNIT_BYTES {
-            return self.fail(Cause::Unexpected, bytes, tell);
+            return self.fail(Cause::Unexpected, bytes, sink);
         }
         let begin = digits + 2;
         let end = begin + size;
         let after = bytes.get(end..end + 2)?;
         if after != b"\r\n" {
-            return self.fail(Cause::Unexpected, bytes, tell);
+            return self.fail(Cause::Unexpected, bytes, sink);
         }
         if size == 0 {
             self.stage = Stage::Over;
-            tell(Said::End);
+            sink(Item::End);
         } else {
-            self.read_payload(&bytes[begin..end], event, tell);
+            self.read_payload(&bytes[begin..end], event, sink);
         }
         Some(end + 2)
     }
 
-    fn read_payload(&mut self, payload: &[u8], event: &mut Vec<u8>, tell: Tell) {
+    fn read_payload(&mut self, payload: &[u8], event: &mut Vec<u8>, sink: Sink) {
         if !self.has(EVENTS) {
-            return self.read_text(payload, tell);
+            return self.read_text(payload, sink);
         }
         let mut kept = std::mem::take(event);
         if kept.is_empty() {
-            let used = self.read_events(payload, 0, tell);
+            let used = self.read_events(payload, 0, sink);
             kept.extend_from_slice(&payload[used..]);
         } else {
             let seen = kept.len();
             kept.extend_from_slice(payload);
-            let used = self.read_events(&kept, seen, tell);
+            let used = self.read_events(&kept, seen, sink);
             kept.drain(..used);
         }
         if self.stage != Stage::Over && kept.len() >= MOST_UNIT_BYTES + END_OF_EVENT.len() {
-            self.fail::<()>(Cause::Unexpected, &kept, tell);
+            self.fail::<()>(Cause::Unexpected, &kept, sink);
         }
         *event = kept;
     }
 
-    fn read_text(&mut self, text: &[u8], tell: Tell) {
+    fn read_text(&mut self, text: &[u8], sink: Sink) {
         if self.has(OPEN) && text == PING {
-            tell(Said::Ping);
+            sink(Item::Ping);
         } else if self.has(OPEN) {
-            self.read_message(text, tell);
+            self.read_message(text, sink);
         } else if text == WELCOME {
-            self.open(tell);
+            self.open(sink);
         } else {
-            self.fail::<()>(Cause::Unexpected, text, tell);
+            self.fail::<()>(Cause::Unexpected, text, sink);
         }
     }
 
-    /// Reads whole events; `seen` bytes came before. Returns how many bytes they have.
-    fn read_events(&mut self, bytes: &[u8], seen: usize, tell: Tell) -> usize {
+    /// Parses complete events. The first `seen` bytes came with earlier reads. Returns the size of the events.
+    fn read_events(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> usize {
         let mut used = 0;
         let mut seen = seen;
         while self.stage != Stage::Over
             && let Some(size) = find(&bytes[used..], END_OF_EVENT, seen)
         {
-            self.read_event(&bytes[used..used + size], tell);
+            self.read_event(&bytes[used..used + size], sink);
             used += size + END_OF_EVENT.len();
             seen = 0;
         }
         used
     }
 
-    fn read_event(&mut self, event: &[u8], tell: Tell) {
+    fn read_event(&mut self, event: &[u8], sink: Sink) {
         let are_comments = || event.split(|byte| *byte == b'\n').all(|line| line.starts_with(b":"));
         match data_of(event) {
-            _ if event.len() > MOST_UNIT_BYTES => drop(self.fail::<()>(Cause::Unexpected, event, tell)),
-            Some(data) if self.has(OPEN) => self.read_message(&data, tell),
-            Some(data) if data == WELCOME => self.open(tell),
-            None if self.has(OPEN) && are_comments() => tell(Said::Ping),
-            _ => drop(self.fail::<()>(Cause::Unexpected, event, tell)),
+            _ if event.len() > MOST_UNIT_BYTES => drop(self.fail::<()>(Cause::Unexpected, event, sink)),
+            Some(data) if self.has(OPEN) => self.read_message(&data, sink),
+            Some(data) if data == WELCOME => self.open(sink),
+            None if self.has(OPEN) && are_comments() => sink(Item::Ping),
+            _ => drop(self.fail::<()>(Cause::Unexpected, event, sink)),
         }
     }
 
-    fn read_message(&mut self, text: &[u8], tell: Tell) {
+    fn read_message(&mut self, text: &[u8], sink: Sink) {
         if self.has(MESSAGES) {
-            tell(Said::Message(sent_us(text)));
+            sink(Item::Message(sent_us(text)));
         } else {
-            self.fail::<()>(Cause::Unexpected, text, tell);
+            self.fail::<()>(Cause::Unexpected, text, sink);
         }
     }
 
-    fn open(&mut self, tell: Tell) {
+    fn open(&mut self, sink: Sink) {
         self.bits |= OPEN;
-        tell(Said::Open);
+        sink(Item::Open);
     }
 
-    fn fail<T>(&mut self, cause: Cause, bytes: &[u8], tell: Tell) -> Option<T> {
+    fn fail<T>(&mut self, cause: Cause, bytes: &[u8], sink: Sink) -> Option<T> {
         self.stage = Stage::Over;
-        tell(Said::Wrong(cause, &bytes[..bytes.len().min(SAMPLE_BYTES)]));
+        sink(Item::Wrong(cause, &bytes[..bytes.len().min(SAMPLE_BYTES)]));
         None
     }
 }
@@ -291,45 +296,45 @@ mod tests {
     const EVENT_STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     const WELCOMED: &str = "8\r\nWelcome!\r\n";
 
-    /// What is said, in words, and what is kept of it.
-    fn heard(how: (bool, bool), pieces: &[&[u8]]) -> (Vec<String>, usize) {
+    /// The items as text, and the number of bytes kept. `how`: is it strict, and does it allow messages?
+    fn items(how: (bool, bool), pieces: &[&[u8]]) -> (Vec<String>, usize) {
         let (is_strict, allows_messages) = how;
         let mut answer = Answer::new(is_strict, allows_messages);
-        let mut rest = Rest::default();
-        let mut said = Vec::new();
+        let mut partial = Partial::default();
+        let mut items = Vec::new();
         for piece in pieces {
-            answer.read(piece, &mut rest, &mut |one| {
-                said.push(match one {
-                    Said::Wrong(cause, sample) => format!("{cause:?} {}", String::from_utf8_lossy(sample).escape_debug()),
+            answer.read(piece, &mut partial, &mut |item| {
+                items.push(match item {
+                    Item::Wrong(cause, sample) => format!("{cause:?} {}", String::from_utf8_lossy(sample).escape_debug()),
                     other => format!("{other:?}"),
                 })
             });
         }
-        (said, rest.kept())
+        (items, partial.kept())
     }
 
     fn strict(bytes: &str) -> Vec<String> {
-        heard((true, false), &[bytes.as_bytes()]).0
+        items((true, false), &[bytes.as_bytes()]).0
     }
 
     fn with_messages(bytes: &str) -> Vec<String> {
-        heard((true, true), &[bytes.as_bytes()]).0
+        items((true, true), &[bytes.as_bytes()]).0
     }
 
     #[test]
-    fn a_stream_of_text_is_open_once_it_is_welcomed_and_then_pings() {
+    fn a_text_stream_is_open_after_the_welcome_and_then_gets_pings() {
         assert_eq!(strict(CHUNKED), [""; 0]);
         assert_eq!(strict(&format!("{CHUNKED}{WELCOMED}4\r\nping\r\n04\r\nping\r\n")), ["Open", "Ping", "Ping"]);
     }
 
     #[test]
-    fn a_stream_of_events_is_open_once_it_is_welcomed_and_then_pings() {
+    fn an_event_stream_is_open_after_the_welcome_and_then_gets_pings() {
         let events = "retry: 2000\nevent: welcome\ndata: Welcome!\n\n: ping\n\n:\n: two lines\n\n";
         assert_eq!(strict(&format!("{EVENT_STREAM}{events}")), ["Open", "Ping", "Ping"]);
     }
 
     #[test]
-    fn messages_are_heard_where_they_may_come_with_the_time_they_were_sent() {
+    fn messages_are_reported_with_the_time_they_were_sent_if_they_are_allowed() {
         let text = "3\r\nnew\r\n11\r\n@1763733211123456\r\n13\r\n@1763733211123456 x\r\n12\r\n@1763733211123456x\r\n";
         let some = "Message(Some(1763733211123456))";
         assert_eq!(with_messages(&format!("{CHUNKED}{WELCOMED}{text}")), ["Open", "Message(None)", some, some, "Message(None)"]);
@@ -340,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_chunk_is_the_end_and_nothing_follows_it() {
+    fn nothing_is_read_after_the_last_chunk() {
         assert_eq!(strict(&format!("{CHUNKED}{WELCOMED}0\r\n\r\n4\r\nping\r\n")), ["Open", "End"]);
         assert_eq!(strict(&format!("{CHUNKED}0\r\n\r\n")), ["End"]);
     }
 
     #[test]
-    fn what_no_stream_says_is_named_with_its_bytes() {
+    fn wrong_bytes_are_reported_with_a_sample() {
         let status = "HTTP/1.1 404 Not Found\\r\\nA: b";
         assert_eq!(strict("HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nbody"), [format!("Status {status}")]);
         let after_welcome = |wrong: &str| strict(&format!("{CHUNKED}{WELCOMED}{wrong}"));
@@ -362,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_head_is_told_at_once() {
+    fn a_wrong_head_is_reported_before_it_is_complete() {
         assert_eq!(strict("SSH-2.0-x\r\n\r\nmore"), ["Unexpected SSH-2.0-x"]);
         for head in ["SSH-2.0-x", "HTTP/2.0", "HTTP/1.1\t", "HTTP/1.1 2x", "\r\n"] {
             assert_eq!(strict(head), [format!("Unexpected {}", head.escape_debug())]);
@@ -372,50 +377,50 @@ mod tests {
     }
 
     #[test]
-    fn a_head_or_a_unit_that_never_ends_is_not_kept_for_ever() {
+    fn the_size_of_a_head_and_of_a_unit_is_limited() {
         let long = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(MOST_HEAD_BYTES));
         let event = format!("{EVENT_STREAM}data: Welcome!\n\n: {}", "x".repeat(MOST_UNIT_BYTES));
-        for (bytes, words) in [(&long, 1), (&event, 2), (&format!("{long}\r\n\r\n"), 1), (&format!("{event}\n\n"), 2)] {
+        for (bytes, count) in [(&long, 1), (&event, 2), (&format!("{long}\r\n\r\n"), 1), (&format!("{event}\n\n"), 2)] {
             for size in [1 << 30, 4096] {
                 let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(size).collect();
-                let (said, kept) = heard((true, true), &pieces);
-                assert!(said.len() == words && said[words - 1].starts_with("Unexpected "), "{said:?}");
+                let (found, kept) = items((true, true), &pieces);
+                assert!(found.len() == count && found[count - 1].starts_with("Unexpected "), "{found:?}");
                 assert_eq!(kept, 0);
             }
         }
     }
 
     #[test]
-    fn where_bytes_are_cut_makes_no_difference() {
+    fn it_makes_no_difference_how_bytes_are_divided() {
         let text = format!("{CHUNKED}{WELCOMED}4\r\nping\r\n13\r\n@1763733211123456 x\r\n4\r\nping\r\n0\r\n\r\n");
         let chunks = "a\r\ndata: Welc\r\n9\r\nome!\n\n: p\r\n5\r\ning\n\n\r\n8\r\n: ping\n\n\r\n";
         let events = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{chunks}");
         for bytes in [text.as_bytes(), events.as_bytes()] {
-            let (whole, kept) = heard((true, true), &[bytes]);
+            let (whole, kept) = items((true, true), &[bytes]);
             assert!(whole.len() >= 3 && whole[0] == "Open" && kept == 0, "{whole:?}");
             for cut in 1..bytes.len() {
-                assert_eq!(heard((true, true), &[&bytes[..cut], &bytes[cut..]]).0, whole, "cut at {cut}");
+                assert_eq!(items((true, true), &[&bytes[..cut], &bytes[cut..]]).0, whole, "cut at {cut}");
             }
             let each: Vec<&[u8]> = bytes.chunks(1).collect();
-            assert_eq!(heard((true, true), &each).0, whole);
+            assert_eq!(items((true, true), &each).0, whole);
         }
     }
 
     #[test]
-    fn where_anything_may_be_said_a_read_is_a_ping_and_nothing_is_kept() {
+    fn every_read_of_a_stream_that_is_not_strict_counts_as_a_ping_and_nothing_is_kept() {
         let head = b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nsome";
-        assert_eq!(heard((false, false), &[head, b"more", b"0\r\n\r\n"]), (vec!["Open".into(), "Ping".into(), "Ping".into()], 0));
-        assert_eq!(heard((false, false), &[b"HTTP/1.0 503 No\r\n\r\n"]).0, ["Status HTTP/1.0 503 No"]);
+        assert_eq!(items((false, false), &[head, b"more", b"0\r\n\r\n"]), (vec!["Open".into(), "Ping".into(), "Ping".into()], 0));
+        assert_eq!(items((false, false), &[b"HTTP/1.0 503 No\r\n\r\n"]).0, ["Status HTTP/1.0 503 No"]);
     }
 
     #[test]
-    fn pings_that_come_whole_are_counted_without_reading_them() {
+    fn complete_pings_are_counted_without_parsing_them() {
         let mut text = Answer::new(true, false);
         assert_eq!(text.pings_in(TEXT_PING), None, "it is not open yet");
-        text.read(format!("{CHUNKED}{WELCOMED}").as_bytes(), &mut Rest::default(), &mut |_| {});
+        text.read(format!("{CHUNKED}{WELCOMED}").as_bytes(), &mut Partial::default(), &mut |_| {});
         let mut events = Answer::new(true, false);
         let head = CHUNKED.replace("text/plain", "text/event-stream");
-        events.read(format!("{head}10\r\ndata: Welcome!\n\n\r\n").as_bytes(), &mut Rest::default(), &mut |_| {});
+        events.read(format!("{head}10\r\ndata: Welcome!\n\n\r\n").as_bytes(), &mut Partial::default(), &mut |_| {});
         for (answer, ping, other) in [(text, TEXT_PING, EVENT_PING), (events, EVENT_PING, TEXT_PING)] {
             assert_eq!((answer.pings_in(ping), answer.pings_in(&ping.repeat(3))), (Some(1), Some(3)));
             assert_eq!((answer.pings_in(other), answer.pings_in(&ping[1..])), (None, None));

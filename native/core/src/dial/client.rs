@@ -1,5 +1,4 @@
-//! One thread that dials: its epoll and its streams. A turn of its loop waits for what happens first, then reads, opens
-//! and closes in slices of a few ms at most.
+//! One dialing thread: its reactor and its streams. A turn handles events, then reads, closes and opens for a slice each.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -8,53 +7,49 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::thread::nanosleep;
+use rustix::event::epoll::{Event, EventFlags};
 
 use super::Target;
-use super::answer::Rest;
-use super::flight::{Flight, Order};
+use super::answer::Partial;
+use super::attempt::{Attempt, Batch};
 use super::schedule;
 use super::streams::{Id, State, Streams};
 use super::tally::{Tally, count};
 use super::targets::Targets;
-use crate::shard::{MS, SCRATCH_BYTES, now_ns};
+use crate::clock::{MS, now_ns};
+use crate::reactor::{self, BELL, Reactor, Task, has_ended, has_input};
+use crate::socket::SCRATCH_BYTES;
 
-/// Events that one turn sees to.
-const EVENTS_A_TURN: usize = 256;
-/// How often the streams are counted that are overdue.
-const COUNT_NS: u64 = 1000 * MS;
-/// Who is woken oftener than this sleeps for a breath after each turn, and sees to all at once that came meanwhile: to
-/// be woken for each costs the sender as much as the reader. What it measures then may be a breath too late.
-const OFTEN_NS: u64 = 4 * MS;
-const BREATH: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// The longest wait.
-const HOUR_NS: u64 = 3600 * 1000 * MS;
-/// What epoll says of the bell: an id of no row.
-const BELL: u64 = u64::MAX;
+/// How often overdue streams are counted.
+const COUNT_EVERY_NS: u64 = 1000 * MS;
+const NEVER_NS: u64 = u64::MAX;
 
 /// What a thread is told.
 #[derive(Debug)]
-pub enum Word {
-    /// So many, of which the first has this turn.
-    Open(Arc<Target>, u64, u64),
+pub enum DialMessage {
+    Open {
+        target: Arc<Target>,
+        /// The number of the first stream: see `Target::pair`.
+        number: u64,
+        count: u64,
+    },
     Close(u64),
+    /// Panic: for tests of what follows.
+    Fail,
     Stop,
 }
 
 pub struct Client {
-    words: Receiver<Word>,
-    bell: OwnedFd,
-    pub(super) epoll: OwnedFd,
+    messages: Receiver<DialMessage>,
+    pub(super) reactor: Reactor,
     pub(super) tally: Arc<Tally>,
     pub(super) streams: Streams,
     pub(super) targets: Targets,
-    /// Of rows that are not open yet.
-    pub(super) flights: HashMap<u32, Flight>,
-    /// Of rows that have a piece which is not whole.
-    pub(super) rests: HashMap<u32, Rest>,
-    pub(super) orders: VecDeque<Order>,
+    /// By row, until the stream is open.
+    pub(super) attempts: HashMap<u32, Attempt>,
+    /// By row, for streams in the middle of a unit.
+    pub(super) partials: HashMap<u32, Partial>,
+    pub(super) batches: VecDeque<Batch>,
     pub(super) to_close: u64,
     /// Streams that have more to read.
     pub(super) unread: VecDeque<Id>,
@@ -66,20 +61,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// On the thread that will run it: its descriptors are of that thread's table.
-    pub fn new(words: Receiver<Word>, bell: OwnedFd, tally: Arc<Tally>, connections: usize) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+    /// To be called on the thread that will run it. `bell` is an eventfd that is rung after each message.
+    pub fn new(messages: Receiver<DialMessage>, bell: OwnedFd, tally: Arc<Tally>, connections: usize) -> io::Result<Self> {
         Ok(Client {
-            words,
-            bell,
-            epoll,
+            messages,
+            reactor: Reactor::new(bell)?,
             tally,
             streams: Streams::new(connections),
             targets: Targets::default(),
-            flights: HashMap::new(),
-            rests: HashMap::new(),
-            orders: VecDeque::new(),
+            attempts: HashMap::new(),
+            partials: HashMap::new(),
+            batches: VecDeque::new(),
             to_close: 0,
             unread: VecDeque::new(),
             sweep_ns: 0,
@@ -90,60 +82,43 @@ impl Client {
         })
     }
 
-    /// Turns until it is told to stop, and closes all.
+    /// Runs until it is told to stop, and closes everything.
     pub fn run(mut self) {
-        let mut ready = Vec::with_capacity(EVENTS_A_TURN);
-        while !self.is_stopped {
-            ready.clear();
-            // EINTR is no failure, and another can't be mended here: the turn goes on either way.
-            let _ = epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&self.timeout()));
-            let woken_ns = self.now_ns;
-            self.turn(&ready);
-            if self.now_ns < woken_ns + OFTEN_NS && ready.len() < EVENTS_A_TURN && !self.has_more_to_do() {
-                let _ = nanosleep(&BREATH);
-            }
-        }
+        reactor::run(&mut self);
         self.close_all();
     }
 
-    fn turn(&mut self, ready: &[epoll::Event]) {
-        self.now_ns = now_ns();
-        for event in ready {
-            self.see(event);
+    fn handle(&mut self, event: &Event) {
+        let Event { data, flags } = *event;
+        if data.u64() == BELL {
+            return self.read_messages();
         }
-        self.read_on();
-        self.close_some();
-        self.dial_some();
-        self.sweep();
-        self.count_overdue();
+        // A row that was freed earlier in this turn has another generation.
+        if let Some(index) = self.streams.find(data.u64()) {
+            self.handle_row(index, flags);
+        }
     }
 
-    fn see(&mut self, event: &epoll::Event) {
-        let epoll::Event { data, flags } = *event;
-        if data.u64() == BELL {
-            return self.read_words();
-        }
-        // A row that was freed in this batch has another generation.
-        let Some(index) = self.streams.find(data.u64()) else { return };
-        if self.streams.row(index).state == State::Connecting && !self.see_connected(index) {
+    fn handle_row(&mut self, index: u32, flags: EventFlags) {
+        if self.streams.row(index).state == State::Connecting && !self.finish_connecting(index) {
             return;
         }
-        if flags.intersects(!epoll::EventFlags::OUT) {
-            let has_ended = flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-            self.read(index, has_ended);
+        if has_input(flags) {
+            self.read(index, has_ended(flags));
         }
     }
 
-    fn read_words(&mut self) {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        while let Ok(word) = self.words.try_recv() {
-            match word {
-                Word::Open(target, turn, left) => {
-                    let target = self.targets.claim(target, left);
-                    self.orders.push_back(Order::new(target, turn, left, self.now_ns));
+    fn read_messages(&mut self) {
+        self.reactor.silence_bell();
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                DialMessage::Open { target, number, count } => {
+                    let target = self.targets.claim(target, count);
+                    self.batches.push_back(Batch::new(target, number, count, self.now_ns));
                 }
-                Word::Close(count) => self.to_close += count,
-                Word::Stop => self.is_stopped = true,
+                DialMessage::Close(count) => self.to_close += count,
+                DialMessage::Fail => panic!("a test asked for it"),
+                DialMessage::Stop => self.is_stopped = true,
             }
         }
     }
@@ -152,19 +127,19 @@ impl Client {
         if self.now_ns < self.count_ns {
             return;
         }
-        self.count_ns = self.now_ns + COUNT_NS;
+        self.count_ns = self.now_ns + COUNT_EVERY_NS;
         let is_overdue = |interval_ns, due_ns| schedule::overdue_ns(due_ns, self.now_ns, interval_ns).is_some();
         let open = self.streams.iter().filter(|row| row.state == State::Open);
         let overdue = open.filter(|row| is_overdue(self.targets.interval_ns(row.target), row.due_ns)).count();
         self.tally.overdue.store(overdue as u64, Relaxed);
     }
 
-    /// Its last deed: sockets are closed with what holds them.
+    /// Dropping the rows closes their sockets.
     fn close_all(self) {
         let begun = self.streams.iter().filter(|row| !matches!(row.state, State::Free | State::Open)).count() as u64;
-        let ordered: u64 = self.orders.iter().map(|order| order.left).sum();
+        let waiting: u64 = self.batches.iter().map(|batch| batch.left).sum();
         self.tally.overdue.store(0, Relaxed);
-        count(&self.tally.withdrawn, begun + ordered);
+        count(&self.tally.withdrawn, begun + waiting);
         count(&self.tally.settled, self.to_close);
         count(&self.tally.closed, self.streams.open() as u64);
     }
@@ -172,23 +147,43 @@ impl Client {
     fn has_more_to_do(&self) -> bool {
         !self.unread.is_empty() || self.to_close > 0
     }
+}
 
-    /// Until what comes first.
-    fn timeout(&self) -> Timespec {
-        let mut until_ns = self.now_ns + HOUR_NS;
+impl Task for Client {
+    /// Waking up for each event separately costs the sender as much as the reader. What is measured may be 1 ms too late
+    /// because of it.
+    const OFTEN_NS: u64 = 4 * MS;
+
+    fn reactor(&self) -> &Reactor {
+        &self.reactor
+    }
+
+    fn turn(&mut self, ready: &[Event], now_ns: u64) {
+        self.now_ns = now_ns;
+        for event in ready {
+            self.handle(event);
+        }
+        self.continue_reading();
+        self.close_requested();
+        self.open_due();
+        self.sweep();
+        self.count_overdue();
+    }
+
+    fn next_turn_ns(&self) -> u64 {
         if self.has_more_to_do() {
-            until_ns = 0;
+            return 0;
         }
-        if let Some(dial_ns) = self.next_dial_ns() {
-            until_ns = until_ns.min(dial_ns);
-        }
-        if !self.flights.is_empty() {
-            until_ns = until_ns.min(self.sweep_ns);
-        }
-        if self.streams.open() > 0 || self.tally.overdue.load(Relaxed) > 0 {
-            until_ns = until_ns.min(self.count_ns);
-        }
-        let wait_ns = until_ns.saturating_sub(now_ns());
-        Timespec { tv_sec: (wait_ns / 1_000_000_000) as _, tv_nsec: (wait_ns % 1_000_000_000) as _ }
+        let needs_counting = self.streams.open() > 0 || self.tally.overdue.load(Relaxed) > 0;
+        let times = [self.next_open_ns(), (!self.attempts.is_empty()).then_some(self.sweep_ns), needs_counting.then_some(self.count_ns)];
+        times.into_iter().flatten().min().unwrap_or(NEVER_NS)
+    }
+
+    fn may_rest(&self) -> bool {
+        !self.has_more_to_do()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 }

@@ -1,4 +1,4 @@
-//! All threads that dial in a process, as the thread of JS sees them.
+//! All dialing threads of a process, as the thread of JS sees them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,64 +10,57 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::client::{Client, Word};
-use super::tally::{Gauges, MOST_SAMPLES, Sample, Tally};
-use super::{CAUSES, Cause, Target};
-use crate::hold::can_unshare;
+use super::client::{Client, DialMessage};
+use super::tally::{Asked, Gauges, MOST_SAMPLES, Sample, Tally};
+use super::{CAUSES, COUNTS, Cause, HISTOGRAMS, Target};
 use crate::id::MOST_ROWS;
-use crate::sys::Luggage;
-use crate::telemetry::{Histogram, Merged};
+use crate::reactor::ring;
+use crate::sys::{KeptFds, can_unshare, yield_to_js};
+use crate::telemetry::Merged;
 
 const MOST_THREADS: usize = 255;
-/// What threads that only move bytes stand below the event loop in priority.
-const NICE: i32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Streams of one thread: as its descriptor table has room for.
+    /// The number of streams per thread: as many as fit into its descriptor table.
     pub connections: usize,
-    /// Whether each thread is to have a descriptor table of its own; where it can't there is but one thread.
+    /// Whether each thread gets a descriptor table of its own. If the kernel refuses, there is only one thread.
     pub unshare: bool,
 }
 
-/// Sums over the threads. Counts are since the beginning, histograms (µs) and samples since the last time.
+/// Sums over the threads. Counts are since the beginning, histograms and samples since the last time.
 #[derive(Debug, Default)]
 pub struct Counters {
-    pub in_flight: u64,
-    pub open: u64,
-    pub overdue: u64,
-    pub opened: u64,
-    pub closed: u64,
-    pub pings: u64,
-    pub messages: u64,
-    pub bytes: u64,
+    /// In the order of `COUNTS`.
+    pub counts: [u64; COUNTS.len()],
+    /// By cause.
     pub failed: [u64; CAUSES],
+    /// By cause.
     pub lost: [u64; CAUSES],
     pub samples: Vec<Sample>,
-    pub connect: Merged,
-    pub first_byte: Merged,
-    pub lateness: Merged,
-    pub delivery: Merged,
+    /// In the order of `HISTOGRAMS`.
+    pub histograms: [Merged; HISTOGRAMS.len()],
 }
 
+/// A thread, which starts again after a panic.
 struct Handle {
-    words: Sender<Word>,
+    messages: Sender<DialMessage>,
     bell: OwnedFd,
     tally: Arc<Tally>,
-    /// Streams that it was told to open, and to close.
-    asked: u64,
-    to_close: u64,
+    asked: Asked,
+    /// None after a panic, and when it was told to stop.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Opens streams and keeps them. Dropped, it stops its threads and closes what they have.
+/// Opens streams and keeps them open. Dropping it stops its threads and closes everything they have.
 pub struct Dialer {
     connections: usize,
-    is_unshared: bool,
+    has_own_tables: bool,
     threads: Vec<Handle>,
     target: Option<Arc<Target>>,
-    turn: u64,
-    /// What found no thread to open it.
+    /// Streams opened so far: see `Target::pair`.
+    number: u64,
+    /// Streams for which there was no thread.
     unplaced: [u64; CAUSES],
     is_stopped: bool,
 }
@@ -75,27 +68,27 @@ pub struct Dialer {
 impl Dialer {
     pub fn new(options: Options) -> Self {
         Dialer {
-            // As many rows as a thread will have.
+            // No thread has more rows than this.
             connections: options.connections.min(MOST_ROWS),
-            is_unshared: options.unshare && can_unshare(),
+            has_own_tables: options.unshare && can_unshare(),
             threads: Vec::new(),
             target: None,
-            turn: 0,
+            number: 0,
             unplaced: [0; CAUSES],
             is_stopped: false,
         }
     }
 
-    /// Streams that it can hold.
+    /// The number of streams that it has room for.
     pub fn most(&self) -> usize {
         self.connections * self.most_threads()
     }
 
     fn most_threads(&self) -> usize {
-        if self.is_unshared { MOST_THREADS } else { 1 }
+        if self.has_own_tables { MOST_THREADS } else { 1 }
     }
 
-    /// What is dialled from now on. InvalidInput where it has no port.
+    /// The target of all streams opened from now on. InvalidInput if it has no port.
     pub fn aim(&mut self, target: Target) -> io::Result<()> {
         if target.ports.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -104,54 +97,62 @@ impl Dialer {
         Ok(())
     }
 
-    /// Opens so many, in threads that have room, and in others as they are needed. What there is no room for has failed.
+    /// Opens streams in threads that have room, and starts threads as needed. Streams without room count as failed.
     pub fn open(&mut self, count: u64) {
         let Some(target) = self.target.clone().filter(|_| !self.is_stopped) else { return };
+        self.reap();
         let mut left = count;
         let mut next = 0;
         while left > 0 {
-            if let Err(error) = self.reach(next) {
+            if let Err(error) = self.ensure_thread(next) {
                 self.unplaced[cause_of(&error) as usize] += left;
                 return;
             }
             let thread = &mut self.threads[next];
             let share = left.min(thread.room(self.connections as u64));
             if share > 0 {
-                thread.asked += share;
-                thread.tell(Word::Open(target.clone(), self.turn, share));
+                thread.asked.to_open += share;
+                thread.send(DialMessage::Open { target: target.clone(), number: self.number, count: share });
             }
-            self.turn += share;
+            self.number += share;
             left -= share;
             next += 1;
         }
     }
 
-    /// Has a thread of this number.
-    fn reach(&mut self, number: usize) -> io::Result<()> {
-        if number < self.threads.len() {
-            return Ok(());
+    /// Starts the thread with this index, if it is not running.
+    fn ensure_thread(&mut self, index: usize) -> io::Result<()> {
+        if let Some(thread) = self.threads.get_mut(index) {
+            return if thread.is_running() { Ok(()) } else { thread.restart(index, self.connections, self.has_own_tables) };
         }
-        if number >= self.most_threads() {
+        if index >= self.most_threads() {
             return Err(Errno::MFILE.into());
         }
-        self.threads.push(start(number, self.connections, self.is_unshared)?);
+        self.threads.push(Handle::start(index, self.connections, self.has_own_tables)?);
         Ok(())
     }
 
-    /// Closes so many of those that are open; the threads that were started last go first.
+    /// Counts what threads had that have panicked. The next `open` starts them again.
+    fn reap(&mut self) {
+        self.threads.iter_mut().for_each(Handle::reap);
+    }
+
+    /// Closes as many open streams, beginning with the threads that were started last.
     pub fn close(&mut self, count: u64) {
+        self.reap();
         let mut left = count;
         for thread in self.threads.iter_mut().rev() {
             let share = left.min(thread.gauges().open);
             if share > 0 {
-                thread.to_close += share;
-                thread.tell(Word::Close(share));
+                thread.asked.to_close += share;
+                thread.send(DialMessage::Close(share));
             }
             left -= share;
         }
     }
 
-    pub fn take(&self) -> Counters {
+    pub fn take(&mut self) -> Counters {
+        self.reap();
         let mut counters = Counters { failed: self.unplaced, ..Counters::default() };
         for thread in &self.threads {
             counters.add(thread);
@@ -159,19 +160,27 @@ impl Dialer {
         counters
     }
 
-    /// Tells the threads to close all and to end, and gives what can be waited for.
+    /// Makes a thread panic: for tests of what follows.
+    pub fn fail(&self, index: usize) {
+        if let Some(thread) = self.threads.get(index) {
+            thread.send(DialMessage::Fail);
+        }
+    }
+
+    /// Tells the threads to close everything and to end. Returns what to wait for.
     pub fn begin_stop(&mut self) -> Vec<JoinHandle<()>> {
+        self.reap();
         self.is_stopped = true;
         for thread in &self.threads {
-            thread.tell(Word::Stop);
+            thread.send(DialMessage::Stop);
         }
         self.threads.iter_mut().filter_map(|thread| thread.thread.take()).collect()
     }
 
-    /// Takes as long as it takes to close all.
+    /// Stops, and waits until everything is closed.
     pub fn stop(&mut self) {
         for thread in self.begin_stop() {
-            // One that panicked has said so on stderr, and its descriptors are closed.
+            // If it panicked, it has said so on stderr, and its descriptors are closed.
             let _ = thread.join();
         }
     }
@@ -184,19 +193,45 @@ impl Drop for Dialer {
 }
 
 impl Handle {
-    fn tell(&self, word: Word) {
-        // It has ended where it can't be told; a ring can only fail where 2^64 were not heard.
-        let _ = self.words.send(word);
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    fn start(index: usize, connections: usize, has_own_table: bool) -> io::Result<Self> {
+        let tally = Arc::new(Tally::default());
+        let (messages, bell, thread) = start_thread(index, connections, has_own_table, tally.clone())?;
+        Ok(Handle { messages, bell, tally, asked: Asked::default(), thread: Some(thread) })
+    }
+
+    /// Starts the thread again after a panic. It goes on counting where the one before it stopped.
+    fn restart(&mut self, index: usize, connections: usize, has_own_table: bool) -> io::Result<()> {
+        let (messages, bell, thread) = start_thread(index, connections, has_own_table, self.tally.clone())?;
+        (self.messages, self.bell, self.thread) = (messages, bell, Some(thread));
+        Ok(())
+    }
+
+    fn is_running(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// If the thread has ended, it has panicked. Whatever it was asked since then, nobody has read.
+    fn reap(&mut self) {
+        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+            // It is on stderr. The thread doesn't write any counter any more.
+            let _ = thread.join();
+            self.tally.write_off(self.asked);
+        }
+    }
+
+    fn send(&self, message: DialMessage) {
+        // If the thread has panicked, nobody gets it: see `reap`.
+        let _ = self.messages.send(message);
+        ring(&self.bell);
     }
 
     fn gauges(&self) -> Gauges {
-        self.tally.gauges(self.asked, self.to_close)
+        self.tally.gauges(self.asked)
     }
 
-    /// Streams that it has room for. Those that are to be closed take theirs until they are.
+    /// The number of streams that it has room for. A stream that is to be closed takes up room until it is.
     fn room(&self, connections: u64) -> u64 {
-        let Gauges { in_flight, open } = self.tally.gauges(self.asked, 0);
+        let Gauges { in_flight, open } = self.tally.gauges(Asked { to_close: 0, ..self.asked });
         connections.saturating_sub(in_flight + open)
     }
 }
@@ -205,36 +240,20 @@ impl Counters {
     fn add(&mut self, thread: &Handle) {
         let tally = &thread.tally;
         let Gauges { in_flight, open } = thread.gauges();
-        let counts: [(&mut u64, &AtomicU64); 6] = [
-            (&mut self.overdue, &tally.overdue),
-            (&mut self.opened, &tally.opened),
-            (&mut self.closed, &tally.closed),
-            (&mut self.pings, &tally.pings),
-            (&mut self.messages, &tally.messages),
-            (&mut self.bytes, &tally.bytes),
-        ];
-        for (sum, counter) in counts {
-            *sum += counter.load(Relaxed);
-        }
-        self.in_flight += in_flight;
-        self.open += open;
-        add_each(&mut self.failed, &tally.failed);
-        add_each(&mut self.lost, &tally.lost);
+        tally.in_flight.store(in_flight, Relaxed);
+        tally.open.store(open, Relaxed);
+        add_each(&mut self.counts, tally.counts());
+        add_each(&mut self.failed, tally.failed.each_ref());
+        add_each(&mut self.lost, tally.lost.each_ref());
         self.samples.extend(tally.take_samples());
         self.samples.truncate(MOST_SAMPLES);
-        let histograms: [(&mut Merged, &Histogram); 4] = [
-            (&mut self.connect, &tally.connect),
-            (&mut self.first_byte, &tally.first_byte),
-            (&mut self.lateness, &tally.lateness),
-            (&mut self.delivery, &tally.delivery),
-        ];
-        for (merged, histogram) in histograms {
+        for (merged, histogram) in self.histograms.iter_mut().zip(tally.histograms()) {
             merged.take(histogram);
         }
     }
 }
 
-fn add_each(sums: &mut [u64; CAUSES], counters: &[AtomicU64; CAUSES]) {
+fn add_each<const N: usize>(sums: &mut [u64; N], counters: [&AtomicU64; N]) {
     for (sum, counter) in sums.iter_mut().zip(counters) {
         *sum += counter.load(Relaxed);
     }
@@ -244,49 +263,55 @@ fn cause_of(error: &io::Error) -> Cause {
     error.raw_os_error().map_or(Cause::Other, |number| Cause::from(Errno::from_raw_os_error(number)))
 }
 
-/// How the end of the bell that a thread hears comes to it.
-enum Bell {
-    OfSharedTable(OwnedFd),
-    Luggage(Luggage<1>),
+/// The way in which a thread gets its bell.
+enum BellTransfer {
+    /// It shares our descriptor table.
+    Shared(OwnedFd),
+    /// It keeps the bell in a table of its own.
+    Kept(KeptFds<1>),
 }
 
-impl Bell {
-    fn unpack(self) -> io::Result<OwnedFd> {
+impl BellTransfer {
+    /// To be called on the new thread.
+    fn complete(self) -> io::Result<OwnedFd> {
         match self {
-            Bell::OfSharedTable(bell) => Ok(bell),
-            Bell::Luggage(luggage) => luggage.unshare().map(|[bell]| bell),
+            BellTransfer::Shared(bell) => Ok(bell),
+            BellTransfer::Kept(kept) => kept.unshare().map(|[bell]| bell),
         }
     }
 }
 
-fn start(number: usize, connections: usize, unshare: bool) -> io::Result<Handle> {
+fn start_thread(
+    index: usize,
+    connections: usize,
+    has_own_table: bool,
+    tally: Arc<Tally>,
+) -> io::Result<(Sender<DialMessage>, OwnedFd, JoinHandle<()>)> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let its = [bell.try_clone()?];
-    let luggage = Luggage::of(&its);
-    let (its_bell, _kept) = if unshare {
-        (Bell::Luggage(luggage), Some(its))
+    let kept = KeptFds::of(&its);
+    let (its_bell, _open_until_kept) = if has_own_table {
+        (BellTransfer::Kept(kept), Some(its))
     } else {
         let [its] = its;
-        (Bell::OfSharedTable(its), None)
+        (BellTransfer::Shared(its), None)
     };
-    let (words, heard) = mpsc::channel();
+    let (messages, inbox) = mpsc::channel();
     let (report, reported) = mpsc::channel();
-    let tally = Arc::new(Tally::default());
-    let its_tally = tally.clone();
-    let body = move || run(its_bell, heard, its_tally, connections, &report);
-    let thread = thread::Builder::new().name(format!("dial-{number}")).spawn(body)?;
-    // Until then the descriptor of its bell must stay open here, for the table to be copied.
-    reported.recv().map_err(|_| io::Error::other("a thread that dials has ended"))??;
-    Ok(Handle { words, bell, tally, asked: 0, to_close: 0, thread: Some(thread) })
+    let body = move || run(its_bell, inbox, tally, connections, &report);
+    let thread = thread::Builder::new().name(format!("dial-{index}")).spawn(body)?;
+    // Until then its bell must stay open here, because the thread copies our table.
+    reported.recv().map_err(|_| io::Error::other("a dialing thread has ended"))??;
+    Ok((messages, bell, thread))
 }
 
-fn run(bell: Bell, words: Receiver<Word>, tally: Arc<Tally>, connections: usize, report: &Sender<io::Result<()>>) {
-    match bell.unpack().and_then(|bell| Client::new(words, bell, tally, connections)) {
+/// The body of a thread. A panic ends only the thread: see `Handle::reap`.
+fn run(bell: BellTransfer, messages: Receiver<DialMessage>, tally: Arc<Tally>, connections: usize, report: &Sender<io::Result<()>>) {
+    match bell.complete().and_then(|bell| Client::new(messages, bell, tally, connections)) {
         Ok(client) => {
-            // Nobody waits any more where the caller is gone.
+            // Nobody waits any more if the caller is gone.
             let _ = report.send(Ok(()));
-            // The whole thread; it may always lower itself.
-            let _ = rustix::process::setpriority_process(None, NICE);
+            yield_to_js();
             client.run();
         }
         Err(error) => drop(report.send(Err(error))),

@@ -1,15 +1,17 @@
-//! Opens HTTP streams and keeps them, as a fleet's drone does: the other side of a `Hold`. A `Dialer` starts threads as
-//! they are needed; each has an epoll, a table of rows and, where the kernel lets it, a descriptor table of its own.
+//! Opens HTTP streams and keeps them open, for the fleet's drones: the client side of a `Hold`. A `Dialer` starts threads
+//! when it needs them. Each has a reactor, a table of rows and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `dialer` (all threads), `client` (the loop of one), `flight` (from dialled to asked), `hearing` (what
-//! comes on a stream, and its end); below them `answer`, `pieces` and `schedule` (pure), `streams`, `targets`, `tally`.
+//! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
+//! `reading` (what arrives on a stream, and how it ends). Below them: `answer`, `pieces` and `schedule` (pure),
+//! `attempt`, `streams`, `targets`, `tally`.
 
 pub mod answer;
+mod attempt;
 mod client;
 mod dialer;
-mod flight;
-mod hearing;
+mod opening;
 mod pieces;
+mod reading;
 mod schedule;
 mod streams;
 mod tally;
@@ -19,26 +21,34 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustix::io::Errno;
 
+use crate::socket::Stop;
+use crate::telemetry::named;
+
 pub use dialer::{Counters, Dialer, Options};
 pub use tally::Sample;
+use tally::Tally;
 
-/// Every way a stream fails to open or is lost, in the order of `CAUSES` in `fleet/drone/causes.js`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    Refused,
-    Unreachable,
-    Timeout,
-    NoPort,
-    Descriptors,
-    Reset,
-    Closed,
-    Status,
-    Unexpected,
-    Other,
+named! {
+    /// Every way a stream fails to open or is lost. The order is that of `fleet/drone/causes.js`.
+    pub enum Cause {
+        Refused = "refused",
+        Unreachable = "unreachable",
+        Timeout = "timeout",
+        NoPort = "no-port",
+        Descriptors = "descriptors",
+        Reset = "reset",
+        Closed = "closed",
+        Status = "status",
+        Unexpected = "unexpected",
+        Other = "other",
+    }
 }
 
-pub const CAUSES: usize = Cause::Other as usize + 1;
+pub const CAUSES: usize = Cause::NAMES.len();
+/// The names of the counters, in the order in which JS gets them.
+pub const COUNTS: &[&str] = Tally::COUNTS;
+/// The names of the histograms, each with its unit, in the order in which JS gets them.
+pub const HISTOGRAMS: &[(&str, &str)] = Tally::HISTOGRAMS;
 
 impl From<Errno> for Cause {
     fn from(error: Errno) -> Self {
@@ -54,36 +64,44 @@ impl From<Errno> for Cause {
     }
 }
 
-/// Where and how streams are dialled.
+impl From<Stop> for Cause {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Later => Cause::Other,
+            Stop::Broken(error) => error.into(),
+        }
+    }
+}
+
+/// What to connect to, and how.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Those of one server; they take turns, and there is one at least. The same local port can reach each of them.
+    /// At least one address of one server. They take turns, and the same local port can reach each of them.
     pub addresses: Vec<IpAddr>,
-    /// Likewise.
+    /// At least one; they take turns.
     pub ports: Vec<u16>,
-    /// Local addresses, which take turns; none lets the kernel choose.
+    /// Local addresses, which take turns. If there are none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// The whole head.
+    /// The complete request head.
     pub request: Box<[u8]>,
-    /// 0 where it is not known: then no lateness is measured.
+    /// 0 if unknown: lateness is not measured then.
     pub ping_interval_ms: u32,
-    /// To connect and be welcomed.
+    /// For connecting and getting the welcome.
     pub timeout_ms: u32,
-    /// Whether what is said must be that of a Holdfast server.
+    /// Whether everything that arrives must be what a Holdfast server sends.
     pub is_strict: bool,
-    /// Whether anything but pings may come.
+    /// Whether anything other than pings may arrive.
     pub allows_messages: bool,
 }
 
 impl Target {
-    /// From where and to where the stream of this turn is dialled: each pair of a source and a destination is
-    /// used evenly.
-    fn pair(&self, turn: u64) -> (Option<IpAddr>, SocketAddr) {
+    /// The source and the destination of the stream with this number. Every pair is used equally often.
+    fn pair(&self, number: u64) -> (Option<IpAddr>, SocketAddr) {
         let sources = self.sources.len().max(1) as u64;
-        let source = self.sources.get((turn % sources) as usize).copied();
-        let (turn, ports) = (turn / sources, self.ports.len() as u64);
-        let address = self.addresses[(turn / ports % self.addresses.len() as u64) as usize];
-        (source, SocketAddr::new(address, self.ports[(turn % ports) as usize]))
+        let source = self.sources.get((number % sources) as usize).copied();
+        let (number, ports) = (number / sources, self.ports.len() as u64);
+        let address = self.addresses[(number / ports % self.addresses.len() as u64) as usize];
+        (source, SocketAddr::new(address, self.ports[(number % ports) as usize]))
     }
 }
 
@@ -104,30 +122,37 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_pair_of_a_source_and_a_port_has_as_many_turns_as_any_other() {
-        let target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2, 3, 4]);
-        let mut pairs: Vec<_> = (0..8).map(|turn| target.pair(turn)).collect();
+    fn distinct_pairs(target: &Target, streams: u64) -> usize {
+        let mut pairs: Vec<_> = (0..streams).map(|number| target.pair(number)).collect();
         pairs.sort();
         pairs.dedup();
-        assert_eq!(pairs.len(), 8);
+        pairs.len()
+    }
+
+    #[test]
+    fn every_pair_of_a_source_and_a_port_is_used_equally_often() {
+        let target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2, 3, 4]);
+        assert_eq!(distinct_pairs(&target, 8), 8);
         assert_eq!(target.pair(8), target.pair(0));
     }
 
     #[test]
-    fn each_address_of_the_server_has_its_turns() {
+    fn every_address_of_the_server_is_used() {
         let mut target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2]);
         target.addresses.push("127.0.0.4".parse().unwrap());
-        let mut pairs: Vec<_> = (0..8).map(|turn| target.pair(turn)).collect();
-        pairs.sort();
-        pairs.dedup();
-        assert_eq!(pairs.len(), 8);
+        assert_eq!(distinct_pairs(&target, 8), 8);
     }
 
     #[test]
     fn without_sources_the_ports_take_turns() {
         let target = target(&[], &[1, 2]);
-        let ports: Vec<u16> = (0..4).map(|turn| target.pair(turn).1.port()).collect();
+        let ports: Vec<u16> = (0..4).map(|number| target.pair(number).1.port()).collect();
         assert_eq!((ports, target.pair(0).0), (vec![1, 2, 1, 2], None));
+    }
+
+    #[test]
+    fn counters_have_the_names_and_the_order_that_js_expects() {
+        assert_eq!(COUNTS, ["in_flight", "open", "overdue", "opened", "closed", "pings", "messages", "bytes"]);
+        assert_eq!(HISTOGRAMS, [("connect", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")]);
     }
 }

@@ -1,21 +1,21 @@
 //! When pings are due, and how late they are. Pure.
 
-/// A ping stands for no more than so many that were missed.
+/// The largest number of missed pings that one late ping is recorded for.
 const MOST_MISSED: u32 = 1000;
 
-/// What stands for a stream that is not pinged yet.
+/// The due time of a stream that is not open yet, or whose ping interval is unknown.
 pub const UNKNOWN: u64 = 0;
-/// The bit of a time, the smallest, that marks the first ping: it may come anywhere before.
+/// The lowest bit of a due time marks the first ping, which may arrive at any time before it.
 const FIRST: u64 = 1;
 
-/// When the first ping is due at the latest.
+/// The latest time for the first ping.
 pub fn first_due_ns(welcomed_ns: u64, interval_ns: u64) -> u64 {
     (welcomed_ns + interval_ns) | FIRST
 }
 
-/// Notes a ping, says by how much it and those that it stands for were late, and returns when the next is due. The
-/// schedule is kept by pings that are late, and pulled forward by one that is early.
-pub fn note_ping(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl FnMut(u64)) -> u64 {
+/// When the next ping is due, after one arrived now. Calls `record` with the lateness of this ping, and of each ping that
+/// was missed before it. A late ping doesn't change the schedule; an early one moves it forward.
+pub fn next_due_ns(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl FnMut(u64)) -> u64 {
     let late_ns = now_ns.saturating_sub(due_ns);
     if due_ns == UNKNOWN || (due_ns & FIRST != 0 && late_ns == 0) {
         return (now_ns + interval_ns) & !FIRST;
@@ -32,7 +32,7 @@ pub fn note_ping(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl Fn
     (now_ns - late_ns % interval_ns + interval_ns) & !FIRST
 }
 
-/// By how much the next ping is late, where that is more than an interval.
+/// How late the next ping is, if that is more than an interval.
 pub fn overdue_ns(due_ns: u64, now_ns: u64, interval_ns: u64) -> Option<u64> {
     let late_ns = now_ns.saturating_sub(due_ns);
     (due_ns != UNKNOWN && late_ns > interval_ns).then_some(late_ns)
@@ -44,7 +44,7 @@ mod tests {
 
     fn late(due_ns: u64, now_ns: u64) -> (Vec<u64>, u64) {
         let mut recorded = Vec::new();
-        let next = note_ping(due_ns, now_ns, 100, |late| recorded.push(late));
+        let next = next_due_ns(due_ns, now_ns, 100, |late| recorded.push(late));
         (recorded, next)
     }
 
@@ -62,31 +62,31 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_that_is_late_leaves_the_schedule_as_it_is() {
+    fn a_late_ping_does_not_change_the_schedule() {
         assert_eq!(late(1000, 1000), (vec![0], 1100));
         assert_eq!(late(1000, 1030), (vec![30], 1100));
     }
 
     #[test]
-    fn a_ping_that_is_early_pulls_the_schedule_forward_to_itself() {
+    fn an_early_ping_moves_the_schedule_forward() {
         assert_eq!(late(1000, 980), (vec![0], 1080));
     }
 
     #[test]
-    fn a_ping_stands_for_those_that_were_missed() {
+    fn missed_pings_are_recorded_with_the_one_that_arrives() {
         assert_eq!(late(1000, 1250), (vec![250, 150, 50], 1300));
         assert_eq!(late(1000, 1200), (vec![200, 100], 1300));
     }
 
     #[test]
-    fn a_clock_that_slept_for_ever_costs_no_more_than_that() {
+    fn the_number_of_missed_pings_recorded_is_limited() {
         let (recorded, next) = late(1000, 1 << 60);
         assert_eq!(recorded.len(), MOST_MISSED as usize + 1);
         assert!(next > 1 << 60);
     }
 
     #[test]
-    fn overdue_is_what_is_late_by_more_than_an_interval() {
+    fn a_ping_is_overdue_when_it_is_more_than_an_interval_late() {
         assert_eq!(overdue_ns(1000, 1100, 100), None);
         assert_eq!(overdue_ns(1000, 1101, 100), Some(101));
         assert_eq!(overdue_ns(UNKNOWN, 1 << 60, 100), None);

@@ -1,20 +1,19 @@
-//! The table of a thread's streams: one row each.
-
-use std::os::fd::OwnedFd;
+//! The table of a thread's streams, with one row for each.
 
 use super::answer::Answer;
 use super::schedule;
 use crate::id::MOST_ROWS;
+use crate::socket::Socket;
 
-/// What stands for no row.
+/// No row.
 const NONE: u32 = u32::MAX;
 
-/// How a stream moves:
+/// The life of a stream:
 ///
 /// ```text
-///     dialled -> Connecting --connected, request sent--> Asked --welcomed--> Open
-///                    \                                     \                  \--closed by us, or lost--> Free
-///                     \-------------------------------------\--failed-----------------------------------> Free
+///     Free --> Connecting --connected, request sent--> Asked --welcomed--> Open
+///                  \                                     \                  \--closed by us, or lost--> Free
+///                   \-------------------------------------\--failed-----------------------------------> Free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -25,22 +24,22 @@ pub enum State {
     Open,
 }
 
-/// A stream. 24 bytes, and nothing else is kept of one that is open and has no unit that is not whole.
+/// A stream: 24 bytes. Nothing else is kept of an open stream, except in the middle of a unit.
 #[derive(Debug)]
 pub struct Stream {
-    pub fd: Option<OwnedFd>, // 4
-    generation: u32,         // 4
-    /// In ns of the monotonic clock.
+    pub socket: Option<Socket>, // 4
+    generation: u32,            // 4
+    /// When the next ping is due: see `schedule`.
     pub due_ns: u64, // 8
-    /// The place of its target; in Free the next free row.
+    /// The index of its target; in Free the next free row.
     pub target: u32, // 4
-    pub state: State,        // 1
-    pub answer: Answer,      // 2
+    pub state: State,           // 1
+    pub answer: Answer,         // 2
 }
 
 const _: () = assert!(size_of::<Stream>() == 24);
 
-/// Which row, in the lower half, of which generation: what epoll says of it.
+/// Row (lower half) and generation (upper half): the token that epoll reports.
 pub type Id = u64;
 
 #[derive(Debug)]
@@ -50,12 +49,12 @@ pub struct Streams {
     used: usize,
     open: usize,
     most: usize,
-    /// Where the search for an open stream goes on.
+    /// Where the next search for an open stream starts.
     cursor: usize,
 }
 
 impl Streams {
-    /// Room for `most` rows, of which a shard has no more either. Memory is taken from the kernel as they are first used.
+    /// Room for `most` rows, up to the limit of a shard. The kernel provides memory for a row when it is first used.
     pub fn new(most: usize) -> Self {
         let most = most.min(MOST_ROWS);
         Streams { rows: Vec::with_capacity(most), free: NONE, used: 0, open: 0, most, cursor: 0 }
@@ -85,26 +84,26 @@ impl Streams {
         self.rows.iter()
     }
 
-    /// The index of the row that an id names, if that is still the same stream.
+    /// The row that an id names, if it still has the same stream.
     pub fn find(&self, id: Id) -> Option<u32> {
         let row = self.rows.get(id as u32 as usize)?;
         (row.generation == (id >> 32) as u32 && row.state != State::Free).then_some(id as u32)
     }
 
-    /// Some stream that is open.
+    /// Any open stream.
     pub fn find_open(&mut self) -> Option<u32> {
         let count = self.rows.len();
-        let mut places = (0..count).map(|step| (self.cursor + step) % count);
-        let found = places.find(|place| self.rows[*place].state == State::Open)?;
+        let mut indexes = (0..count).map(|step| (self.cursor + step) % count);
+        let found = indexes.find(|index| self.rows[*index].state == State::Open)?;
         self.cursor = found;
         Some(found as u32)
     }
 
-    /// The caller has seen that there is room. The exact opposite of `remove`.
-    pub fn insert(&mut self, fd: OwnedFd, target: u32, answer: Answer) -> u32 {
+    /// Takes a free row. The caller has checked that there is room.
+    pub fn insert(&mut self, socket: Socket, target: u32, answer: Answer) -> u32 {
         debug_assert!(!self.is_full());
         self.used += 1;
-        let row = Stream { fd: Some(fd), generation: 0, due_ns: schedule::UNKNOWN, target, state: State::Connecting, answer };
+        let row = Stream { socket: Some(socket), generation: 0, due_ns: schedule::UNKNOWN, target, state: State::Connecting, answer };
         let index = self.free;
         if index == NONE {
             self.rows.push(row);
@@ -116,15 +115,15 @@ impl Streams {
         index
     }
 
-    /// It was welcomed.
+    /// The stream is open now.
     pub fn welcome(&mut self, index: u32) {
         debug_assert!(self.row(index).state == State::Asked);
         self.row_mut(index).state = State::Open;
         self.open += 1;
     }
 
-    /// Frees a row and gives its descriptor back. Ids of it are void from then on.
-    pub fn remove(&mut self, index: u32) -> Option<OwnedFd> {
+    /// Frees a row and returns its socket. Ids of the row are invalid from then on.
+    pub fn remove(&mut self, index: u32) -> Option<Socket> {
         let next = self.free;
         let row = &mut self.rows[index as usize];
         debug_assert!(row.state != State::Free);
@@ -134,7 +133,7 @@ impl Streams {
         row.target = next;
         self.free = index;
         self.used -= 1;
-        row.fd.take()
+        row.socket.take()
     }
 }
 
@@ -142,12 +141,12 @@ impl Streams {
 mod tests {
     use super::*;
 
-    fn fd() -> OwnedFd {
-        std::fs::File::open("/dev/null").unwrap().into()
+    fn socket() -> Socket {
+        std::os::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap()).into()
     }
 
     fn insert(streams: &mut Streams) -> u32 {
-        streams.insert(fd(), 0, Answer::new(true, false))
+        streams.insert(socket(), 0, Answer::new(true, false))
     }
 
     fn open(streams: &mut Streams) -> u32 {
@@ -158,18 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_24_bytes_and_none_are_taken_before_they_are_used() {
+    fn a_row_has_24_bytes_and_rows_are_made_when_they_are_needed() {
         assert_eq!(size_of::<Stream>(), 24);
         assert_eq!(Streams::new(1000).rows.len(), 0);
     }
 
     #[test]
-    fn there_is_an_end_to_the_rows_whatever_is_asked_for() {
+    fn the_number_of_rows_is_limited() {
         assert_eq!(Streams::new(usize::MAX).most, MOST_ROWS);
     }
 
     #[test]
-    fn an_id_of_a_row_that_was_freed_finds_nothing_even_when_the_row_is_used_again() {
+    fn the_id_of_a_freed_row_finds_nothing_even_if_the_row_is_used_again() {
         let mut streams = Streams::new(2);
         let index = insert(&mut streams);
         let id = streams.id_of(index);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_used_again_before_new_ones_are_taken() {
+    fn free_rows_are_used_before_new_ones_are_made() {
         let mut streams = Streams::new(3);
         let taken: Vec<u32> = (0..3).map(|_| insert(&mut streams)).collect();
         assert!(streams.is_full());
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_open_stream_is_found_and_no_other() {
+    fn exactly_the_open_streams_are_found() {
         let mut streams = Streams::new(6);
         let mut opened: Vec<u32> = (0..3).flat_map(|_| [insert(&mut streams), open(&mut streams)]).filter(|index| index % 2 == 1).collect();
         assert_eq!(streams.open(), 3);

@@ -1,46 +1,66 @@
-//! What a thread that dials counts. One thread writes, another reads, as in `telemetry`.
+//! What a dialing thread counts. One thread writes and another one reads, as in `telemetry`.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
 use super::{CAUSES, Cause};
-use crate::telemetry::Histogram;
+use crate::telemetry::telemetry;
 
-/// Samples that are kept until they are taken.
+/// The number of samples kept until they are taken.
 pub const MOST_SAMPLES: usize = 8;
 
-/// Some of the bytes that were not understood.
+/// Some of the bytes that were wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub cause: Cause,
     pub bytes: Box<[u8]>,
 }
 
-/// Counts are since the thread began; histograms, in µs, and samples since they were last taken.
-#[derive(Default)]
-pub struct Tally {
-    pub opened: AtomicU64,
-    /// By us.
-    pub closed: AtomicU64,
-    /// On their way, or not begun, when all was stopped.
-    pub withdrawn: AtomicU64,
-    /// Of the closes that were asked for, those that are done, or that found no stream to close.
-    pub settled: AtomicU64,
-    pub pings: AtomicU64,
-    pub messages: AtomicU64,
-    pub bytes: AtomicU64,
-    /// Now.
-    pub overdue: AtomicU64,
-    pub failed: [AtomicU64; CAUSES],
-    pub lost: [AtomicU64; CAUSES],
-    pub connect: Histogram,
-    pub first_byte: Histogram,
-    pub lateness: Histogram,
-    pub delivery: Histogram,
-    samples: Mutex<Vec<Sample>>,
+telemetry! {
+    /// Counts are since the thread was first started; histograms and samples since they were last taken.
+    pub struct Tally {
+        counts {
+            /// Streams asked for that are not open yet. The reader computes and stores it: see `Gauges`.
+            in_flight,
+            /// Streams open now. Likewise.
+            open,
+            /// Open streams whose ping is more than an interval late.
+            overdue,
+            opened,
+            /// Closed by us.
+            closed,
+            pings,
+            messages,
+            bytes,
+        }
+        arrays {
+            failed: CAUSES,
+            lost: CAUSES,
+        }
+        histograms {
+            connect: "µs",
+            first_byte: "µs",
+            lateness: "µs",
+            delivery: "µs",
+        }
+        others {
+            /// Streams that were not open yet when everything was stopped.
+            withdrawn: AtomicU64,
+            /// Requested closes that are done, or that found no stream to close.
+            settled: AtomicU64,
+            samples: Mutex<Vec<Sample>>,
+        }
+    }
 }
 
-/// How many streams there are, of those that were asked for.
+/// What a thread was asked to do since it was first started. Only the thread of JS knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub to_open: u64,
+    pub to_close: u64,
+}
+
+/// How many of the streams asked for there are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauges {
     pub in_flight: u64,
@@ -48,15 +68,24 @@ pub struct Gauges {
 }
 
 impl Tally {
-    /// `asked` were to be opened, and `to_close` to be closed. What is counted in between makes for a stream too many
-    /// here, never for one too few, so that no more are opened than are wanted: ends are read first. (Of a close the
-    /// thread counts `settled` before `closed`.)
-    pub fn gauges(&self, asked: u64, to_close: u64) -> Gauges {
+    /// Reads ends before openings. If something is counted in between, the result is a stream too many, never one too
+    /// few, so that the caller never opens more than it wants. (For the same reason, the writer counts a close in
+    /// `settled` before `closed`.)
+    pub fn gauges(&self, asked: Asked) -> Gauges {
         let failed = sum(&self.failed) + self.withdrawn.load(SeqCst);
         let ended = sum(&self.lost) + self.closed.load(SeqCst);
-        let pending = to_close.saturating_sub(self.settled.load(SeqCst));
+        let pending = asked.to_close.saturating_sub(self.settled.load(SeqCst));
         let opened = self.opened.load(SeqCst);
-        Gauges { in_flight: asked.saturating_sub(failed + opened), open: opened.saturating_sub(ended + pending) }
+        Gauges { in_flight: asked.to_open.saturating_sub(failed + opened), open: opened.saturating_sub(ended + pending) }
+    }
+
+    /// After the thread has panicked: everything it had is lost, and everything it had yet to open has failed.
+    pub fn write_off(&self, asked: Asked) {
+        self.settled.store(asked.to_close, SeqCst);
+        let Gauges { in_flight, open } = self.gauges(asked);
+        count(&self.failed[Cause::Other as usize], in_flight);
+        count(&self.lost[Cause::Other as usize], open);
+        self.overdue.store(0, Relaxed);
     }
 
     pub fn keep_sample(&self, cause: Cause, bytes: &[u8]) {
@@ -71,7 +100,7 @@ impl Tally {
     }
 }
 
-/// Adds to a counter of streams: what was counted before is seen before.
+/// Adds to a counter of streams. Unlike `telemetry::add`, whoever sees this count also sees those before it.
 pub fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, SeqCst);
 }
@@ -84,23 +113,39 @@ fn sum(counters: &[AtomicU64; CAUSES]) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_was_asked_for_is_on_its_way_open_or_gone() {
-        let tally = Tally::default();
-        assert_eq!(tally.gauges(10, 0), Gauges { in_flight: 10, open: 0 });
-        count(&tally.opened, 6);
-        count(&tally.failed[Cause::Refused as usize], 1);
-        count(&tally.lost[Cause::Closed as usize], 1);
-        assert_eq!(tally.gauges(10, 0), Gauges { in_flight: 3, open: 5 });
-        // What is to be closed counts as gone before it is.
-        assert_eq!(tally.gauges(10, 2), Gauges { in_flight: 3, open: 3 });
-        count(&tally.closed, 2);
-        count(&tally.settled, 2);
-        assert_eq!(tally.gauges(10, 2), Gauges { in_flight: 3, open: 3 });
+    fn asked(to_open: u64, to_close: u64) -> Asked {
+        Asked { to_open, to_close }
     }
 
     #[test]
-    fn no_more_samples_are_kept_than_are_looked_at() {
+    fn a_stream_asked_for_is_in_flight_or_open_or_gone() {
+        let tally = Tally::default();
+        assert_eq!(tally.gauges(asked(10, 0)), Gauges { in_flight: 10, open: 0 });
+        count(&tally.opened, 6);
+        count(&tally.failed[Cause::Refused as usize], 1);
+        count(&tally.lost[Cause::Closed as usize], 1);
+        assert_eq!(tally.gauges(asked(10, 0)), Gauges { in_flight: 3, open: 5 });
+        assert_eq!(tally.gauges(asked(10, 2)), Gauges { in_flight: 3, open: 3 }, "a requested close counts at once");
+        count(&tally.closed, 2);
+        count(&tally.settled, 2);
+        assert_eq!(tally.gauges(asked(10, 2)), Gauges { in_flight: 3, open: 3 });
+    }
+
+    #[test]
+    fn nothing_is_left_after_a_write_off_and_a_second_one_changes_nothing() {
+        let tally = Tally::default();
+        count(&tally.opened, 6);
+        count(&tally.closed, 1);
+        count(&tally.settled, 1);
+        for _ in 0..2 {
+            tally.write_off(asked(10, 3));
+            assert_eq!(tally.gauges(asked(10, 3)), Gauges { in_flight: 0, open: 0 });
+            assert_eq!((sum(&tally.failed), sum(&tally.lost)), (4, 5));
+        }
+    }
+
+    #[test]
+    fn only_the_first_samples_are_kept() {
         let tally = Tally::default();
         for byte in 0..20 {
             tally.keep_sample(Cause::Unexpected, &[byte]);

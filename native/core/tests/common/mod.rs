@@ -1,99 +1,142 @@
-//! What the tests share: records as `transport/commands.js` writes them, clients, and a wait for what is to come.
+//! What the tests share: records as `transport/commands.js` writes them, clients, and waiting for what must happen.
 
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod by_hand;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use holdfast_core::framing::Payload;
 use holdfast_core::id::Id;
-use holdfast_core::mail::Events;
+use holdfast_core::mail::{Events, Heads};
+use holdfast_core::protocol::op;
+use holdfast_core::response::Refusal;
 use holdfast_core::telemetry::{Reason, Telemetry};
-use holdfast_core::{Hold, HoldOptions, Options};
+use holdfast_core::{Hold, Options};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Nothing here takes so long on a machine that works at all.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long to wait for the bell before another look: not all that changes rings it.
+/// Nothing here takes this long on a machine that works.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait for the bell before looking again: not every change rings it.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// The formats.
+/// The formats: an encoding, and a framing in the upper four bits.
 pub const TEXT: u8 = 0;
 pub const EVENTS: u8 = 1;
-pub const CHUNKED: u8 = 2;
-pub const CHUNKED_EVENTS: u8 = 3;
+pub const CHUNKED: u8 = 0x10;
+pub const CHUNKED_EVENTS: u8 = 0x11;
+
+/// The head of a response, without Date and the empty line.
+pub const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n";
+pub const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n";
 
 fn text(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
+}
+
+fn texts(all: &[&[u8]]) -> Vec<u8> {
+    let items: Vec<u8> = all.iter().flat_map(|one| text(one)).collect();
+    [&(all.len() as u16).to_le_bytes()[..], &items].concat()
 }
 
 fn record(operation: u8, id: Id) -> Vec<u8> {
     [&[operation][..], &id.number().to_le_bytes()].concat()
 }
 
-pub fn hold(id: Id, format: u8, opening: &[u8], channels: &[&str]) -> Vec<u8> {
-    let mut bytes = [vec![10, format], text(opening)].concat();
-    bytes.extend_from_slice(&(channels.len() as u16).to_le_bytes());
-    bytes.extend(channels.iter().flat_map(|channel| text(channel.as_bytes())));
-    bytes.extend(record(1, id));
-    bytes
+/// A message with the parts that are not empty.
+fn message(id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
+    let bits = u8::from(!id.is_empty()) | u8::from(!kind.is_empty()) << 1;
+    let parts = [id, kind].into_iter().filter(|part| !part.is_empty());
+    [vec![bits], parts.flat_map(|part| text(part.as_bytes())).collect(), text(data)].concat()
 }
 
-pub fn refuse(id: Id, response: &[u8]) -> Vec<u8> {
-    [record(2, id), text(response)].concat()
+/// How the streams begin that are held after it in the same buffer.
+pub fn opening(format: u8, head: &[u8], welcomes: &[&[u8]], channels: &[&str]) -> Vec<u8> {
+    let channels: Vec<&[u8]> = channels.iter().map(|channel| channel.as_bytes()).collect();
+    [vec![op::opening, format], text(head), texts(welcomes), texts(&channels)].concat()
+}
+
+/// Held with the last opening.
+pub fn hold_so(id: Id) -> Vec<u8> {
+    record(op::hold, id)
+}
+
+/// Held with an opening of its own: the usual head, and no welcome.
+pub fn hold(id: Id, format: u8, channels: &[&str]) -> Vec<u8> {
+    [opening(format, HEAD, &[], channels), hold_so(id)].concat()
+}
+
+pub fn refuse(id: Id, status: u16) -> Vec<u8> {
+    [record(op::refuse, id), status.to_le_bytes().to_vec()].concat()
+}
+
+pub fn respond(id: Id, head: &[u8], body: &[u8]) -> Vec<u8> {
+    [record(op::respond, id), text(head), text(body)].concat()
 }
 
 pub fn pass(id: Id) -> Vec<u8> {
-    record(3, id)
+    record(op::pass, id)
 }
 
-/// The same payload as text and as an event.
-pub fn send(id: Id, payload: &[u8]) -> Vec<u8> {
-    [record(4, id), text(payload), text(payload)].concat()
+pub fn send(id: Id, data: &[u8]) -> Vec<u8> {
+    [record(op::send, id), message("", "", data)].concat()
 }
 
-pub fn close(id: Id) -> Vec<u8> {
-    record(5, id)
+pub fn end(id: Id) -> Vec<u8> {
+    record(op::end, id)
 }
 
 pub fn subscribe(id: Id, channel: &str) -> Vec<u8> {
-    [record(6, id), text(channel.as_bytes())].concat()
+    [record(op::subscribe, id), text(channel.as_bytes())].concat()
 }
 
 pub fn unsubscribe(id: Id, channel: &str) -> Vec<u8> {
-    [record(7, id), text(channel.as_bytes())].concat()
+    [record(op::unsubscribe, id), text(channel.as_bytes())].concat()
 }
 
-pub fn publish(channel: &str, plain: &[u8], event: &[u8]) -> Vec<u8> {
-    [vec![8], text(channel.as_bytes()), text(plain), text(event)].concat()
+pub fn publish(channel: &str, data: &[u8]) -> Vec<u8> {
+    publish_event(channel, "", "", data)
+}
+
+pub fn publish_event(channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
+    [vec![op::publish], text(channel.as_bytes()), message(id, kind, data)].concat()
 }
 
 pub fn drain(period_ms: u32) -> Vec<u8> {
-    [&[9][..], &period_ms.to_le_bytes()].concat()
+    [&[op::drain][..], &period_ms.to_le_bytes()].concat()
 }
 
-/// One shard, and pings that come only in an hour.
-pub fn options() -> HoldOptions {
-    let shard = Options {
+/// Uses the last opening.
+pub fn remember(lines: &str) -> Vec<u8> {
+    [vec![op::remember], text(lines.as_bytes())].concat()
+}
+
+/// One shard, and pings that only come in an hour.
+pub fn options() -> Options {
+    Options {
+        shards: 1,
+        phase: 0,
+        phases: 1,
+        own_tables: true,
         capacity: 100,
-        connections: 200,
+        connection_limit: 200,
         ping_interval_ms: 3_600_000,
-        ping: Payload { text: (*b"\n").into(), events: (*b":\n\n").into() },
-        nodelay: true,
+        nagle: false,
         max_head_bytes: 8192,
         head_timeout_ms: 20_000,
+        answer_timeout_ms: 20_000,
         max_backlog_bytes: 1 << 20,
         user_timeout_ms: 20_000,
-        headers: vec!["host".into()],
         reports_closes: true,
-    };
-    HoldOptions { shard, shards: 1, seat: 0, seats: 1, unshare: true }
+        headers: vec!["host".into()],
+        pings: [b"\n"[..].into(), b":\n\n"[..].into()],
+    }
 }
 
-pub fn options_with(change: impl FnOnce(&mut HoldOptions)) -> HoldOptions {
+pub fn options_with(change: impl FnOnce(&mut Options)) -> Options {
     let mut options = options();
     change(&mut options);
     options
@@ -106,23 +149,23 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+        assert!(begun.elapsed() < PATIENCE, "never happened: {what}");
         let _ = poll(&mut [], Some(&LOOK_AGAIN));
     }
 }
 
-/// A Hold, and all it said so far.
+/// A Hold, and everything it has reported so far.
 pub struct Held {
     pub hold: Hold,
     pub address: SocketAddr,
     bell: OwnedFd,
-    /// Heads that came: the id, and the lines.
+    /// Heads that JS would be asked about: the id, and the lines.
     pub heads: Vec<(Id, String)>,
     pub rest: Events,
 }
 
 impl Held {
-    pub fn start(options: HoldOptions) -> Self {
+    pub fn start(options: Options) -> Self {
         let mut hold = Hold::new(options).unwrap();
         let port = hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let bell = hold.take_bell().unwrap();
@@ -133,7 +176,7 @@ impl Held {
         self.hold.command(records).unwrap();
     }
 
-    /// Takes events until they hold what is looked for.
+    /// Takes events until they contain what is looked for.
     pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -141,7 +184,7 @@ impl Held {
             if let Some(found) = look(self) {
                 return found;
             }
-            assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+            assert!(begun.elapsed() < PATIENCE, "never happened: {what}");
             let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&LOOK_AGAIN));
             let _ = rustix::io::read(&self.bell, &mut [0; 64]);
         }
@@ -149,53 +192,55 @@ impl Held {
 
     fn take(&mut self) {
         loop {
-            let (mut events, more) = self.hold.take_events(1000);
+            let (mut events, has_more) = self.hold.take_events(1000);
             for heads in events.heads.drain(..) {
-                let lines = String::from_utf8(heads.lines).unwrap();
-                let lines: Vec<&str> = lines.split_terminator('\0').collect();
-                assert_eq!(lines.len(), heads.ids.len(), "as many heads as ids");
-                let mut last = "";
-                for (id, lines) in heads.ids.into_iter().zip(lines) {
-                    last = if lines.is_empty() { last } else { lines };
-                    self.heads.push((id, last.to_string()));
-                }
+                self.heads.extend(read_heads(heads));
             }
             self.rest.closed.append(&mut events.closed);
             self.rest.adopted.append(&mut events.adopted);
             self.rest.passed.append(&mut events.passed);
+            self.rest.failed.append(&mut events.failed);
             self.rest.drained.append(&mut events.drained);
-            if !more {
+            if !has_more {
                 return;
             }
         }
     }
 
-    /// The next head that is asked about.
+    /// The next head that JS is asked about.
     pub fn asked(&mut self) -> (Id, String) {
         self.until("a head", |held| (!held.heads.is_empty()).then(|| held.heads.remove(0)))
     }
 
-    /// The id of the next head, which must be of this target.
+    /// The id of the next head, which must have this target.
     pub fn asked_for(&mut self, target: &str) -> Id {
         let (id, lines) = self.asked();
-        assert_eq!(lines, format!("GET\n{target}\n1.1\na"));
+        assert_eq!(lines, lines_of(target));
         id
     }
 
-    /// A client and its stream, which has said `opening`.
+    /// A client and its open stream.
     pub fn stream(&mut self, format: u8, channels: &[&str]) -> (TcpStream, Id) {
         self.stream_of(connect(self.address), format, channels)
     }
 
     pub fn stream_of(&mut self, mut client: TcpStream, format: u8, channels: &[&str]) -> (TcpStream, Id) {
-        client.write_all(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        client.write_all(&request("/stream")).unwrap();
         let id = self.asked_for("/stream");
-        self.command(&hold(id, format, b"opening", channels));
-        expect(&mut client, b"opening");
+        self.command(&hold(id, format, channels));
+        assert_eq!(read_head(&mut client), HEAD);
         (client, id)
     }
 
-    /// Waits for the end of a stream, and says why it came.
+    /// Has the shard remember how heads of a target are held, and waits until it does.
+    pub fn remember(&mut self, opening: Vec<u8>, target: &str) {
+        let mut client = ask(self.address, &request("/before"));
+        let id = self.asked_for("/before");
+        self.command(&[opening, remember(&lines_of(target)), refuse(id, 404)].concat());
+        expect_refusal(&mut client, 404);
+    }
+
+    /// Waits for the end of a stream and returns its reason.
     pub fn closed(&mut self, id: Id) -> Reason {
         self.until("the end of a stream", |held| held.rest.closed.iter().find(|(closed, _)| *closed == id).map(|(_, reason)| *reason))
     }
@@ -212,12 +257,47 @@ impl Held {
         self.total(|telemetry| telemetry.backlog_bytes.load(Relaxed))
     }
 
+    pub fn deliveries(&self) -> u64 {
+        self.total(|telemetry| telemetry.deliveries.load(Relaxed))
+    }
+
+    pub fn closed_for(&self, reason: Reason) -> u64 {
+        self.total(|telemetry| telemetry.closed[reason as usize].load(Relaxed))
+    }
+
+    pub fn refused_with(&self, status: u16) -> u64 {
+        let refusal = Refusal::of(status).unwrap();
+        self.total(|telemetry| telemetry.refused[refusal as usize].load(Relaxed))
+    }
+
     pub fn until_connections(&mut self, count: u64) {
         self.until(&format!("{count} connections"), |held| (held.connections() == count).then_some(()));
     }
 }
 
-/// A client that would rather fail than wait for ever.
+/// The ids and lines of heads. Those that equal the one before were not written again.
+pub fn read_heads(heads: Heads) -> Vec<(Id, String)> {
+    let all = String::from_utf8(heads.lines).unwrap();
+    let all: Vec<&str> = all.split_terminator('\0').collect();
+    assert_eq!(all.len(), heads.ids.len(), "as many heads as ids");
+    let mut last = "";
+    let all = all.into_iter().map(|lines| {
+        last = if lines.is_empty() { last } else { lines };
+        last.to_string()
+    });
+    heads.ids.into_iter().zip(all).collect()
+}
+
+/// A request, and the lines of its head.
+pub fn request(target: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+}
+
+pub fn lines_of(target: &str) -> String {
+    format!("GET\n{target}\n1.1\na")
+}
+
+/// A client that fails rather than wait forever.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let client = TcpStream::connect(address).unwrap();
     client.set_nodelay(true).unwrap();
@@ -231,16 +311,52 @@ pub fn ask(address: SocketAddr, request: &[u8]) -> TcpStream {
     client
 }
 
+/// A client, and its connection, which another server accepted.
+pub fn accepted() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = connect(listener.local_addr().unwrap());
+    let (server, _) = listener.accept().unwrap();
+    server.set_nonblocking(true).unwrap();
+    (client, server)
+}
+
+/// Reads the head of a response, in which there must be a Date; returns the rest of it.
+pub fn read_head(client: &mut impl Read) -> Vec<u8> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    without_date(&head)
+}
+
+/// The header lines of a head, without the Date and the empty line.
+pub fn without_date(head: &[u8]) -> Vec<u8> {
+    let head = std::str::from_utf8(head).unwrap().strip_suffix("\r\n").unwrap();
+    let (dates, lines): (Vec<&str>, Vec<&str>) = head.split_inclusive("\r\n").partition(|line| line.starts_with("Date: "));
+    assert!(dates.len() == 1 && dates[0].ends_with(" GMT\r\n"), "one Date: {dates:?}");
+    lines.concat().into_bytes()
+}
+
 /// The next bytes are these.
-pub fn expect(client: &mut TcpStream, bytes: &[u8]) {
+pub fn expect(client: &mut impl Read, bytes: &[u8]) {
     let mut found = vec![0; bytes.len()];
     client.read_exact(&mut found).unwrap();
     assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(bytes));
 }
 
-/// The next bytes are these, and then it ends.
-pub fn expect_end(client: &mut TcpStream, bytes: &[u8]) {
+/// The next bytes are these, and then the connection ends.
+pub fn expect_end(client: &mut impl Read, bytes: &[u8]) {
     let mut found = Vec::new();
     client.read_to_end(&mut found).unwrap();
     assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(bytes));
+}
+
+/// The next bytes are a whole refusal, and then the connection ends.
+pub fn expect_refusal(client: &mut impl Read, status: u16) {
+    let reason = Refusal::of(status).unwrap().reason();
+    let head = String::from_utf8(read_head(client)).unwrap();
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} {reason}\r\n")), "{head}");
+    expect_end(client, format!("{status} {reason}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What the two programs share.
+//! What the programs share.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Standard input, among the ids of streams.
+/// The event id of standard input; all others are streams.
 pub const STDIN: u64 = u64::MAX;
 
 pub fn now_ms() -> u64 {
@@ -22,7 +22,7 @@ pub fn new_epoll() -> io::Result<OwnedFd> {
     Ok(epoll)
 }
 
-/// What is ready, within a time or whenever it is.
+/// Waits for events, at most `timeout_ms` or without limit.
 pub fn wait(epoll: &OwnedFd, ready: &mut Vec<epoll::Event>, timeout_ms: Option<u64>) -> io::Result<()> {
     ready.clear();
     let timeout = timeout_ms.map(|ms| Timespec { tv_sec: (ms / 1000) as _, tv_nsec: (ms % 1000 * 1_000_000) as _ });
@@ -32,7 +32,7 @@ pub fn wait(epoll: &OwnedFd, ready: &mut Vec<epoll::Event>, timeout_ms: Option<u
     }
 }
 
-/// A line of standard input: a word and a number. None at its end.
+/// Reads a line of standard input: a word and a number. None at the end of input.
 pub fn read_order() -> Option<(String, u64)> {
     let mut line = String::new();
     if io::stdin().read_line(&mut line).ok()? == 0 {

@@ -1,10 +1,10 @@
-//! A client that opens streams and reads them, at little cost.
+//! A client that opens streams and reads them at little cost.
 //!
 //!     client PORT PATH CONCURRENCY
 //!
-//! Takes orders on standard input: `open N` opens streams until there are N, no more than CONCURRENCY on their way,
-//! and says `open N MS`; `close` closes all, with resets, and says `closed`; `read` says `read BYTES`, all that came after the
-//! welcomes. It ends with 1 where a stream does not open or is lost.
+//! Takes orders on standard input: `open N` opens streams until there are N, at most CONCURRENCY at a time, and answers
+//! `open N MS`; `close` resets all of them and answers `closed`; `read` answers `read BYTES`, everything received after the
+//! welcomes. It exits with status 1 if a stream does not open or is lost.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -16,7 +16,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with, sockopt};
 
-/// Streams to one address of the loopback range: the search for a free port grows long beyond.
+/// Streams per address of the loopback range: with more, the kernel's search for a free port gets slow.
 const STREAMS_AN_ADDRESS: usize = 5000;
 
 struct Client {
@@ -81,7 +81,7 @@ fn main() -> io::Result<()> {
                     client.reset();
                     client.welcomed = 0;
                     println!("closed");
-                    break; // the rest of what was ready is of streams that are gone
+                    break; // the remaining events belong to streams that are gone
                 }
                 Some(_) => println!("read {}", client.read),
             }
@@ -90,7 +90,7 @@ fn main() -> io::Result<()> {
 }
 
 impl Client {
-    /// An ordinary close would leave a socket in TIME-WAIT for a minute, and a hundred thousand of those slow down who is
+    /// An ordinary close leaves a socket in TIME-WAIT for a minute, and a hundred thousand of those slow down whatever is
     /// measured next.
     fn reset(&mut self) {
         for Stream { socket, .. } in self.streams.drain(..) {

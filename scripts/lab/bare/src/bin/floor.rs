@@ -1,11 +1,11 @@
-//! The floor: a bare epoll loop that accepts, answers, keeps the descriptor, and sends. No checks, no timeouts, no
-//! back-pressure: what is left when all that a server is for is left out.
+//! The floor: a bare epoll loop that accepts, answers, keeps the descriptor and sends. No checks, no timeouts, no
+//! back-pressure: it shows what the kernel alone costs.
 //!
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
-//! Says `port N`. Several may have the same PORT: the kernel shares connections out among them. An interval of 0 is none.
-//! Takes orders on standard input: `publish BYTES` sends a chunk of so many bytes to all and says `published N`. The one
-//! question of a load fleet that is not for a stream gets a 404 at once.
+//! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
+//! means no pings. Takes orders on standard input: `publish BYTES` sends a chunk of that length to every stream and answers
+//! `published N`. The load fleet's consent request gets a 404.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -18,7 +18,7 @@ use rustix::net::{
 };
 
 const LISTENER: u64 = STDIN - 1;
-/// As often as a shard of the server wakes.
+/// A shard of the server wakes as often.
 const TICK_MS: u64 = 200;
 const OPENING: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\

@@ -1,0 +1,53 @@
+/*
+ * The one table of what a transport counts. The snapshots of workers, their sums and the types follow from it; the same
+ * rows in the same order are in native/core/src/telemetry.rs, and test/native.parity.test.js compares the two.
+ */
+
+/** Numbers. A gauge is the value now, a counter the total since the start. */
+// biome-ignore format: a table reads best with one row per line
+export const COUNTS = /** @type {const} */ ([
+  { name: 'streams', kind: 'gauge', help: 'open streams' },
+  { name: 'connections', kind: 'gauge', help: 'open connections, streams included' },
+  { name: 'opened', kind: 'counter', help: 'streams opened' },
+  { name: 'pings', kind: 'counter', help: 'pings written' },
+  { name: 'deliveries', kind: 'counter', help: 'messages written to streams, once per stream' },
+  { name: 'bytesWritten', kind: 'counter', help: 'bytes written to streams' },
+  { name: 'backlogBytes', kind: 'gauge', help: 'bytes the kernel refused, waiting to be written' },
+  { name: 'queuedJobs', kind: 'gauge', help: 'commands waiting in the shards' },
+  { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
+  { name: 'cut', kind: 'counter', help: 'connections over the limit, closed without an answer' },
+  { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
+]);
+
+/** Distributions of durations, each since it was last read. Those of CPU are empty if the transport can't measure it. */
+// biome-ignore format: a table reads best with one row per line
+export const HISTOGRAMS = /** @type {const} */ ([
+  { name: 'lateness', unit: 'µs', help: 'lateness of pings' },
+  { name: 'openCpu', unit: 'ns', help: 'CPU to open a stream' },
+  { name: 'pingCpu', unit: 'ns', help: 'CPU per ping' },
+  { name: 'deliveryCpu', unit: 'ns', help: 'CPU per delivery' },
+]);
+
+/** @typedef {(typeof COUNTS)[number]} CountRow */
+/** @typedef {CountRow['name']} CountName */
+/** @typedef {Extract<CountRow, { kind: 'counter' }>['name']} CounterName those that only grow */
+/** @typedef {(typeof HISTOGRAMS)[number]['name']} HistogramName */
+
+/**
+ * What a transport says about its streams: a value for every row of the tables, and two counters per reason.
+ * @typedef {Record<CountName, number>
+ *   & Record<HistogramName, import('./histogram.js').EncodedHistogram>
+ *   & { closed: Record<import('./reasons.js').CloseReason, number>,
+ *       refused: Record<import('./reasons.js').RefusalStatus, number> }} TransportCounters
+ */
+
+/**
+ * What a worker reports each second.
+ * @typedef {import('./sampler.js').ProcessSample & TransportCounters} Snapshot
+ */
+
+/** @returns {Record<CountName, number>} all at 0 */
+export function noCounters() {
+  const pairs = COUNTS.map(({ name }) => [name, 0]);
+  return /** @type {Record<CountName, number>} */ (Object.fromEntries(pairs));
+}

@@ -1,0 +1,38 @@
+//! Bytes that the kernel refused, by row. Few streams have any, so they are not part of the row.
+
+use std::collections::HashMap;
+
+/// The bytes that wait for one stream.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Backlog {
+    pub fn waiting(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The kernel took so many. Sent bytes are removed once they are the larger part, so that a stream that never quite
+    /// catches up doesn't keep everything it was ever sent.
+    pub fn take_off(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent > self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Bytes that it keeps in memory, sent or not.
+    pub fn kept(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// The backlogs of a shard.
+pub type Backlogs = HashMap<u32, Backlog>;

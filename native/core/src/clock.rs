@@ -1,0 +1,84 @@
+//! The clocks, and slices of work.
+
+use rustix::time::{ClockId, clock_gettime};
+
+pub const MS: u64 = 1_000_000;
+/// How long pings, or deliveries, go on before everything else gets its turn.
+pub const SLICE_NS: u64 = 2 * MS;
+/// Steps of a slice between two looks at the clock.
+const STRIDE: u32 = 16;
+
+/// Monotonic, in ns since the machine started.
+pub fn now_ns() -> u64 {
+    ns_of(ClockId::Monotonic)
+}
+
+/// CPU time of the calling thread, in ns.
+pub fn cpu_ns() -> u64 {
+    ns_of(ClockId::ThreadCPUTime)
+}
+
+/// Since the epoch, in µs.
+pub fn unix_us() -> u64 {
+    ns_of(ClockId::Realtime) / 1000
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Work that ends after a slice. It looks at the clock only now and then, because that costs as much as a step.
+#[derive(Debug)]
+pub struct Slice {
+    until_ns: u64,
+    steps: u32,
+    /// The last look at the clock.
+    pub now_ns: u64,
+}
+
+impl Slice {
+    pub fn begin() -> Self {
+        Slice::of(SLICE_NS)
+    }
+
+    /// A slice of `length_ns`. One of 0 has a single step.
+    pub fn of(length_ns: u64) -> Self {
+        let now_ns = now_ns();
+        Slice { until_ns: now_ns + length_ns, steps: 0, now_ns }
+    }
+
+    /// Counts a step. True when the slice is used up.
+    pub fn is_over(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STRIDE) {
+            self.now_ns = now_ns();
+        }
+        self.now_ns >= self.until_ns
+    }
+
+    /// The same after a long step: looks at the clock every time.
+    pub fn is_over_now(&mut self) -> bool {
+        self.now_ns = now_ns();
+        self.now_ns >= self.until_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_ends_after_its_time_and_not_before_a_stride() {
+        let mut slice = Slice::begin();
+        assert!((1..STRIDE).all(|_| !slice.is_over()));
+        let begun_ns = slice.until_ns - SLICE_NS;
+        while !slice.is_over() {}
+        assert!(now_ns() >= begun_ns + SLICE_NS);
+    }
+
+    #[test]
+    fn a_slice_of_no_length_is_over_after_one_step() {
+        assert!(Slice::of(0).is_over());
+    }
+}

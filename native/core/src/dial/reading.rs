@@ -1,0 +1,199 @@
+//! What arrives on a stream, and how a stream ends.
+
+use std::sync::atomic::AtomicU64;
+
+use super::answer::{Item, Partial};
+use super::client::Client;
+use super::streams::State;
+use super::tally::count;
+use super::{CAUSES, Cause, schedule};
+use crate::clock::{Slice, now_ns, unix_us};
+use crate::socket::Stop;
+use crate::telemetry::add;
+
+/// Reads of one stream before the others get their turn.
+const READS_A_TURN: usize = 8;
+
+/// What one read contained.
+#[derive(Debug, Default)]
+struct Received {
+    is_welcomed: bool,
+    pings: u32,
+    messages: u64,
+    end: Option<Cause>,
+}
+
+impl Client {
+    /// Reads what has arrived on a stream; if `has_ended`, up to the end.
+    pub(super) fn read(&mut self, index: u32, has_ended: bool) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.read_into(&mut scratch, index, has_ended);
+        self.scratch = scratch;
+    }
+
+    fn read_into(&mut self, scratch: &mut [u8], index: u32, has_ended: bool) {
+        for _ in 0..READS_A_TURN {
+            let Some(socket) = &self.streams.row(index).socket else { return };
+            match socket.read(scratch) {
+                Ok(0) => return self.end(index, Cause::Closed),
+                Ok(size) => {
+                    self.handle_bytes(index, &scratch[..size]);
+                    let is_drained = size < scratch.len() && !has_ended;
+                    if is_drained || self.streams.row(index).state == State::Free {
+                        return;
+                    }
+                }
+                Err(Stop::Later) => return,
+                Err(Stop::Broken(error)) => return self.end(index, error.into()),
+            }
+        }
+        // epoll doesn't report it again.
+        self.unread.push_back(self.streams.id_of(index));
+    }
+
+    /// Continues with the streams that had more to read than fits into one turn, for a slice.
+    pub(super) fn continue_reading(&mut self) {
+        if self.unread.is_empty() {
+            return;
+        }
+        let mut slice = Slice::begin();
+        while let Some(id) = self.unread.pop_front() {
+            if let Some(index) = self.streams.find(id) {
+                self.read(index, true);
+            }
+            // A step is up to 8 reads of 64 KiB.
+            if slice.is_over_now() {
+                break;
+            }
+        }
+    }
+
+    fn handle_bytes(&mut self, index: u32, bytes: &[u8]) {
+        let now_ns = now_ns();
+        add(&self.tally.bytes, bytes.len() as u64);
+        let row = self.streams.row(index);
+        if row.state == State::Open {
+            let is_at_boundary = self.partials.is_empty() || !self.partials.contains_key(&index);
+            if is_at_boundary && let Some(pings) = row.answer.pings_in(bytes) {
+                return self.record_pings(index, pings, now_ns);
+            }
+        } else {
+            self.record_first_byte(index, now_ns);
+        }
+        let received = self.parse(index, bytes);
+        self.apply(index, received, now_ns);
+    }
+
+    fn record_first_byte(&mut self, index: u32, now_ns: u64) {
+        if let Some(attempt) = self.attempts.get_mut(&index)
+            && !attempt.has_first_byte
+        {
+            attempt.has_first_byte = true;
+            self.tally.first_byte.record((now_ns - attempt.begun_ns) / 1000, 1);
+        }
+    }
+
+    fn parse(&mut self, index: u32, bytes: &[u8]) -> Received {
+        let tally = &self.tally;
+        let mut received = Received::default();
+        let mut partial: Partial = self.partials.remove(&index).unwrap_or_default();
+        let answer = &mut self.streams.row_mut(index).answer;
+        answer.read(bytes, &mut partial, &mut |item| match item {
+            Item::Open => received.is_welcomed = true,
+            Item::Ping => received.pings += 1,
+            Item::Message(sent_us) => {
+                received.messages += 1;
+                if let Some(sent_us) = sent_us {
+                    tally.delivery.record(unix_us().saturating_sub(sent_us), 1);
+                }
+            }
+            Item::End => received.end = Some(Cause::Closed),
+            Item::Wrong(cause, sample) => {
+                tally.keep_sample(cause, sample);
+                received.end = Some(cause);
+            }
+        });
+        if !partial.is_empty() {
+            self.partials.insert(index, partial);
+        }
+        received
+    }
+
+    fn apply(&mut self, index: u32, received: Received, now_ns: u64) {
+        if received.is_welcomed {
+            self.welcome(index, now_ns);
+        }
+        self.record_pings(index, received.pings, now_ns);
+        add(&self.tally.messages, received.messages);
+        if let Some(cause) = received.end {
+            self.end(index, cause);
+        }
+    }
+
+    fn welcome(&mut self, index: u32, now_ns: u64) {
+        self.attempts.remove(&index);
+        self.streams.welcome(index);
+        let row = self.streams.row_mut(index);
+        let interval_ns = self.targets.interval_ns(row.target);
+        if interval_ns > 0 {
+            row.due_ns = schedule::first_due_ns(now_ns, interval_ns);
+        }
+        count(&self.tally.opened, 1);
+    }
+
+    fn record_pings(&mut self, index: u32, pings: u32, now_ns: u64) {
+        add(&self.tally.pings, pings.into());
+        let row = self.streams.row_mut(index);
+        let interval_ns = self.targets.interval_ns(row.target);
+        if interval_ns == 0 {
+            return;
+        }
+        for _ in 0..pings {
+            let record = |late_ns| self.tally.lateness.record(late_ns / 1000, 1);
+            row.due_ns = schedule::next_due_ns(row.due_ns, now_ns, interval_ns, record);
+        }
+    }
+
+    /// Frees a stream that failed to open or is lost, and counts it.
+    pub(super) fn end(&mut self, index: u32, cause: Cause) {
+        let tally = self.tally.clone();
+        let counters: &[AtomicU64; CAUSES] = if self.streams.row(index).state == State::Open { &tally.lost } else { &tally.failed };
+        self.free(index);
+        count(&counters[cause as usize], 1);
+    }
+
+    /// Closes as many open streams as was requested, for a slice.
+    pub(super) fn close_requested(&mut self) {
+        if self.to_close == 0 {
+            return;
+        }
+        let mut slice = Slice::begin();
+        while self.to_close > 0 {
+            let Some(index) = self.streams.find_open() else {
+                count(&self.tally.settled, self.to_close);
+                self.to_close = 0;
+                return;
+            };
+            self.to_close -= 1;
+            self.free(index);
+            count(&self.tally.settled, 1);
+            count(&self.tally.closed, 1);
+            if slice.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Frees everything that belongs to a stream, and closes its socket. If its ping is overdue, that is recorded.
+    fn free(&mut self, index: u32) {
+        let row = self.streams.row(index);
+        let interval_ns = self.targets.interval_ns(row.target);
+        if let Some(late_ns) = schedule::overdue_ns(row.due_ns, now_ns(), interval_ns) {
+            self.tally.lateness.record(late_ns / 1000, 1);
+        }
+        self.targets.release(row.target);
+        self.attempts.remove(&index);
+        self.partials.remove(&index);
+        drop(self.streams.remove(index));
+    }
+}

@@ -1,0 +1,100 @@
+//! A listening socket, and whether connections are accepted from it at the moment.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, getsockname, listen, socket_with, sockopt};
+
+use crate::options::Options;
+use crate::socket::Socket;
+use crate::sys;
+
+/// The length of its queue: as long as the kernel (somaxconn) allows.
+const ACCEPT_QUEUE: i32 = 65_535;
+/// A connection that has sent nothing is accepted after about this time.
+const DEFER_S: i32 = 1;
+/// The kernel's default receive buffer holds a head of this size.
+const USUAL_HEAD_BYTES: usize = 32_768;
+
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    state: Accepting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepting {
+    Yes,
+    /// Not before a row is free.
+    Full,
+    /// The system was short of something: not before this time.
+    Short(u64),
+}
+
+/// What came of trying to accept.
+#[derive(Debug)]
+pub enum Accepted {
+    Connection(Socket),
+    /// Nobody is waiting.
+    Nobody,
+    /// Out of descriptors or memory: it would fail again at once.
+    Short,
+    /// That connection was gone already.
+    Gone,
+}
+
+impl Listener {
+    /// One of several on the same port (SO_REUSEPORT): the kernel distributes connections by a hash. Accepted sockets
+    /// inherit its options. Returns the port.
+    pub fn open(address: SocketAddr, options: &Options) -> io::Result<(Self, u16)> {
+        let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+        let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        sockopt::set_socket_reuseport(&fd, true)?;
+        if address.ip() == IpAddr::from([0u16; 8]) {
+            sockopt::set_ipv6_v6only(&fd, false)?;
+        }
+        sockopt::set_tcp_nodelay(&fd, !options.nagle)?;
+        sockopt::set_tcp_user_timeout(&fd, options.user_timeout_ms)?;
+        sys::defer_accept(&fd, DEFER_S)?;
+        if options.max_head_bytes > USUAL_HEAD_BYTES {
+            // Heads are peeked at, so a whole one must fit the kernel's buffer.
+            sockopt::set_socket_recv_buffer_size(&fd, options.max_head_bytes * 2)?;
+        }
+        bind(&fd, &address)?;
+        listen(&fd, ACCEPT_QUEUE)?;
+        let port = SocketAddr::try_from(getsockname(&fd)?)?.port();
+        Ok((Listener { fd, state: Accepting::Yes }, port))
+    }
+
+    pub fn accept(&self) -> Accepted {
+        match accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(fd) => Accepted::Connection(fd.into()),
+            Err(Errno::AGAIN) => Accepted::Nobody,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::Short,
+            Err(_) => Accepted::Gone,
+        }
+    }
+
+    pub fn state(&self) -> Accepting {
+        self.state
+    }
+
+    /// Returns whether that is a change.
+    pub fn set_state(&mut self, state: Accepting) -> bool {
+        std::mem::replace(&mut self.state, state) != state
+    }
+
+    /// When to try again.
+    pub fn resume_ns(&self) -> Option<u64> {
+        if let Accepting::Short(until_ns) = self.state { Some(until_ns) } else { None }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

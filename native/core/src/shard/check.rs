@@ -1,0 +1,85 @@
+//! For tests and fuzzing: a shard that is turned by hand, and what must be true between two turns.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Shard;
+use crate::clock::now_ns;
+use crate::reactor::Task;
+use crate::rows::{Input, State};
+
+const EVENTS: usize = 64;
+
+impl Shard {
+    /// One turn without waiting, as it would be `ahead_ns` from now.
+    #[doc(hidden)]
+    pub fn turn_by_hand(&mut self, ahead_ns: u64) {
+        let mut ready = Vec::with_capacity(EVENTS);
+        self.reactor.poll(&mut ready);
+        self.turn(&ready, now_ns() + ahead_ns);
+    }
+
+    /// Has pings and jobs go on for so long in one turn. With 0 they take a step at a time, so that every job spans turns.
+    #[doc(hidden)]
+    pub fn set_slice(&mut self, ns: u64) {
+        self.slice_ns = ns;
+    }
+
+    /// As if it had been accepted. False if there is no room.
+    #[doc(hidden)]
+    pub fn admit_by_hand(&mut self, fd: OwnedFd) -> bool {
+        let has_room = !self.rows.is_full();
+        if has_room {
+            self.admit(fd.into());
+        }
+        has_room
+    }
+
+    /// Whether there are jobs or connections to pass on.
+    #[doc(hidden)]
+    pub fn is_busy(&self) -> bool {
+        self.has_jobs() || !self.door.passing.is_empty()
+    }
+
+    /// Connections to pass on that found no room.
+    #[doc(hidden)]
+    pub fn passing(&self) -> usize {
+        self.door.passing.len()
+    }
+
+    /// Panics if the books of the shard don't agree.
+    #[doc(hidden)]
+    pub fn check(&mut self) {
+        let all = 0..self.rows.len() as u32;
+        let states: Vec<State> = all.clone().map(|index| self.rows.state(index)).collect();
+        let count = |state| states.iter().filter(|found| **found == state).count();
+        assert_eq!(self.held, count(State::Held), "streams held");
+        assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
+        assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
+        assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
+        let mut waiting = 0;
+        for index in all {
+            self.check_row(index);
+            waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
+        }
+        assert_eq!(self.telemetry.backlog_bytes.load(Relaxed), waiting as u64);
+        self.jobs.channels.check();
+    }
+
+    fn check_row(&mut self, index: u32) {
+        let has_channels = self.jobs.channels.has(index);
+        let row = self.rows.row(index);
+        let state = row.state;
+        assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");
+        assert!(!has_channels || state == State::Held, "{row:?} has no channels");
+        assert!(row.input != Input::Unwatched || !matches!(state, State::Held | State::Ending | State::Lingering), "{row:?} is watched");
+        assert!(row.is_backlogged || state != State::Ending, "{row:?} has something to end with");
+        let backlog = self.backlogs.get(&index);
+        assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");
+        if let Some(backlog) = backlog {
+            assert!(matches!(state, State::Held | State::Ending), "{row:?} may have a backlog");
+            assert!(!backlog.waiting().is_empty(), "the backlog of {row:?} waits");
+            assert!(backlog.kept() <= 2 * backlog.waiting().len(), "the backlog of {row:?} is mostly unsent");
+        }
+    }
+}

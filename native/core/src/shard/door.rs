@@ -1,0 +1,230 @@
+//! From accepted to answered: connections that are not streams yet, or never will be.
+
+use super::Shard;
+use super::turn::LISTENER;
+use crate::clock::MS;
+use crate::command::Command;
+use crate::head::{self, Head};
+use crate::id::Id;
+use crate::listener::{Accepted, Accepting};
+use crate::response::{self, Refusal};
+use crate::rows::{Input, State};
+use crate::socket::{SCRATCH_BYTES, Socket, Stop};
+use crate::telemetry::{Reason, add, subtract};
+
+/// Connections that one turn accepts.
+const ACCEPTS_A_TURN: usize = 64;
+/// How long to wait when the system is short of something.
+const SHORT_NS: u64 = 100 * MS;
+/// Reads of a client that has been answered, before everything else gets its turn.
+const DISCARDS_A_TURN: usize = 16;
+const HEAD_REQUEST: &[u8] = b"HEAD\n";
+
+impl Shard {
+    /// Accepts connections, as many as one turn may.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..ACCEPTS_A_TURN {
+            let Some(listener) = &self.door.listener else { return };
+            if self.rows.is_full() {
+                return self.set_accepting(Accepting::Full);
+            }
+            match listener.accept() {
+                Accepted::Connection(socket) => self.admit(socket),
+                Accepted::Nobody => return,
+                Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
+                Accepted::Gone => {}
+            }
+        }
+    }
+
+    pub(super) fn set_accepting(&mut self, state: Accepting) {
+        if let Some(listener) = &mut self.door.listener
+            && listener.set_state(state)
+        {
+            self.reactor.set_level(listener, LISTENER, state == Accepting::Yes);
+        }
+    }
+
+    /// Makes a connection a row, and reads its head. There is room.
+    pub(super) fn admit(&mut self, socket: Socket) {
+        let index = self.insert(socket);
+        self.door.accepted_in_turn += 1;
+        self.read_head(index, false);
+    }
+
+    /// Makes a row. There is room.
+    pub(super) fn insert(&mut self, socket: Socket) -> u32 {
+        if !self.has_outsiders() {
+            self.door.sweep_ns = self.now_ns + self.sweep_every_ns();
+        }
+        add(&self.telemetry.connections, 1);
+        self.rows.insert(socket, self.now_ms())
+    }
+
+    pub(super) fn now_ms(&self) -> u32 {
+        (self.now_ns / MS) as u32
+    }
+
+    /// Has epoll report input and the end of a connection, including what is there already. A row that can't be watched
+    /// is closed.
+    pub(super) fn watch(&mut self, index: u32) {
+        let token = self.rows.id_of(index).bits();
+        let row = self.rows.row(index);
+        row.input = Input::None;
+        // The kernel may have taken only a part of the opening.
+        let is_writable = row.is_backlogged;
+        if row.socket.as_ref().is_none_or(|socket| self.reactor.watch(socket, token, is_writable).is_err()) {
+            self.close(index, Reason::Error);
+        }
+    }
+
+    /// Has epoll report once more what is there already, and from now on `is_writable` too.
+    pub(super) fn watch_again(&mut self, index: u32, is_writable: bool) {
+        let token = self.rows.id_of(index).bits();
+        if let Some(socket) = self.rows.socket(index) {
+            self.reactor.watch_again(socket, token, is_writable);
+        }
+    }
+
+    fn watch_unless_watched(&mut self, index: u32) {
+        if self.rows.row(index).input == Input::Unwatched {
+            self.watch(index);
+        }
+    }
+
+    /// Closes a connection that is not a stream, or not any more.
+    pub(super) fn free(&mut self, index: u32) {
+        drop(self.take_out(index));
+    }
+
+    fn take_out(&mut self, index: u32) -> Option<Socket> {
+        let socket = self.rows.remove(index);
+        subtract(&self.telemetry.connections, 1);
+        if self.door.listener.as_ref().is_some_and(|listener| listener.state() == Accepting::Full) {
+            self.set_accepting(Accepting::Yes);
+        }
+        socket
+    }
+
+    /// Peeks at what has arrived, and decides, or asks JS to, once the head is complete.
+    pub(super) fn read_head(&mut self, index: u32, has_ended: bool) {
+        let most = self.options.max_head_bytes + 1;
+        let Some(socket) = self.rows.socket(index) else { return };
+        let seen = match socket.peek(&mut self.scratch[..most]) {
+            Ok(0) => return self.free(index),
+            Ok(count) => &self.scratch[..count],
+            Err(Stop::Later) if !has_ended => return self.watch_unless_watched(index),
+            Err(_) => return self.free(index),
+        };
+        let options = &self.options;
+        match head::read(seen, options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
+            Head::Partial if has_ended => self.free(index),
+            Head::Partial => self.watch_unless_watched(index),
+            Head::Bad(refusal) => self.refuse_row(index, refusal),
+            Head::Whole(size) => {
+                let has_more = has_ended || seen.len() > size;
+                self.decide(index, size, has_more);
+            }
+        }
+    }
+
+    /// The head is complete, and its lines are the newest ones.
+    fn decide(&mut self, index: u32, size: usize, has_more: bool) {
+        let lines = self.mail.heads.newest();
+        let cached = self.door.cache.find(lines);
+        let row = self.rows.row(index);
+        row.set_head(size, lines.starts_with(HEAD_REQUEST));
+        if has_more && row.input != Input::Unwatched {
+            row.input = Input::Some;
+        }
+        self.enter(index, State::Asked);
+        let id = self.rows.id_of(index);
+        match cached {
+            Some(opening) => {
+                self.mail.heads.forget_newest();
+                self.say(Command::Hold { id, opening });
+            }
+            None => self.mail.heads.add(id),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, id: Id, status: u16) {
+        if let (Some(index), Some(refusal)) = (self.asked(id), Refusal::of(status)) {
+            self.refuse_row(index, refusal);
+        }
+    }
+
+    pub(super) fn refuse_row(&mut self, index: u32, refusal: Refusal) {
+        add(&self.telemetry.refused[refusal as usize], 1);
+        let is_head_request = self.rows.row(index).is_head_request();
+        let bytes = response::refusal(refusal, self.door.date.bytes(), is_head_request);
+        self.answer(index, &bytes);
+    }
+
+    /// Sends a whole response.
+    pub(super) fn respond(&mut self, id: Id, head: &[u8], body: &[u8]) {
+        if let Some(index) = self.asked(id) {
+            let date = self.door.date.bytes();
+            let bytes = [head, date, b"\r\n", body].concat();
+            self.answer(index, &bytes);
+        }
+    }
+
+    /// Writes the last bytes of a connection, and closes it once the client has.
+    fn answer(&mut self, index: u32, bytes: &[u8]) {
+        let Some(socket) = self.rows.socket(index) else { return };
+        let count = match socket.write(bytes) {
+            Ok(count) => count,
+            Err(Stop::Later) => 0,
+            Err(Stop::Broken(_)) => return self.free(index),
+        };
+        if count == bytes.len() {
+            return self.linger(index);
+        }
+        self.enter(index, State::Ending);
+        self.wait(index, &bytes[count..]);
+        self.discard_or_watch(index);
+    }
+
+    /// Everything was written: says so to the client, and closes the connection once the client has.
+    pub(super) fn linger(&mut self, index: u32) {
+        if self.rows.socket(index).is_none_or(|socket| socket.close_write().is_err()) {
+            return self.free(index);
+        }
+        self.enter(index, State::Lingering);
+        self.discard_or_watch(index);
+    }
+
+    /// A state in which it may stay for a limited time.
+    pub(super) fn enter(&mut self, index: u32, state: State) {
+        let now_ms = self.now_ms();
+        let row = self.rows.row(index);
+        row.state = state;
+        row.since_ms = now_ms;
+    }
+
+    fn discard_or_watch(&mut self, index: u32) {
+        if self.rows.row(index).input == Input::Unwatched { self.watch(index) } else { self.discard(index) }
+    }
+
+    /// The row that waits for an answer; None if the answer came too late.
+    pub(super) fn asked(&self, id: Id) -> Option<u32> {
+        self.rows.find(id).filter(|index| self.rows.state(*index) == State::Asked)
+    }
+
+    /// Reads and forgets, up to the end.
+    pub(super) fn discard(&mut self, index: u32) {
+        for _ in 0..DISCARDS_A_TURN {
+            let Some(socket) = self.rows.socket(index) else { return };
+            match socket.skip(&mut self.scratch[..SCRATCH_BYTES]) {
+                Ok(1..) => {}
+                Err(Stop::Later) => return,
+                // It may have closed one direction only, and still read.
+                Ok(0) if self.rows.state(index) == State::Ending => return,
+                _ => return self.end_row(index),
+            }
+        }
+        let is_backlogged = self.rows.row(index).is_backlogged;
+        self.watch_again(index, is_backlogged);
+    }
+}

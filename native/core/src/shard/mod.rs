@@ -1,0 +1,187 @@
+//! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
+//!
+//! In reading order: `turn` (the loop), `door` (from accepted to answered), `stream` (from held to closed), `jobs`
+//! (everything said to streams, in order), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
+
+mod check;
+mod door;
+mod drain;
+mod failure;
+mod jobs;
+mod passing;
+mod pings;
+mod stream;
+mod sweep;
+mod turn;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::backlog::Backlogs;
+use crate::cache::DecisionCache;
+use crate::channels::Channels;
+use crate::clock::{SLICE_NS, now_ns};
+use crate::command::Command;
+use crate::framing::FORMATS;
+use crate::id::Id;
+use crate::listener::Listener;
+use crate::mail::{Events, Heads, Inbox, Outbox, ShardMessage};
+use crate::options::Options;
+use crate::reactor::Reactor;
+use crate::response::DateLine;
+use crate::rows::Rows;
+use crate::socket::SCRATCH_BYTES;
+use crate::telemetry::Telemetry;
+use crate::wheel::Wheel;
+
+use drain::Drain;
+pub use failure::Supervisor;
+use jobs::Walk;
+
+/// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
+/// the client unread, would reset the connection, and the answer would be lost.
+const LINGER_MS: u64 = 1000;
+
+/// What a shard shares with the thread of JS.
+#[derive(Clone)]
+pub struct Shared {
+    pub inbox: Arc<Inbox>,
+    pub outbox: Arc<Outbox>,
+    pub telemetry: Arc<Telemetry>,
+}
+
+/// The position of a shard among all shards of the machine: they wake up at different times.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    pub number: u64,
+    pub of: u64,
+}
+
+/// The descriptors that a shard is given. They are open in the table of its thread.
+#[derive(Debug)]
+pub struct Fds {
+    /// An eventfd that is rung when its inbox has messages.
+    pub bell: OwnedFd,
+    /// The write end of the pipe that the event loop of JS reads.
+    pub bell_of_js: OwnedFd,
+    /// One end of a pair of sockets: parcels with connections to adopt come in, connections that are passed on go out.
+    pub transfer: OwnedFd,
+}
+
+impl Fds {
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Fds { bell: self.bell.try_clone()?, bell_of_js: self.bell_of_js.try_clone()?, transfer: self.transfer.try_clone()? })
+    }
+
+    pub fn from_array([bell, bell_of_js, transfer]: [OwnedFd; 3]) -> Self {
+        Fds { bell, bell_of_js, transfer }
+    }
+}
+
+pub struct Shard {
+    number: u8,
+    options: Arc<Options>,
+    telemetry: Arc<Telemetry>,
+    reactor: Reactor,
+    mail: Mail,
+    transfer: OwnedFd,
+    rows: Rows,
+    /// Streams held.
+    held: usize,
+    backlogs: Backlogs,
+    door: Door,
+    jobs: Jobs,
+    pinger: Pinger,
+    drain: Option<Drain>,
+    scratch: Vec<u8>,
+    now_ns: u64,
+    /// How long pings, or jobs, go on in one turn.
+    slice_ns: u64,
+    is_stopped: bool,
+}
+
+/// What goes to and from JS.
+struct Mail {
+    inbox: Arc<Inbox>,
+    /// What was taken from the inbox and not read yet.
+    unread: VecDeque<ShardMessage>,
+    outbox: Arc<Outbox>,
+    bell_of_js: OwnedFd,
+    /// Heads, and other events, not yet reported to JS.
+    heads: Heads,
+    events: Events,
+    told_ns: u64,
+}
+
+/// Where connections come in.
+#[derive(Default)]
+struct Door {
+    listener: Option<Listener>,
+    cache: DecisionCache,
+    /// Connections to pass on that the kernel had no room for.
+    passing: VecDeque<Id>,
+    /// When to look for connections that take too long.
+    sweep_ns: u64,
+    date: DateLine,
+    /// Streams opened, for the choice among several welcomes.
+    welcomed: u32,
+    /// What the next stream begins with, made here so that it takes no memory of its own.
+    opening: Vec<u8>,
+    /// CPU spent on connections since the last stream was opened.
+    cpu_ns: u64,
+    opened_in_turn: u32,
+    accepted_in_turn: u32,
+}
+
+/// Everything said to streams: what waits, and the fan-out that is under way.
+struct Jobs {
+    queue: VecDeque<Command>,
+    walk: Option<Walk>,
+    channels: Channels,
+}
+
+struct Pinger {
+    wheel: Wheel,
+    /// A framed ping for each format.
+    pings: [Box<[u8]>; FORMATS],
+}
+
+impl Shard {
+    /// To be called on the thread that will run it. Its ids begin with `first_generation`.
+    pub fn new(number: u8, first_generation: u32, phase: Phase, options: Arc<Options>, shared: Shared, fds: Fds) -> io::Result<Self> {
+        let reactor = Reactor::new(fds.bell)?;
+        let now_ns = now_ns();
+        Ok(Shard {
+            number,
+            telemetry: shared.telemetry,
+            reactor,
+            mail: Mail {
+                inbox: shared.inbox,
+                unread: VecDeque::new(),
+                outbox: shared.outbox,
+                bell_of_js: fds.bell_of_js,
+                heads: Heads::default(),
+                events: Events::default(),
+                told_ns: 0,
+            },
+            transfer: fds.transfer,
+            rows: Rows::new(number, options.connection_limit, first_generation),
+            held: 0,
+            backlogs: Backlogs::new(),
+            door: Door::default(),
+            jobs: Jobs { queue: VecDeque::new(), walk: None, channels: Channels::new(options.connection_limit) },
+            pinger: Pinger {
+                wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
+                pings: pings::framed(&options.pings),
+            },
+            drain: None,
+            scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
+            now_ns,
+            slice_ns: SLICE_NS,
+            is_stopped: false,
+            options,
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Connections that go to node:http, with everything their clients have sent.
+
+use std::os::fd::AsFd;
+
+use super::Shard;
+use crate::id::Id;
+use crate::parcel;
+use crate::rows::Input;
+
+impl Shard {
+    /// Hands a connection, of which nothing was read, to node:http.
+    pub(super) fn pass(&mut self, id: Id) {
+        if !self.try_to_pass(id) {
+            self.door.passing.push_back(id);
+        }
+    }
+
+    /// False if the kernel has no room for it.
+    fn try_to_pass(&mut self, id: Id) -> bool {
+        let Some(index) = self.asked(id) else { return true };
+        let is_watched = self.rows.row(index).input != Input::Unwatched;
+        let Some(socket) = self.rows.socket(index) else { return true };
+        match parcel::send(&self.transfer, &[0], socket.as_fd()) {
+            Ok(()) => {
+                if is_watched {
+                    self.reactor.forget(socket);
+                }
+                self.mail.events.passed.push(self.number);
+            }
+            Err(error) if parcel::is_full(error) => return false,
+            Err(_) => {}
+        }
+        self.free(index);
+        true
+    }
+
+    /// If the kernel has no room for one, it has none for those behind it.
+    pub(super) fn retry_passing(&mut self) {
+        while let Some(id) = self.door.passing.front().copied()
+            && self.try_to_pass(id)
+        {
+            self.door.passing.pop_front();
+        }
+    }
+}

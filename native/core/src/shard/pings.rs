@@ -1,0 +1,51 @@
+//! Pings: when the wheel says that rows are due, a slice at a time.
+
+use super::Shard;
+use crate::clock::{Slice, cpu_ns};
+use crate::framing::{ENCODINGS, FORMATS, Format};
+use crate::rows::State;
+use crate::telemetry::add;
+
+/// A ping for each format, from the payload of each encoding.
+pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] {
+    let mut pings: [Box<[u8]>; FORMATS] = Default::default();
+    for format in Format::all() {
+        pings[format.slot()] = format.frame(&payloads[format.encoding()]).into();
+    }
+    pings
+}
+
+impl Shard {
+    /// Pings what is due. Pings that don't fit into the slice stay due for the next turn.
+    pub(super) fn send_pings(&mut self) {
+        if self.held == 0 || self.pinger.wheel.due_ns() > self.now_ns {
+            return;
+        }
+        let cpu_before_ns = cpu_ns();
+        let mut slice = Slice::of(self.slice_ns);
+        let mut pings = 0;
+        while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
+            let index = row as u32;
+            if self.rows.state(index) != State::Held {
+                continue;
+            }
+            self.telemetry.lateness.record(slice.now_ns.saturating_sub(due_ns) / 1000, 1);
+            self.send_ping(index);
+            pings += 1;
+            if slice.is_over() {
+                break;
+            }
+        }
+        if pings > 0 {
+            add(&self.telemetry.pings, pings.into());
+            self.telemetry.ping_cpu.record((cpu_ns() - cpu_before_ns) / u64::from(pings), pings);
+        }
+    }
+
+    fn send_ping(&mut self, index: u32) {
+        let slot = self.rows.format(index).slot();
+        let ping = std::mem::take(&mut self.pinger.pings[slot]);
+        self.write(index, &ping);
+        self.pinger.pings[slot] = ping;
+    }
+}

@@ -1,0 +1,250 @@
+//! From held to closed: what is written to a stream, what waits when the kernel takes no more, and how streams end.
+
+use rustix::io::Errno;
+
+use super::Shard;
+use crate::command::Opening;
+use crate::framing::Format;
+use crate::id::Id;
+use crate::parcel::{self, Adoption};
+use crate::response::Refusal;
+use crate::rows::{Input, State};
+use crate::socket::{SCRATCH_BYTES, Socket, Stop};
+use crate::telemetry::{Reason, add, subtract};
+
+/// Reads of input that a stream may cause before it counts as nonsense.
+const EMPTY_READS: usize = 16;
+/// Bytes of an opening that the buffer for it keeps room for.
+const MOST_KEPT: usize = 65_536;
+
+impl Shard {
+    /// Makes a stream of a connection that waits for an answer, and writes its opening. If there is no room it gets 503.
+    pub(super) fn hold(&mut self, id: Id, opening: &Opening) {
+        let Some(index) = self.asked(id) else { return };
+        if self.held >= self.options.capacity || self.is_closing() {
+            return self.refuse_stream(index);
+        }
+        let row = self.rows.row(index);
+        let (size, input) = (row.head_size(), row.input);
+        let Some(socket) = &row.socket else { return };
+        // The head was only peeked at.
+        if socket.skip(&mut self.scratch[..size]).is_err() {
+            return self.free(index);
+        }
+        self.open(index, opening.format, &opening.channels);
+        self.door.opened_in_turn += 1;
+        if !self.write_opening(index, opening) {
+            return;
+        }
+        match input {
+            Input::Unwatched => self.watch(index),
+            Input::None => {}
+            Input::Some => self.read_stream(index),
+        }
+    }
+
+    fn refuse_stream(&mut self, index: u32) {
+        if self.options.reports_closes {
+            self.mail.events.closed.push((self.rows.id_of(index), Reason::OverCapacity));
+        }
+        self.refuse_row(index, Refusal::ServiceUnavailable);
+    }
+
+    /// The head of the response with its Date, and one of its welcomes.
+    fn write_opening(&mut self, index: u32, opening: &Opening) -> bool {
+        let mut bytes = std::mem::take(&mut self.door.opening);
+        bytes.clear();
+        bytes.extend_from_slice(&opening.head);
+        bytes.extend_from_slice(self.door.date.bytes());
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(self.next_welcome(opening));
+        let is_open = self.write(index, &bytes);
+        // A large welcome, such as a replay, is not kept.
+        bytes.shrink_to(MOST_KEPT);
+        self.door.opening = bytes;
+        is_open
+    }
+
+    /// Welcomes are chosen in steps of the golden section: evenly, for each of several kinds of streams that alternate too.
+    fn next_welcome<'a>(&mut self, opening: &'a Opening) -> &'a [u8] {
+        const GOLDEN: u32 = 0x9e37_79b9;
+        self.door.welcomed = self.door.welcomed.wrapping_add(GOLDEN);
+        let turn = (u64::from(self.door.welcomed) * opening.welcomes.len() as u64) >> 32;
+        opening.welcomes.get(turn as usize).map_or(b"", |welcome| welcome)
+    }
+
+    /// Takes over a connection that node:http has answered so far.
+    pub(super) fn receive(&mut self) {
+        let mut record = [0; parcel::RECORD_BYTES];
+        let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
+        if let Ok(adoption) = Adoption::decode(&record[..size]) {
+            let adopted = fd.and_then(|fd| self.adopt(fd.into(), &adoption));
+            self.mail.events.adopted.push((adoption.token, adopted));
+        }
+    }
+
+    /// None if there is no room, or the connection broke at once.
+    fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
+        if self.held >= self.options.capacity || self.rows.is_full() || self.is_closing() {
+            return None;
+        }
+        socket.tune(self.options.nagle, self.options.user_timeout_ms);
+        let index = self.insert(socket);
+        self.open(index, adoption.format, &adoption.channels);
+        let id = self.rows.id_of(index);
+        self.watch(index);
+        self.rows.find(id).map(|_| id)
+    }
+
+    fn open(&mut self, index: u32, format: Format, channels: &[Box<[u8]>]) {
+        if self.held == 0 {
+            self.pinger.wheel.skip_to(self.now_ns);
+        }
+        let row = self.rows.row(index);
+        row.state = State::Held;
+        row.format = format;
+        for channel in channels {
+            self.jobs.channels.subscribe(index, channel);
+        }
+        self.held += 1;
+        add(&self.telemetry.streams, 1);
+        add(&self.telemetry.opened, 1);
+    }
+
+    /// Clients don't speak on a stream: whatever one sends, or its end, ends the stream.
+    pub(super) fn read_stream(&mut self, index: u32) {
+        for _ in 0..EMPTY_READS {
+            let Some(socket) = self.rows.socket(index) else { return };
+            match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
+                Ok(0) => return self.close(index, Reason::ClientGone),
+                Ok(count) if self.scratch[..count].iter().all(|byte| matches!(byte, b'\r' | b'\n')) => {}
+                Ok(_) => return self.close(index, Reason::BadRequest),
+                Err(Stop::Later) => return,
+                Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
+            }
+        }
+        self.close(index, Reason::BadRequest);
+    }
+
+    /// Writes at once, and keeps as backlog what the kernel refuses. False if the stream has ended because of it.
+    pub(super) fn write(&mut self, index: u32, frame: &[u8]) -> bool {
+        let row = self.rows.row(index);
+        if row.is_backlogged {
+            return self.wait(index, frame);
+        }
+        let Some(socket) = &row.socket else { return false };
+        match socket.write(frame) {
+            Ok(count) => {
+                add(&self.telemetry.bytes_written, count as u64);
+                count == frame.len() || self.wait(index, &frame[count..])
+            }
+            Err(Stop::Later) => self.wait(index, frame),
+            Err(Stop::Broken(error)) => {
+                self.close(index, reason_of(error));
+                false
+            }
+        }
+    }
+
+    /// Adds to the backlog of a stream, or closes it as slow if too much is waiting already.
+    pub(super) fn wait(&mut self, index: u32, bytes: &[u8]) -> bool {
+        let backlog = self.backlogs.entry(index).or_default();
+        if backlog.waiting().len() > self.options.max_backlog_bytes {
+            self.close(index, Reason::Slow);
+            return false;
+        }
+        backlog.append(bytes);
+        add(&self.telemetry.backlog_bytes, bytes.len() as u64);
+        let row = self.rows.row(index);
+        if !row.is_backlogged {
+            row.is_backlogged = true;
+            self.watch_again(index, true);
+        }
+        true
+    }
+
+    /// The kernel has room again.
+    pub(super) fn write_backlog(&mut self, index: u32) {
+        let (Some(backlog), Some(socket)) = (self.backlogs.get_mut(&index), self.rows.socket(index)) else { return };
+        match socket.write(backlog.waiting()) {
+            Ok(count) => {
+                backlog.take_off(count);
+                add(&self.telemetry.bytes_written, count as u64);
+                subtract(&self.telemetry.backlog_bytes, count as u64);
+                if !backlog.waiting().is_empty() {
+                    return self.note_progress(index);
+                }
+                self.forget_backlog(index);
+                if self.rows.state(index) == State::Ending {
+                    self.linger(index);
+                }
+            }
+            Err(Stop::Later) => {}
+            Err(Stop::Broken(error)) => self.close(index, reason_of(error)),
+        }
+    }
+
+    /// A stream that has ended keeps its connection while the client reads, except in a drain.
+    fn note_progress(&mut self, index: u32) {
+        if self.rows.state(index) == State::Ending && self.drain.is_none() {
+            self.enter(index, State::Ending);
+        }
+    }
+
+    fn forget_backlog(&mut self, index: u32) {
+        self.rows.row(index).is_backlogged = false;
+        if let Some(backlog) = self.backlogs.remove(&index) {
+            subtract(&self.telemetry.backlog_bytes, backlog.waiting().len() as u64);
+        }
+    }
+
+    /// Ends a stream at once, or what is left of one.
+    pub(super) fn close(&mut self, index: u32, reason: Reason) {
+        if self.rows.state(index) == State::Held {
+            self.release(index, reason);
+        }
+        self.end_row(index);
+    }
+
+    /// Ends a stream gently: what was written, and a proper end, still leave.
+    pub(super) fn finish(&mut self, index: u32, reason: Reason) {
+        if self.rows.state(index) != State::Held || !self.write(index, self.rows.format(index).end()) {
+            return;
+        }
+        self.release(index, reason);
+        if !self.rows.row(index).is_backlogged {
+            return self.end_row(index);
+        }
+        self.enter(index, State::Ending);
+    }
+
+    /// Stops being a stream, and is counted as closed.
+    fn release(&mut self, index: u32, reason: Reason) {
+        self.jobs.channels.unsubscribe_all(index);
+        self.held -= 1;
+        subtract(&self.telemetry.streams, 1);
+        add(&self.telemetry.closed[reason as usize], 1);
+        if self.options.reports_closes {
+            self.mail.events.closed.push((self.rows.id_of(index), reason));
+        }
+    }
+
+    /// Frees a row that is not held, with everything it left behind.
+    pub(super) fn end_row(&mut self, index: u32) {
+        self.forget_backlog(index);
+        self.free(index);
+    }
+
+    /// The stream that an id names, if it is still open.
+    pub(super) fn held_row(&self, id: Id) -> Option<u32> {
+        self.rows.find(id).filter(|index| self.rows.state(*index) == State::Held)
+    }
+}
+
+fn reason_of(error: Errno) -> Reason {
+    match error {
+        Errno::CONNRESET | Errno::PIPE => Reason::ClientGone,
+        Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH => Reason::DeadPeer,
+        _ => Reason::Error,
+    }
+}

@@ -1,0 +1,212 @@
+//! The loop of a shard. A turn handles events, commands, pings and fan-out, each for a slice of time at most.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+
+use rustix::event::epoll::{Event, EventFlags};
+
+use super::Shard;
+use crate::clock::{MS, cpu_ns, unix_us};
+use crate::command::Command;
+use crate::id::Id;
+use crate::listener::Listener;
+use crate::mail::ShardMessage;
+use crate::reactor::{self, BELL, EVENTS_A_TURN, Reactor, Task, has_input};
+use crate::rows::{Input, State};
+
+/// The token of the listener. Rows have smaller ones.
+pub(super) const LISTENER: u64 = BELL - 1;
+
+/// The shortest time between two reports to JS. Heads that come together are answered together; a single one is reported
+/// at once. Waking JS and being woken by it costs as much as dozens of heads.
+const TELL_EVERY_NS: u64 = 4 * MS;
+const NEVER_NS: u64 = u64::MAX;
+
+impl Task for Shard {
+    /// When connections come more often than this, several are accepted in one turn: a turn for each would cost as much
+    /// as they do.
+    const OFTEN_NS: u64 = 2 * MS;
+
+    fn reactor(&self) -> &Reactor {
+        &self.reactor
+    }
+
+    fn turn(&mut self, ready: &[Event], now_ns: u64) {
+        self.now_ns = now_ns;
+        self.door.date.set(unix_us() / 1_000_000);
+        self.door.accepted_in_turn = 0;
+        let cpu_before_ns = cpu_ns();
+        // If there is more than one turn can handle, new connections and JS would wait behind all of it.
+        if ready.len() == EVENTS_A_TURN {
+            self.read_mail();
+            self.accept();
+        }
+        for event in ready {
+            self.handle(event);
+        }
+        self.retry_passing();
+        self.note_door_cpu(cpu_before_ns);
+        self.send_pings();
+        self.run_jobs();
+        self.sweep();
+        self.continue_drain();
+        self.tell_js();
+    }
+
+    fn next_turn_ns(&self) -> u64 {
+        if self.has_jobs() {
+            return 0;
+        }
+        let times = [
+            self.has_news().then_some(self.mail.told_ns + TELL_EVERY_NS),
+            (self.held > 0).then(|| self.pinger.wheel.due_ns()),
+            self.has_outsiders().then_some(self.door.sweep_ns),
+            self.door.listener.as_ref().and_then(Listener::resume_ns),
+            self.next_drain_step_ns(),
+            (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
+        ];
+        times.into_iter().flatten().min().unwrap_or(NEVER_NS)
+    }
+
+    fn may_rest(&self) -> bool {
+        self.door.accepted_in_turn > 0 && !self.has_jobs()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+}
+
+impl Shard {
+    fn handle(&mut self, event: &Event) {
+        let Event { data, flags } = *event;
+        match data.u64() {
+            BELL => self.read_mail(),
+            LISTENER => self.accept(),
+            token => {
+                if let Some(index) = self.rows.find(Id::from_bits(token)) {
+                    self.handle_row(index, flags);
+                }
+            }
+        }
+    }
+
+    fn handle_row(&mut self, index: u32, flags: EventFlags) {
+        match self.rows.state(index) {
+            State::Free => {}
+            State::Head => self.read_head(index, reactor::has_ended(flags)),
+            State::Asked => self.rows.row(index).input = Input::Some,
+            State::Held | State::Ending => {
+                if flags.contains(EventFlags::OUT) {
+                    self.write_backlog(index);
+                }
+                if has_input(flags) {
+                    self.read_input(index);
+                }
+            }
+            State::Lingering => self.discard(index),
+        }
+    }
+
+    /// Its state may have changed since the event: a backlog was written, or could not be.
+    fn read_input(&mut self, index: u32) {
+        match self.rows.state(index) {
+            State::Held => self.read_stream(index),
+            State::Ending | State::Lingering => self.discard(index),
+            State::Free | State::Head | State::Asked => {}
+        }
+    }
+
+    fn read_mail(&mut self) {
+        self.reactor.silence_bell();
+        let messages = self.mail.inbox.take();
+        if self.mail.unread.is_empty() {
+            self.mail.unread = messages.into();
+        } else {
+            self.mail.unread.extend(messages);
+        }
+        self.read_unread();
+    }
+
+    /// If a message causes a panic, the rest is read after the restart.
+    pub(super) fn read_unread(&mut self) {
+        while let Some(message) = self.mail.unread.pop_front() {
+            match message {
+                ShardMessage::Command(command) => self.apply(command),
+                ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
+                ShardMessage::Unlisten => self.unlisten(),
+                ShardMessage::Fail => panic!("a test asked for it"),
+                ShardMessage::Stop => self.is_stopped = true,
+            }
+        }
+    }
+
+    /// Answers that open no stream take effect at once; everything said to streams keeps its order.
+    fn apply(&mut self, command: Command) {
+        match command {
+            Command::Refuse { id, status } => self.refuse(id, status),
+            Command::Respond { id, head, body } => self.respond(id, &head, &body),
+            Command::Pass { id } => self.pass(id),
+            Command::Remember { lines, opening } => self.door.cache.remember(lines, &opening),
+            Command::Drain { period_ms } => self.begin_drain(u64::from(period_ms) * MS),
+            said_to_streams => self.say(said_to_streams),
+        }
+    }
+
+    fn reply_listening(&mut self, address: SocketAddr, reply: &Sender<io::Result<u16>>) {
+        // Nobody waits any more if the caller is gone.
+        let _ = reply.send(self.listen(address));
+    }
+
+    fn listen(&mut self, address: SocketAddr) -> io::Result<u16> {
+        let (listener, port) = Listener::open(address, &self.options)?;
+        self.reactor.watch_level(&listener, LISTENER)?;
+        self.door.listener = Some(listener);
+        Ok(port)
+    }
+
+    pub(super) fn unlisten(&mut self) {
+        self.door.listener = None;
+    }
+
+    /// Tells JS what was gathered, unless it was told a moment ago.
+    fn tell_js(&mut self) {
+        if self.has_news() && self.now_ns >= self.mail.told_ns + TELL_EVERY_NS {
+            self.mail.told_ns = self.now_ns;
+            self.mail.post();
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.mail.heads.ids.is_empty() || !self.mail.events.is_empty()
+    }
+
+    /// CPU spent on connections is the cost of the streams that they become, in this turn or a later one.
+    fn note_door_cpu(&mut self, before_ns: u64) {
+        self.door.cpu_ns += cpu_ns() - before_ns;
+        self.record_opened();
+    }
+
+    pub(super) fn record_opened(&mut self) {
+        let door = &mut self.door;
+        if door.opened_in_turn > 0 {
+            self.telemetry.open_cpu.record(door.cpu_ns / u64::from(door.opened_in_turn), door.opened_in_turn);
+            door.cpu_ns = 0;
+            door.opened_in_turn = 0;
+        }
+    }
+}
+
+impl super::Mail {
+    /// Moves everything to the mailbox of JS.
+    pub(super) fn post(&mut self) {
+        if !self.heads.ids.is_empty() {
+            self.events.heads.push_back(std::mem::take(&mut self.heads));
+        }
+        if self.outbox.post(&mut self.events) {
+            // It can only fail if nobody reads any more.
+            let _ = rustix::io::write(&self.bell_of_js, &[0]);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Messages of any text, in each format: an event is parsed with the rules of the HTML standard, and must have the id, type and
+//! data that it was made of; a chunk must contain the payload; a text is the data.
+#![no_main]
+
+use holdfast_core::framing::{Format, Message};
+use libfuzzer_sys::fuzz_target;
+
+const EVENTS: usize = 1;
+const CHUNKED: usize = 1;
+
+/// An event, as a browser dispatches it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Event {
+    id: Vec<u8>,
+    kind: Vec<u8>,
+    data: Vec<u8>,
+}
+
+// A byte that says which parts there are, and the parts: id, type, data.
+fuzz_target!(|input: &[u8]| {
+    let Some((bits, rest)) = input.split_first() else { return };
+    let mut parts = rest.splitn(3, |byte| *byte == 0xff);
+    let (id, kind, data) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let (id, kind) = (one_line(id), one_line(kind));
+    let part = |bit: u8, text: &[u8]| (bits >> bit & 1 == 1).then(|| text.into());
+    let message = Message::new(part(0, &id), part(1, &kind), data.into());
+    let expected = Event {
+        id: part(0, &id).map(Vec::from).unwrap_or_default(),
+        kind: part(1, &kind).map(Vec::from).unwrap_or_default(),
+        data: with_line_feeds(data),
+    };
+    // In any order: frames are made when they are first needed.
+    let mut formats: Vec<Format> = Format::all().collect();
+    if bits >> 2 & 1 == 1 {
+        formats.reverse();
+    }
+    for format in formats {
+        let frame = message.frame(format);
+        let payload = if format.framing() == CHUNKED { unchunked(frame) } else { frame };
+        if format.encoding() == EVENTS {
+            assert_eq!(parse(payload), [expected.clone()]);
+        } else {
+            assert_eq!(payload, data);
+        }
+    }
+});
+
+/// JS lets no other id or type through.
+fn one_line(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)).collect()
+}
+
+/// Line ends become line feeds on their way through an event stream.
+fn with_line_feeds(data: &[u8]) -> Vec<u8> {
+    lines(data).join(&b'\n')
+}
+
+/// Split at each CRLF, LF or CR.
+fn lines(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut lines = vec![Vec::new()];
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\r' => {
+                bytes.next_if_eq(&b'\n');
+                lines.push(Vec::new());
+            }
+            b'\n' => lines.push(Vec::new()),
+            byte => lines.last_mut().unwrap().push(byte),
+        }
+    }
+    lines
+}
+
+/// HTML, section 9.2.6, "Interpreting an event stream". What follows the last empty line is not an event.
+fn parse(stream: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    let (mut event, mut has_data) = (Event::default(), false);
+    let lines = lines(stream);
+    let (rest, lines) = lines.split_last().unwrap();
+    assert!(rest.is_empty(), "an event ends with a line end");
+    for line in lines {
+        if line.is_empty() {
+            if has_data {
+                event.data.pop(); // the last line feed
+                events.push(std::mem::take(&mut event));
+            }
+            has_data = false;
+            continue;
+        }
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = (&line[..colon], line.get(colon + 1..).unwrap_or_default());
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"id" => event.id = value.to_vec(),
+            b"event" => event.kind = value.to_vec(),
+            b"data" => {
+                has_data = true;
+                event.data.extend_from_slice(value);
+                event.data.push(b'\n');
+            }
+            other => panic!("a field that no browser knows: {other:?}"),
+        }
+    }
+    events
+}
+
+/// The payload of a frame: one chunk (RFC 9112, section 7.1), or nothing.
+fn unchunked(frame: &[u8]) -> &[u8] {
+    if frame.is_empty() {
+        return frame;
+    }
+    let line = frame.windows(2).position(|pair| pair == b"\r\n").expect("a size line");
+    let size = usize::from_str_radix(std::str::from_utf8(&frame[..line]).unwrap(), 16).unwrap();
+    assert!(size > 0, "an empty chunk would end the stream");
+    let (payload, end) = frame[line + 2..].split_at(size);
+    assert_eq!(end, b"\r\n");
+    payload
+}

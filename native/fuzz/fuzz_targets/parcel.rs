@@ -1,0 +1,34 @@
+//! Records of adoptions: any bytes are rejected or read, and what is read is written as it was.
+#![no_main]
+
+use holdfast_core::framing::Format;
+use holdfast_core::parcel::Adoption;
+use libfuzzer_sys::fuzz_target;
+
+/// The token, the format and the number of channels.
+const FIXED_BYTES: usize = 7;
+
+fuzz_target!(|bytes: &[u8]| {
+    decode_any(bytes);
+    encode_any(bytes);
+});
+
+fn decode_any(bytes: &[u8]) {
+    let Ok(adoption) = Adoption::decode(bytes) else { return };
+    let record = adoption.encode();
+    assert!(bytes.starts_with(&record), "it is written as it was read");
+    let sizes: usize = adoption.channels.iter().map(|channel| 4 + channel.len()).sum();
+    assert_eq!(record.len(), FIXED_BYTES + sizes);
+    for end in 0..record.len().min(64) {
+        assert!(Adoption::decode(&record[..end]).is_err(), "cut off at {end}");
+    }
+}
+
+/// Channels are what stands between zeros.
+fn encode_any(bytes: &[u8]) {
+    let [token, format, rest @ ..] = bytes else { return };
+    let Some(format) = Format::from_byte(*format) else { return };
+    let channels = rest.split(|byte| *byte == 0).map(Into::into).collect();
+    let adoption = Adoption { token: u32::from(*token) << 24 | 1, format, channels };
+    assert_eq!(Adoption::decode(&adoption.encode()), Ok(adoption));
+}

@@ -1,0 +1,42 @@
+/*
+ * Every message between the primary and a worker. The channel keeps their order.
+ *
+ *     primary                         worker
+ *       | <--- hello ------------------- |    it can receive messages from now on
+ *       | ---- start ------------------> |    what to hold, and how
+ *       | <--- ready | failed ---------- |    it listens, or why it can't
+ *       | ---- sample {id} ------------> |    each second, one at a time
+ *       | <--- snapshot {id, …} -------- |    by the deadline; after that the worker is late
+ *       | ---- publish {channel, …} ---> |
+ *       | ---- gc ---------------------> |
+ *       | ---- drain {periodMs} -------> |
+ *       | <--- drained {snapshot} ------ |    its last message; then it exits
+ */
+export { dispatch } from '../lib/dispatch.js';
+
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
+
+/**
+ * @typedef {object} Start
+ * @property {'start'} type
+ * @property {import('../lib/config.js').Config} config with the port to listen on
+ * @property {string} transport
+ * @property {number} capacity streams per shard
+ * @property {number} connectionLimit connections per shard
+ * @property {number} shards
+ * @property {number} phase of its first shard among all shards, so that they don't wake up together
+ * @property {number} phases shards of all workers
+ *
+ * @typedef {{ type: 'sample', id: number }} Sample
+ * @typedef {{ type: 'publish', channel: string, message: string }} Publish
+ * @typedef {{ type: 'gc' }} Gc
+ * @typedef {{ type: 'drain', periodMs: number }} Drain
+ * @typedef {Start | Sample | Publish | Gc | Drain} ToWorker
+ *
+ * @typedef {{ type: 'hello' }} Hello
+ * @typedef {{ type: 'ready', port: number }} Ready
+ * @typedef {{ type: 'failed', code: string, message: string }} Failed
+ * @typedef {{ type: 'snapshot', id: number, snapshot: Snapshot }} SnapshotMessage
+ * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Drained} ToPrimary
+ */

@@ -1,0 +1,55 @@
+/*
+ * The slot of one worker. When a worker dies, its slot gets a new process.
+ */
+import { performance } from 'node:perf_hooks';
+
+const BACK_OFF_MIN_MS = 100;
+const BACK_OFF_MAX_MS = 10_000;
+/** After a worker has lived this long, the next back-off is the shortest again. */
+const STEADY_MS = 60_000;
+
+/** @typedef {import('../lib/counters.js').Snapshot} Snapshot */
+
+/**
+ * @typedef {object} Slot
+ * @property {number} id from 1
+ * @property {import('../lib/states.js').WorkerState} state
+ * @property {import('node:cluster').Worker} process
+ * @property {number} pid 0 if the fork failed
+ * @property {number} startedMs on performance's clock
+ * @property {number} failures consecutive
+ * @property {number} askedId id of the sample request that has no answer yet; 0 if there is none
+ * @property {Snapshot | null} snapshot the last one of this process
+ * @property {Snapshot[]} unread those not used in a frame yet
+ * @property {boolean} drained it has sent its last message
+ * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
+ */
+
+/** @param {number} id @param {number} failures @param {import('node:cluster').Worker} process @returns {Slot} */
+export function makeSlot(id, failures, process) {
+  return {
+    id,
+    state: 'forked',
+    process,
+    pid: process.process.pid ?? 0,
+    startedMs: performance.now(),
+    failures,
+    askedId: 0,
+    snapshot: null,
+    unread: [],
+    drained: false,
+    timer: undefined,
+  };
+}
+
+/** @param {Slot} slot @param {Snapshot} snapshot from its worker */
+export function keepSnapshot(slot, snapshot) {
+  slot.snapshot = snapshot;
+  slot.unread.push(snapshot);
+}
+
+/** @param {Slot} slot of a worker that died @returns {{ failures: number, delayMs: number }} for the next one */
+export function backOff({ startedMs, failures: before }) {
+  const failures = performance.now() - startedMs > STEADY_MS ? 1 : before + 1;
+  return { failures, delayMs: Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** (failures - 1)) };
+}

@@ -1,0 +1,50 @@
+/*
+ * The lines about the plan and the limits of the machine that the server prints at its start.
+ */
+import { existsSync } from 'node:fs';
+import { formatCount } from '../lib/format.js';
+import { findLimits, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
+import { readMachine } from '../limits/kernel.js';
+
+/** The limits are judged for this many streams opened per second. */
+const USUAL_OPEN_RATE = 1000;
+
+/** The installed package has no scripts. */
+const HAS_TUNE = existsSync(new URL('../scripts/tune.js', import.meta.url));
+
+/** @typedef {import('../limits/plan.js').Plan} Plan */
+/** @typedef {import('../transport/index.js').Choice} Choice */
+
+/** @param {Plan} plan @param {Choice} transport @returns {string} one line */
+export function planLine(plan, transport) {
+  const shards = plan.shards > 1 ? ` with ${plan.shards} shards each` : '';
+  return `${plan.workers} workers${shards}, ${transport.name} transport, room for ${formatCount(roomOf(plan))} streams`;
+}
+
+/**
+ * Whether the limits of the machine allow the requested number of streams. scripts/tune.js has the full table.
+ * @param {import('../lib/config.js').Config} config
+ * @param {Plan} plan @param {Choice} transport
+ * @param {number} port that the server listens on
+ * @returns {string} one line
+ */
+export function limitsLine(config, plan, transport, port) {
+  const machine = readMachine();
+  /** @type {import('../limits/index.js').Wish} */
+  const wish = {
+    ...config,
+    transport: transport.name,
+    mostShards: transport.mostShards,
+    openRate: USUAL_OPEN_RATE,
+    isFleetHere: false,
+    ports: [port],
+  };
+  const possible = () => Math.min(roomOf(plan), streamsHere(machine, wish), mostStreams(machine, wish));
+  const streams = config.streams || possible();
+  return verdictLine(findLimits(machine, { ...wish, streams }), streams, { hasTune: HAS_TUNE });
+}
+
+/** @param {Plan} plan @returns {number} streams */
+function roomOf({ workers, shards, capacity }) {
+  return workers * shards * capacity;
+}

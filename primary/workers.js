@@ -1,0 +1,276 @@
+/*
+ * The primary's side of its workers: forks them, restarts those that die, asks them for snapshots, and ends them. The states
+ * of a worker are drawn in lib/states.js.
+ */
+import cluster from 'node:cluster';
+import { EventEmitter } from 'node:events';
+import { createInterface } from 'node:readline';
+import { addCounts, noCounts } from '../lib/counts.js';
+import { dispatch } from '../lib/dispatch.js';
+import { HoldfastError } from '../lib/errors.js';
+import { backOff, keepSnapshot, makeSlot } from './slot.js';
+
+/** How long a worker may take to listen. With many workers, they start one after another. */
+const START_MS = 30_000;
+const START_MS_PER_WORKER = 200;
+/** How long after the drain a worker may take to exit. */
+const EXIT_GRACE_MS = 3000;
+
+/** @typedef {import('./slot.js').Slot} Slot */
+
+/**
+ * Emits 'note' (line), a line for the log, and 'change' when a worker answered or ended.
+ * @extends {EventEmitter<{ note: [string], change: [] }>}
+ */
+export class Workers extends EventEmitter {
+  /**
+   * @param {object} options
+   * @param {string} options.exec path of worker.js
+   * @param {import('../limits/plan.js').Plan} options.plan
+   * @param {string} options.transport
+   * @param {import('../lib/config.js').Config} options.config
+   */
+  constructor({ exec, plan, transport, config }) {
+    super();
+    this.transport = transport;
+    this.plan = plan;
+    this.config = config;
+    this.port = 0;
+    this.ending = false;
+    this.lastId = 0;
+    /** Counters of dead workers, so that totals never fall. */
+    this.retired = noCounts();
+    /** @type {Slot[]} */
+    this.slots = [];
+    /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
+    this.starting = null;
+    cluster.schedulingPolicy = plan.scheduling === 'shared' ? cluster.SCHED_NONE : cluster.SCHED_RR;
+    cluster.setupPrimary({ exec, args: [], silent: true });
+  }
+
+  /**
+   * @param {number} port to listen on
+   * @returns {Promise<number>} the port, once all workers listen
+   * @throws {HoldfastError} the reason if a worker can't
+   */
+  start(port) {
+    this.config = { ...this.config, port };
+    return new Promise((resolve, reject) => {
+      this.starting = { resolve, reject };
+      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0));
+    });
+  }
+
+  /** @param {number} id @param {number} failures consecutive @returns {Slot} */
+  fork(id, failures) {
+    const process = cluster.fork();
+    const slot = makeSlot(id, failures, process);
+    process.on('message', (message) => dispatch(this.handlersOf(slot), message));
+    process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
+    process.on('error', (error) => {
+      if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so there will be no 'exit'
+    });
+    const startMs = START_MS + START_MS_PER_WORKER * this.plan.workers;
+    slot.timer = setTimeout(() => process.process.kill('SIGKILL'), startMs);
+    for (const output of [process.process.stdout, process.process.stderr]) {
+      if (output) createInterface(output).on('line', (line) => this.note(`worker ${id}: ${line}`));
+    }
+    return slot;
+  }
+
+  /** @param {Slot} slot */
+  handlersOf(slot) {
+    return {
+      hello: () => this.greeted(slot),
+      /** @param {import('./messages.js').Ready} message */
+      ready: (message) => this.ready(slot, message),
+      /** @param {import('./messages.js').Failed} message */
+      failed: ({ code, message }) => this.failed(slot, new HoldfastError(code, message)),
+      /** @param {import('./messages.js').SnapshotMessage} message */
+      snapshot: ({ id, snapshot }) => {
+        if (slot.askedId === id) slot.askedId = 0;
+        this.read(slot, snapshot);
+      },
+      /** @param {import('./messages.js').Drained} message */
+      drained: ({ snapshot }) => {
+        slot.drained = true;
+        if (snapshot) this.read(slot, snapshot);
+      },
+    };
+  }
+
+  /** @param {Slot} slot whose worker can receive messages from now on; earlier ones would have been lost */
+  greeted(slot) {
+    if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
+    const { config, transport, plan } = this;
+    const { workers, shards, capacity, connectionLimit } = plan;
+    const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
+    slot.state = 'starting';
+    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
+  }
+
+  /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
+  read(slot, snapshot) {
+    keepSnapshot(slot, snapshot);
+    this.emit('change');
+  }
+
+  /** @param {Slot} slot @param {import('./messages.js').Ready} message */
+  ready(slot, { port }) {
+    if (slot.state === 'starting') slot.state = 'ready';
+    clearTimeout(slot.timer);
+    if (this.port !== 0 && this.port !== port) this.note(`the port is now ${port}`);
+    this.port = port;
+    if (!this.starting) this.note(`${nameOf(slot)} is listening`);
+    else if (this.slots.every(({ state }) => state === 'ready')) {
+      this.starting.resolve(port);
+      this.starting = null;
+    }
+  }
+
+  /** @param {Slot} slot @param {HoldfastError} error */
+  failed(slot, error) {
+    if (this.ending) return;
+    if (!this.starting) return this.note(`worker ${slot.id}: ${error.message}`);
+    this.starting.reject(error);
+    this.starting = null;
+    this.ending = true;
+  }
+
+  /** @param {Slot} slot @param {string} how */
+  exited(slot, how) {
+    const lost = this.retire(slot);
+    clearTimeout(slot.timer);
+    if (this.ending) this.exitedWhileEnding(slot, how, lost);
+    else if (this.starting) this.exitedWhileStarting(slot, how);
+    else this.restart(slot, how, lost);
+    this.emit('change');
+  }
+
+  /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
+  exitedWhileEnding(slot, how, lost) {
+    if (lost > 0) this.note(`${nameOf(slot)} died (${how}) while draining: ${lost} streams lost`);
+    slot.state = 'gone';
+  }
+
+  /** A worker died before all were ready: the server can't start. @param {Slot} slot @param {string} how */
+  exitedWhileStarting(slot, how) {
+    slot.state = 'dead';
+    const line = `worker ${slot.id} exited (${how}) before it was listening`;
+    this.failed(slot, new HoldfastError('WORKER_DIED', line));
+  }
+
+  /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
+  restart(slot, how, lost) {
+    slot.state = 'dead';
+    const { failures, delayMs } = backOff(slot);
+    this.note(`${nameOf(slot)} died (${how}): ${lost} streams lost; restarting in ${delayMs} ms`);
+    slot.timer = setTimeout(() => {
+      this.slots[slot.id - 1] = this.fork(slot.id, failures);
+    }, delayMs);
+  }
+
+  /**
+   * Adds the counters of a dead worker to those of all dead workers.
+   * @param {Slot} slot
+   * @returns {number} the streams it had in its last snapshot
+   */
+  retire(slot) {
+    const { snapshot } = slot;
+    slot.askedId = 0;
+    slot.snapshot = null;
+    if (!snapshot) return 0;
+    addCounts(this.retired, snapshot);
+    this.retired.lostWithWorkers += snapshot.streams;
+    return snapshot.streams;
+  }
+
+  /**
+   * Asks every worker for its snapshot, except those that have not answered the last request yet.
+   * @param {number} deadlineMs
+   * @returns {Promise<void>} resolves when all have answered, or at the deadline
+   */
+  sample(deadlineMs) {
+    for (const slot of this.slots) {
+      const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
+      if (!canAnswer || slot.askedId !== 0) continue;
+      slot.askedId = ++this.lastId;
+      this.send(slot, { type: 'sample', id: slot.askedId });
+    }
+    return this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
+  }
+
+  /** Sends a message to every stream on a channel. @param {string} channel @param {string} message */
+  publish(channel, message) {
+    this.tellReady({ type: 'publish', channel, message });
+  }
+
+  gc() {
+    this.tellReady({ type: 'gc' });
+  }
+
+  /**
+   * Closes all streams and ends the workers.
+   * @param {number} periodMs
+   * @returns {Promise<void>} resolves when the last is gone; a worker that does not exit is killed
+   */
+  async drain(periodMs) {
+    this.ending = true;
+    for (const slot of this.slots) {
+      clearTimeout(slot.timer);
+      if (slot.state === 'dead') slot.state = 'gone';
+      if (slot.state === 'gone') continue;
+      slot.state = 'draining';
+      this.send(slot, { type: 'drain', periodMs });
+    }
+    const allGone = () => this.slots.every(({ state }) => state === 'gone');
+    await this.until(allGone, periodMs + EXIT_GRACE_MS);
+    if (allGone()) return;
+    this.kill();
+    await this.until(allGone, EXIT_GRACE_MS);
+  }
+
+  /** Ends the workers now. */
+  kill() {
+    this.ending = true;
+    for (const slot of this.slots) {
+      clearTimeout(slot.timer);
+      if (slot.state !== 'gone' && slot.state !== 'dead') slot.process.process.kill('SIGKILL');
+    }
+  }
+
+  /** @param {import('./messages.js').ToWorker} message */
+  tellReady(message) {
+    for (const slot of this.slots) if (slot.state === 'ready') this.send(slot, message);
+  }
+
+  /** @param {Slot} slot @param {import('./messages.js').ToWorker} message */
+  send(slot, message) {
+    if (slot.process.isConnected()) slot.process.send(message);
+  }
+
+  /** @param {string} line */
+  note(line) {
+    this.emit('note', line);
+  }
+
+  /** @param {() => boolean} condition @param {number} deadlineMs @returns {Promise<void>} */
+  until(condition, deadlineMs) {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.off('change', check);
+        resolve();
+      };
+      const check = () => condition() && done();
+      const timer = setTimeout(done, deadlineMs);
+      this.on('change', check);
+      check();
+    });
+  }
+}
+
+/** @param {Slot} slot @returns {string} */
+function nameOf({ id, pid }) {
+  return `worker ${id} (pid ${pid})`;
+}

@@ -1,0 +1,55 @@
+/*
+ * The floor: a bare epoll loop with no checks and no timeouts. It shows what the kernel alone costs.
+ */
+import { setTimeout as after } from 'node:timers/promises';
+import { bareProgram } from './bare.js';
+import { Program } from './program.js';
+
+/** A bare loop writes its pings in steps of this length, as a shard of the server does. */
+const STEP_MS = 200;
+
+export class Floor extends Program {
+  /** @param {import('./lab.js').Lab} lab @param {{ intervalMs: number, port?: number }} options interval 0: no pings; port 0: any */
+  constructor(lab, { intervalMs, port = 0 }) {
+    super(lab, bareProgram('floor'), [String(intervalMs), String(port)]);
+    this.port = port;
+  }
+
+  /** @returns {Promise<this>} once it listens */
+  async listening() {
+    this.port = Number((await this.answer())[1]);
+    return this;
+  }
+
+  pids() {
+    return [this.pid];
+  }
+
+  /** Sends a chunk of that length to every stream. @param {string} message */
+  async publish(message) {
+    await this.ask(`publish ${message.length}`);
+  }
+}
+
+/**
+ * Several bare loops on one port, each a process with its own descriptor table. Their starts are spread over one step,
+ * as the shards of the server spread their wake-ups.
+ * @param {import('./lab.js').Lab} lab @param {number} port @param {number} intervalMs @param {number} count
+ * @returns {Promise<{ pids: () => number[], check: () => void, stop: () => Promise<void> }>}
+ */
+export async function startFloors(lab, port, intervalMs, count) {
+  /** @type {Floor[]} */
+  const floors = [];
+  for (let i = 0; i < count; i++) {
+    floors.push(new Floor(lab, { intervalMs, port }));
+    await after(STEP_MS / count);
+  }
+  await Promise.all(floors.map((floor) => floor.listening()));
+  return {
+    pids: () => floors.map(({ pid }) => pid),
+    check: () => {
+      for (const floor of floors) floor.check();
+    },
+    stop: async () => void (await Promise.all(floors.map((floor) => floor.stop()))),
+  };
+}

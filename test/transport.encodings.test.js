@@ -1,0 +1,108 @@
+/*
+ * How messages look on a stream, the same from the native core and from JS.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ENCODERS, Encoded, framedBytes, messageOf } from '../transport/encodings.js';
+import { bodyOf } from './helpers/client.js';
+import { withCode } from './helpers/codes.js';
+import { KINDS, NEEDS_NATIVE, startListening } from './helpers/hold.js';
+import { until } from './helpers/until.js';
+
+/** @type {import('holdfast').Message[]} */
+const MESSAGES = [
+  { data: '' },
+  { data: 'plain' },
+  { data: 'a\nb\r\nc\rd\n\re\n' },
+  { data: '\n' },
+  { id: '1', data: 'with an id' },
+  { type: 'news', data: 'with a type' },
+  { id: 'ü', type: 'ñ', data: 'grüße\nan alle \u{1f600}' },
+  { id: '', type: '', data: 'with empty ones' },
+  { data: 'x'.repeat(70_000) },
+  { data: 'a lone \ud800 surrogate' },
+];
+
+test('an event has its id, its type and each line of its data, in that order', () => {
+  const { encode } = ENCODERS.events;
+  assert.equal(encode({ data: 'a\nb\r\nc\rd' }), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
+  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'id: 7\nevent: news\ndata: \n\n');
+});
+
+test('text is the unchanged data', () => {
+  assert.equal(ENCODERS.text.encode({ id: '7', type: 'news', data: 'a\nb' }), 'a\nb');
+});
+
+test('a message is encoded once for each encoding', () => {
+  const message = new Encoded({ data: 'ü' });
+  assert.equal(message.in('text'), message.in('text'));
+  assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
+});
+
+test('a string is the data of a message, and invalid messages are refused', () => {
+  assert.deepEqual(messageOf('a'), { data: 'a' });
+  for (const bad of [
+    {},
+    { data: 5 },
+    { data: '', id: 5 },
+    { data: '', id: 'a\rb' },
+    { data: '', type: '\0' },
+    [],
+    new Uint8Array(1),
+    42,
+    null,
+    undefined,
+    { data: '', event: 'misspelled' },
+  ])
+    assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'), JSON.stringify(bad));
+});
+
+test('a chunk has its size and two line ends; an empty payload is not written', () => {
+  assert.equal(framedBytes(4, true), '4\r\nping\r\n'.length);
+  assert.equal(framedBytes(31, true), 31 + '1f\r\n\r\n'.length);
+  assert.equal(framedBytes(4, false), 4);
+  assert.equal(framedBytes(0, true), 0);
+});
+
+/**
+ * @param {import('node:test').TestContext} t
+ * @param {import('./helpers/hold.js').Kind} kind
+ * @returns {Promise<string[]>} what streams of each encoding and framing got of all messages, without the framing
+ */
+async function everyForm(t, kind) {
+  const { hold, ask } = await startListening(t, kind, {
+    policy: {
+      decide: ({ target }) => ({
+        hold: /** @type {import('holdfast').Encoding} */ (target.slice(1)),
+        channels: ['all'],
+      }),
+    },
+  });
+  const clients = ['1.0', '1.1'].flatMap((version) =>
+    ['/text', '/events'].map((target) => ask(target, {}, version)),
+  );
+  await until(() => hold.counters().streams === 4, 'four streams');
+  for (const message of MESSAGES) hold.publish('all', message);
+  hold.publish('all', 'the end');
+  for (const client of clients) await client.untilRead(/the end\s*$/);
+  return clients.map(({ received }) => bodyOf(received));
+}
+
+for (const kind of KINDS) {
+  test(`messages arrive in every encoding and framing (${kind})`, async (t) => {
+    const encoded = (/** @type {import('holdfast').Encoding} */ encoding) =>
+      [...MESSAGES, { data: 'the end' }]
+        .map((message) => Buffer.from(ENCODERS[encoding].encode(message)).toString('latin1'))
+        .join('');
+    const [text, events, chunkedText, chunkedEvents] = await everyForm(t, kind);
+    for (const received of [text, chunkedText]) assert.ok(received === encoded('text'));
+    for (const received of [events, chunkedEvents]) assert.ok(received === encoded('events'));
+  });
+}
+
+describe('the native core and JS', NEEDS_NATIVE, () => {
+  test('write the same bytes', async (t) => {
+    const [native, js] = [await everyForm(t, 'native'), await everyForm(t, 'JS')];
+    assert.ok(native.every((received, i) => received === js[i]));
+  });
+});

@@ -1,0 +1,68 @@
+/*
+ * Bytes that wait in JS for clients that don't read fast enough.
+ */
+
+/**
+ * @typedef {object} Writable
+ * @property {number} backlogBytes bytes that its connection has not taken
+ * @property {boolean} isWritten set here: written to since backlogs were last measured
+ * @property {boolean} isBehind set here: more than the limit was still waiting a while after a write
+ */
+
+/** @template {Writable} T */
+export class Backlogs {
+  /** @param {number} limitBytes of one stream */
+  constructor(limitBytes) {
+    this.limitBytes = limitBytes;
+    /** @type {T[]} written to since they were last measured */
+    this.written = [];
+    /** @type {Set<T>} had bytes waiting when last measured */
+    this.waiting = new Set();
+    this.measureSoon = this.measureSoon.bind(this);
+    this.measure = this.measure.bind(this);
+  }
+
+  /** @param {T} stream @returns {boolean} whether it has been behind for a while, and still is */
+  isSlow(stream) {
+    return stream.isBehind && stream.backlogBytes > this.limitBytes;
+  }
+
+  /** @param {T} stream */
+  noteWrite(stream) {
+    stream.isBehind = false;
+    if (stream.isWritten) return;
+    stream.isWritten = true;
+    if (this.written.push(stream) === 1) setImmediate(this.measureSoon);
+  }
+
+  /** Writes are sent at the end of a turn of the event loop, and confirmed in the next. Only the rest is a backlog. */
+  measureSoon() {
+    setImmediate(this.measure);
+  }
+
+  measure() {
+    for (const stream of this.written) {
+      const { backlogBytes } = stream;
+      if (backlogBytes > 0) this.waiting.add(stream);
+      stream.isWritten = false;
+      stream.isBehind = backlogBytes > this.limitBytes;
+    }
+    this.written.length = 0;
+  }
+
+  /** @param {T} stream that is gone */
+  delete(stream) {
+    this.waiting.delete(stream);
+  }
+
+  /** @returns {number} bytes waiting in all streams */
+  totalBytes() {
+    let total = 0;
+    for (const stream of this.waiting) {
+      const { backlogBytes } = stream;
+      if (backlogBytes === 0) this.waiting.delete(stream);
+      total += backlogBytes;
+    }
+    return total;
+  }
+}

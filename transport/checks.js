@@ -1,0 +1,128 @@
+/*
+ * Checks the arguments that an application passes to a `Hold`. The native core does not check them again.
+ */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { HoldfastError, messageOf } from '../lib/errors.js';
+import { ENCODINGS } from '../native/protocol.js';
+
+export const DAY_MS = 86_400_000;
+/** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
+const MOST_CHANNELS = 1024;
+/** The largest record of an adoption in native, minus its fixed part. */
+const MOST_ADOPTION_BYTES = 16_384 - 16;
+/** Holdfast writes these itself: they determine where the response ends. */
+const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
+
+/**
+ * Checks a value.
+ * @typedef {object} Check
+ * @property {string} expected
+ * @property {(value: unknown) => boolean} accepts
+ */
+
+/** @param {number} min @param {number} max @returns {Check} */
+export const whole = (min, max) => ({
+  expected: `a whole number from ${min} to ${max}`,
+  accepts: (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+});
+
+const PORT = whole(0, 65_535);
+const PERIOD = whole(0, DAY_MS);
+
+/** @param {number} id @throws {HoldfastError} BAD_ARGUMENT */
+export function checkId(id) {
+  if (!Number.isSafeInteger(id) || id < 0)
+    throw badArgument(`an id is a number from decide, adopt or onClose, not ${shown(id)}`);
+}
+
+/** @param {string} channel @throws {HoldfastError} BAD_ARGUMENT */
+export function checkChannel(channel) {
+  if (typeof channel !== 'string') throw badArgument(`a channel must be a string, not ${shown(channel)}`);
+}
+
+/** @param {readonly string[]} channels @throws {HoldfastError} BAD_ARGUMENT */
+export function checkChannels(channels) {
+  if (!Array.isArray(channels))
+    throw badArgument(`channels must be an array of strings, not ${shown(channels)}`);
+  if (channels.length > MOST_CHANNELS)
+    throw badArgument(
+      `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${channels.length}: subscribe it to the rest`,
+    );
+  // Not forEach, which skips the holes of a sparse array.
+  for (const channel of channels) checkChannel(channel);
+}
+
+/** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */
+export function checkAdoptionBytes(channels) {
+  const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
+  if (bytes > MOST_ADOPTION_BYTES)
+    throw badArgument(
+      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
+    );
+}
+
+/** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */
+export function checkEncoding(encoding) {
+  if (typeof encoding !== 'string' || !Object.hasOwn(ENCODINGS, encoding))
+    throw badArgument(
+      `an encoding must be one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`,
+    );
+}
+
+/** @param {Record<string, string>} headers of a response @throws {HoldfastError} BAD_ARGUMENT */
+export function checkHeaders(headers) {
+  if (typeof headers !== 'object' || headers === null)
+    throw badArgument(`headers must be an object of strings, not ${shown(headers)}`);
+  for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
+}
+
+/** @param {string} name @param {string} value */
+function checkHeader(name, value) {
+  if (OWN_HEADERS.includes(name.toLowerCase()))
+    throw badArgument(`the header ${name} can't be set: Holdfast writes it`);
+  // node:http throws if the response is not chunked.
+  if (name.toLowerCase() === 'trailer')
+    throw badArgument(`the header ${name} can't be set: no trailers are sent`);
+  if (typeof value !== 'string')
+    throw badArgument(`the value of the header ${name} must be a string, not ${shown(value)}`);
+  try {
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+  } catch (error) {
+    throw badArgument(messageOf(error));
+  }
+}
+
+/**
+ * Finds misspelled keys, which would otherwise have no effect.
+ * @param {string} what @param {object} given @param {readonly string[]} known
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkKeys(what, given, known) {
+  if (typeof given !== 'object' || given === null)
+    throw badArgument(`${what} takes an object of options, not ${shown(given)}`);
+  for (const key of Object.keys(given))
+    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': it can have ${known.join(', ')}`);
+}
+
+/** @param {number} port @throws {HoldfastError} BAD_ARGUMENT */
+export function checkPort(port) {
+  if (!PORT.accepts(port)) throw badArgument(`a port must be ${PORT.expected}, not ${shown(port)}`);
+}
+
+/** @param {number} ms @throws {HoldfastError} BAD_ARGUMENT */
+export function checkPeriod(ms) {
+  if (!PERIOD.accepts(ms)) throw badArgument(`a period must be ${PERIOD.expected} (ms), not ${shown(ms)}`);
+}
+
+/** @param {string} line */
+export function badArgument(line) {
+  return new HoldfastError('BAD_ARGUMENT', line);
+}
+
+/** @param {unknown} value @returns {string} as it appears in a message */
+export function shown(value) {
+  if (typeof value === 'string') return `'${value}'`;
+  if (typeof value === 'function') return 'a function';
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? 'an object' : String(value);
+}

@@ -1,0 +1,249 @@
+/*
+ * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. It checks
+ * the arguments of the application and passes them to the right place.
+ *
+ * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
+ */
+import { lookup } from 'node:dns/promises';
+import { codeOf, HoldfastError } from '../lib/errors.js';
+import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
+import {
+  checkAdoptionBytes,
+  checkChannel,
+  checkChannels,
+  checkEncoding,
+  checkId,
+  checkKeys,
+  checkPeriod,
+  checkPort,
+} from './checks.js';
+import { Door } from './door.js';
+import { messageOf } from './encodings.js';
+import { limitsInJs, settingsOf } from './options.js';
+import { closed, overCapacity, Shards } from './shards.js';
+import { isInJs, Streams } from './streams.js';
+import { Tally } from './tally.js';
+import { warn, warnOnce } from './warnings.js';
+
+/** @typedef {import('./options.js').HoldOptions} HoldOptions */
+/** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
+
+export class StreamHolder {
+  /**
+   * @param {HoldOptions} options
+   * @param {import('../native/types.js').Native | null} native null to hold everything in JS
+   * @param {{ sharesPort?: boolean }} [how] whether other processes may listen on the same port
+   * @throws {HoldfastError} BAD_OPTION
+   */
+  constructor(options, native, { sharesPort = false } = {}) {
+    const settings = settingsOf(options);
+    this.closeListener = settings.onClose;
+    this.errorListener = settings.onError ?? warn;
+    this.tally = new Tally();
+    const listener = {
+      onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
+      onError: (/** @type {unknown} */ error) => this.report(error),
+    };
+    const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
+    this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
+    this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
+    /** Accepts connections. */
+    this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
+    this.isListening = false;
+    this.isDraining = false;
+    /** @type {Promise<void> | undefined} */
+    this.closing = undefined;
+    if (native && settings.shards > 1 && !this.hasOwnTables) warnOnce(SHARED_DESCRIPTORS);
+  }
+
+  /** Whether the native core holds the streams. */
+  get isNative() {
+    return this.shards !== null;
+  }
+
+  /** Whether each shard has its own descriptor table, so that the process can hold more streams than its limit. */
+  get hasOwnTables() {
+    return this.shards?.hasOwnTables ?? false;
+  }
+
+  /**
+   * @param {number} [port] 0 takes a free one
+   * @param {string} [host] '' for every address of the machine
+   * @returns {Promise<number>} the port
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED
+   */
+  async listen(port = 0, host = '') {
+    checkPort(port);
+    const address = host === '' ? '' : (await lookup(host)).address;
+    if (this.isDraining) throw closed();
+    if (this.isListening)
+      throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
+    this.isListening = true;
+    /** @type {Promise<number>} */
+    this.listening = this.front.listen(address, port);
+    const bound = await this.listening.catch((error) => {
+      this.isListening = false;
+      throw error;
+    });
+    if (this.isDraining) throw closed();
+    return bound;
+  }
+
+  /**
+   * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
+   * stream opens and closes at once.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
+   *   Content-Length; its head is sent now unless it was already
+   * @param {AdoptOptions} [options]
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response then still
+   *   belongs to the application, but its head may have been sent
+   */
+  async adopt(served, options = {}) {
+    const response = /** @type {import('node:http').ServerResponse} */ (served);
+    checkKeys('adopt', options, ['channels', 'encoding']);
+    const { channels: given = [], encoding = 'events' } = options;
+    checkChannels(given);
+    const channels = [...given]; // the application may change its list later
+    checkAdoptionBytes(channels);
+    checkEncoding(encoding);
+    if (this.isDraining) throw overCapacity('the Hold is closing');
+    try {
+      const found = adoptable(response, encoding);
+      await comeToRest(response, found.socket);
+      return await this.take(response, found, encoding, channels);
+    } catch (error) {
+      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss();
+      throw error;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response after `comeToRest`
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   * @returns {Promise<number>}
+   */
+  async take(response, found, encoding, channels) {
+    try {
+      if (this.shards && found.canLeaveJs && found.socket)
+        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
+      return this.adoptInJs(response, found, encoding, channels);
+    } catch (error) {
+      giveBack(response);
+      throw error;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   */
+  adoptInJs(response, { socket, isCompressed }, encoding, channels) {
+    if (this.isDraining) throw overCapacity('the Hold is closing');
+    if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
+    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
+    if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
+    return stream.id;
+  }
+
+  /**
+   * Sends a message to every stream that listens to a channel.
+   * @param {string} channel
+   * @param {string | Message} message a string is its data
+   */
+  publish(channel, message) {
+    checkChannel(channel);
+    const checked = messageOf(message);
+    this.shards?.publish(channel, checked);
+    this.streams.publish(channel, checked);
+  }
+
+  /**
+   * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
+   * @param {number} id @param {string | Message} message
+   */
+  send(id, message) {
+    checkId(id);
+    const checked = messageOf(message);
+    this.placeOf(id)?.send(id, checked);
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
+    this.placeOf(id)?.subscribe(id, channel);
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    checkId(id);
+    checkChannel(channel);
+    this.placeOf(id)?.unsubscribe(id, channel);
+  }
+
+  /** Ends one stream, after everything sent to it has been written. @param {number} id */
+  end(id) {
+    checkId(id);
+    this.placeOf(id)?.end(id);
+  }
+
+  /** @param {number} id */
+  placeOf(id) {
+    return isInJs(id) ? this.streams : this.shards;
+  }
+
+  /**
+   * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
+   * them is up to the application.
+   * @param {number} [periodMs]
+   * @returns {Promise<void>} resolves when the last connection is gone; a second call returns the same promise
+   */
+  close(periodMs = 0) {
+    checkPeriod(periodMs);
+    this.closing ??= this.drain(periodMs);
+    return this.closing;
+  }
+
+  /** @param {number} periodMs */
+  async drain(periodMs) {
+    this.isDraining = true;
+    await this.listening?.catch(() => {});
+    await Promise.all([this.front.close(periodMs), this.streams.drain(periodMs)]);
+  }
+
+  /**
+   * @param {{ reset?: boolean }} [options] `reset` empties the histograms
+   * @returns {import('../lib/counters.js').TransportCounters} counts since the start, histograms since the last reset
+   */
+  counters({ reset = false } = {}) {
+    this.tally.counts.backlogBytes = this.streams.backlogBytes();
+    return this.tally.read(this.shards?.core.takeCounters(), reset);
+  }
+
+  /** @param {number} id @param {CloseReason} reason */
+  reportClose(id, reason) {
+    try {
+      this.closeListener?.(id, reason);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Deferred, because an `onError` that throws must not interrupt a batch. @param {unknown} error */
+  report(error) {
+    process.nextTick(this.errorListener, error);
+  }
+}
+
+const SHARED_DESCRIPTORS = {
+  code: 'SHARED_DESCRIPTORS',
+  message:
+    'the shards share one descriptor table (unshare is refused here): together they can hold only as many streams as the process may have descriptors',
+};

@@ -1,0 +1,187 @@
+/*
+ * The one table of the options of a `Hold`, and therefore of a transport: the values each accepts, its default, and whether
+ * the native core reads it. Native options are in the order of native/core/src/options.rs; test/native.parity.test.js
+ * compares the two.
+ */
+import { Server } from 'node:net';
+import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
+import { HoldfastError } from '../lib/errors.js';
+import { DAY_MS, shown, whole } from './checks.js';
+import { ENCODERS } from './encodings.js';
+
+/** Shard numbers are one byte, and one of them stands for streams held in JS. */
+export const MOST_SHARDS = 255;
+const MOST = 2 ** 32 - 1;
+/** A client that acknowledges nothing for two ping intervals, and at least for this time, is dead. */
+const USER_TIMEOUT_MIN_MS = 5000;
+
+/** @typedef {import('./checks.js').Check} Check */
+
+/** @type {Check} */
+const FUNCTION = { expected: 'a function', accepts: (value) => typeof value === 'function' };
+/** @type {Check} */
+const SWITCH = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+/** @type {Check} */
+const POLICY = {
+  expected: 'an object { headers, decide }: header names in lower case, and a function',
+  accepts: (value) => {
+    const { headers = [], decide } = /** @type {Record<string, unknown>} */ (value ?? {});
+    return typeof decide === 'function' && Array.isArray(headers) && headers.every(isLowerCaseName);
+  },
+};
+/** @type {Check} */
+const PINGS = {
+  expected: 'an object of two strings, { text, events }',
+  accepts: (value) => {
+    const { text, events } = /** @type {Record<string, unknown>} */ (value ?? {});
+    return typeof text === 'string' && typeof events === 'string';
+  },
+};
+/** @type {Check} */
+const SERVER = {
+  expected: 'a server of node:http (Express: createServer(app), Fastify: fastify.server)',
+  accepts: (value) => value instanceof Server,
+};
+
+/** @type {import('./policy.js').Policy} */
+const PASS_EVERYTHING = { headers: [], decide: () => ({ pass: true }) };
+const PINGS_BY_ENCODING = { text: ENCODERS.text.ping, events: ENCODERS.events.ping };
+
+/**
+ * @typedef {object} Option
+ * @property {string} name
+ * @property {Check | null} check null if the application can't set it
+ * @property {(settings: Settings) => unknown} default computed from the options before it
+ * @property {boolean} isNative
+ */
+
+// biome-ignore format: a table reads best with one row per line
+/** @type {readonly Option[]} */
+export const OPTIONS = [
+  inJs('policy', POLICY, () => PASS_EVERYTHING),
+  inJs('server', SERVER, () => undefined),
+  inJs('onClose', FUNCTION, () => undefined),
+  inJs('onError', FUNCTION, () => undefined),
+  inJs('ping', PINGS, () => PINGS_BY_ENCODING),
+  inNative('shards', whole(1, MOST_SHARDS), () => 1),
+  inNative('phase', whole(0, MOST), () => 0),
+  inNative('phases', whole(1, MOST), ({ shards }) => shards),
+  inNative('ownTables', null, () => process.env.HOLDFAST_UNSHARE !== 'off'),
+  inNative('capacity', whole(0, MOST), () => limitsOf(descriptorLimit()).capacity),
+  inNative('connectionLimit', whole(1, MOST_CONNECTIONS), () => limitsOf(descriptorLimit()).connectionLimit),
+  inNative('pingIntervalMs', whole(10, DAY_MS), () => 20_000),
+  inNative('nagle', SWITCH, () => false),
+  inNative('maxHeadBytes', whole(64, 2 ** 20), () => 8192),
+  inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('answerTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
+  inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
+  inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
+];
+
+const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => name);
+
+/**
+ * @typedef {object} HoldOptions
+ * @property {import('./policy.js').Policy} [policy] decides about each request; without it every request is passed on
+ * @property {import('node:http').Server} [server] gets what is passed on
+ * @property {(id: number, reason: import('../lib/reasons.js').CloseReason) => void} [onClose] called for every stream
+ *   that ends, and with 'over-capacity' for each request that could not be held for lack of room
+ * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw, and when a shard failed;
+ *   without it these become process warnings
+ * @property {{ text: string, events: string }} [ping] payload of a ping, for each encoding
+ * @property {number} [shards] threads, each with as many streams as a process may have descriptors
+ * @property {number} [phase] position of its first shard among all on this machine, so that they don't all wake up together
+ * @property {number} [phases] number of shards on this machine
+ * @property {number} [capacity] most streams per shard; further requests get 503
+ * @property {number} [connectionLimit] most connections per shard; further ones wait, or without native are cut
+ * @property {number} [pingIntervalMs]
+ * @property {boolean} [nagle]
+ * @property {number} [maxHeadBytes]
+ * @property {number} [headTimeoutMs]
+ * @property {number} [answerTimeoutMs] how long a promised decision may take
+ * @property {number} [maxBacklogBytes]
+ */
+
+/**
+ * All options with their defaults filled in, and values derived from them.
+ * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
+ *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean }} Settings
+ */
+
+/** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */
+function inJs(name, check, byDefault) {
+  return { name, check, default: byDefault, isNative: false };
+}
+
+/** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */
+function inNative(name, check, byDefault) {
+  return { name, check, default: byDefault, isNative: true };
+}
+
+/**
+ * @param {HoldOptions} options undefined ones get their defaults
+ * @returns {Settings}
+ * @throws {HoldfastError} BAD_OPTION
+ */
+export function settingsOf(options) {
+  if (typeof options !== 'object' || options === null)
+    throw badOption(`the options of a Hold must be an object, not ${shown(options)}`);
+  const given = /** @type {Record<string, unknown>} */ (options);
+  const unknown = Object.keys(given).find((name) => given[name] !== undefined && !GIVEN.includes(name));
+  if (unknown !== undefined)
+    throw badOption(`there is no option '${unknown}': the options are ${GIVEN.join(', ')}`);
+  const settings = /** @type {Settings} */ ({});
+  for (const option of OPTIONS)
+    Object.assign(settings, { [option.name]: settingOf(option, given, settings) });
+  return settings;
+}
+
+/** @param {Option} option @param {Record<string, unknown>} given @param {Settings} settings */
+function settingOf({ name, check, default: byDefault }, given, settings) {
+  const value = check && Object.hasOwn(given, name) ? given[name] : undefined;
+  if (!check || value === undefined) return byDefault(settings);
+  if (!check.accepts(value)) throw badOption(`${name} got ${shown(value)}: expected ${check.expected}`);
+  return value;
+}
+
+/**
+ * Picks the options of a `Hold` from others.
+ * @param {Record<string, any>} options
+ * @returns {HoldOptions}
+ */
+export function holdOptionsIn(options) {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => GIVEN.includes(name)));
+}
+
+/** @param {Settings} settings @returns {Float64Array} the native options, in their order */
+export function nativeOptions(settings) {
+  const values = /** @type {Record<string, any>} */ (settings);
+  return Float64Array.from(
+    OPTIONS.filter(({ isNative }) => isNative),
+    ({ name }) => Number(values[name]),
+  );
+}
+
+/**
+ * Without shards, JS holds what all of them would, within the one descriptor table of the process.
+ * @param {Settings} settings
+ */
+export function limitsInJs({ shards, capacity, connectionLimit }) {
+  const most = limitsOf(descriptorLimit());
+  return {
+    capacity: Math.min(shards * capacity, most.capacity),
+    connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
+  };
+}
+
+/** @param {unknown} name */
+function isLowerCaseName(name) {
+  return typeof name === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);
+}
+
+/** @param {string} line */
+function badOption(line) {
+  return new HoldfastError('BAD_OPTION', line);
+}

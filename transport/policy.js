@@ -1,0 +1,194 @@
+/*
+ * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
+ */
+import { REFUSAL_STATUSES } from '../lib/reasons.js';
+import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, shown } from './checks.js';
+
+/** Variants of a welcome; native counts them in 16 bits. */
+const MOST_WELCOMES = 1024;
+const REFUSALS = REFUSAL_STATUSES.join(', ');
+/** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
+const KINDS = {
+  hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
+  refuse: ['refuse'],
+  answer: ['answer'],
+  pass: ['pass'],
+};
+const ANSWER_KEYS = ['status', 'headers', 'body'];
+/** Statuses whose responses can't have a body. */
+const BODILESS = [204, 304];
+
+/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
+/** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
+
+/**
+ * The head of a request; frozen.
+ * @typedef {object} Head
+ * @property {string} method
+ * @property {string} target as sent, such as '/news?channel=a'
+ * @property {string} version '1.1' or '1.0'
+ * @property {Readonly<Record<string, string | undefined>>} headers only those that the policy names; the values of a
+ *   repeated header are joined by ', '
+ */
+
+/**
+ * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
+ * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
+ * identical heads always get this decision, so native may cache it.
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean }} HoldDecision
+ */
+
+/**
+ * A complete response, after which the connection ends.
+ * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
+ */
+
+/**
+ * `hold` opens a stream (a HEAD request gets only the head), `refuse` and `answer` respond, `pass` gives the request to
+ * `options.server`.
+ * @typedef {HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true }} Decision
+ */
+
+/**
+ * @typedef {object} Policy
+ * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
+ * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the stream's, if it is held
+ */
+
+/** @type {Decision} */
+const UNAVAILABLE = { refuse: 503 };
+
+/**
+ * Asks a policy. If it fails, only that request is affected: it gets 503.
+ * @param {Policy} policy
+ * @param {Head} head
+ * @param {number} id
+ * @param {(error: unknown) => void} onError called with what `decide` threw, or with why its result is invalid
+ * @returns {Decision | Promise<Decision>} checked; the promise never rejects
+ */
+export function decisionOn({ decide }, head, id, onError) {
+  const failed = (/** @type {unknown} */ error) => {
+    onError(error);
+    return UNAVAILABLE;
+  };
+  try {
+    const decision = decide(head, id);
+    if (isPromise(decision)) return Promise.resolve(decision).then(checked).catch(failed);
+    return checked(decision);
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+/** @param {unknown} value @returns {value is Promise<Decision>} */
+function isPromise(value) {
+  return typeof (/** @type {{ then?: unknown } | null | undefined} */ (value)?.then) === 'function';
+}
+
+/**
+ * Reads a decision once, into objects of our own: what the application changes later has no effect.
+ * @param {Decision} given
+ * @returns {Decision}
+ * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+ */
+function checked(given) {
+  if (typeof given !== 'object' || given === null) throw noDecision();
+  const kind = Object.keys(KINDS).find((name) => name in given);
+  if (kind === undefined) throw noDecision();
+  checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
+  if ('hold' in given) return checkedHold(given);
+  if ('refuse' in given) return { refuse: checkedRefusal(given.refuse) };
+  if ('answer' in given) return { answer: checkedAnswer(given.answer) };
+  if (given.pass !== true) throw noDecision();
+  return { pass: true };
+}
+
+/** @param {HoldDecision} given @returns {HoldDecision} */
+function checkedHold(given) {
+  const { hold, always } = given;
+  const channels = copyOf(given.channels);
+  const headers = copyOf(given.headers);
+  const welcome = copyOf(given.welcome);
+  checkEncoding(hold);
+  if (channels !== undefined) checkChannels(channels);
+  if (headers !== undefined) checkHeaders(headers);
+  checkWelcome(welcome);
+  return { hold, channels, headers, welcome, always };
+}
+
+/** @param {HoldDecision['welcome']} welcome */
+function checkWelcome(welcome) {
+  if (!Array.isArray(welcome)) return checkBytes('a welcome', welcome);
+  if (welcome.length > MOST_WELCOMES)
+    throw badArgument(`a welcome has at most ${MOST_WELCOMES} variants, not ${welcome.length}`);
+  for (const variant of welcome) checkBytes('a welcome', variant ?? null);
+}
+
+/** @template T @param {T} value @returns {T} a copy of a list or of headers; bytes and texts are as they were */
+function copyOf(value) {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
+}
+
+/** @param {RefusalStatus} status @returns {RefusalStatus} */
+function checkedRefusal(status) {
+  if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
+    throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
+  return status;
+}
+
+/** @param {Answer} given @returns {Answer} */
+function checkedAnswer(given) {
+  if (typeof given !== 'object' || given === null)
+    throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(given)}`);
+  checkKeys('an answer', given, ANSWER_KEYS);
+  const { status = 200, body } = given;
+  const headers = copyOf(given.headers);
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw badArgument(`the status of an answer must be a whole number from 200 to 599, not ${shown(status)}`);
+  if (headers !== undefined) checkHeaders(headers);
+  checkBytes('the body of an answer', body);
+  if (BODILESS.includes(status) && body !== undefined && body.length > 0)
+    throw badArgument(`an answer with status ${status} can't have a body`);
+  return { status, headers, body };
+}
+
+/** @param {string} what @param {unknown} value */
+function checkBytes(what, value) {
+  if (value === undefined || typeof value === 'string' || value instanceof Uint8Array) return;
+  throw badArgument(`${what} must be a string or a Uint8Array, not ${shown(value)}`);
+}
+
+function noDecision() {
+  return badArgument(
+    'decide must return { hold }, { refuse }, { answer } or { pass: true }, or a promise of one',
+  );
+}
+
+/**
+ * Selects headers, and joins the values of repeated ones as the native core does.
+ * @param {Set<string>} names in lower case
+ * @param {string[]} rawHeaders name, value, name, value…
+ */
+export function headersNamed(names, rawHeaders) {
+  /** @type {Record<string, string>} */
+  const headers = {};
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i].toLowerCase();
+    if (!names.has(name)) continue;
+    headers[name] = Object.hasOwn(headers, name)
+      ? `${headers[name]}, ${rawHeaders[i + 1]}`
+      : rawHeaders[i + 1];
+  }
+  return headers;
+}
+
+/**
+ * @param {string} method @param {string} target @param {string} version
+ * @param {Record<string, string>} headers
+ * @returns {Head}
+ */
+export function headOf(method, target, version, headers) {
+  return Object.freeze({ method, target, version, headers: Object.freeze(headers) });
+}

@@ -1,0 +1,112 @@
+/*
+ * The responses that we write without node:http: heads of streams, refusals and answers. Pure, except for the Date.
+ */
+import { STATUS_CODES } from 'node:http';
+import { formatOf } from '../native/protocol.js';
+import { ENCODERS } from './encodings.js';
+
+/** The Retry-After of a 503, in seconds. */
+const RETRY_AFTER_S = 5;
+
+/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {Record<string, string>} Headers */
+
+/**
+ * Caches must not store a stream, proxies must not buffer it, and the connection ends with it. Without nosniff, a browser
+ * shows nothing of a text until it has enough to guess its type.
+ * @type {Record<Encoding, Headers>}
+ */
+const STREAM_HEADERS = { text: streamDefaults('text'), events: streamDefaults('events') };
+
+/** @param {Encoding} encoding @returns {Headers} */
+function streamDefaults(encoding) {
+  return {
+    'Content-Type': ENCODERS[encoding].contentType,
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+    ...(encoding === 'text' ? { 'X-Content-Type-Options': 'nosniff' } : {}),
+    Connection: 'close',
+  };
+}
+
+/**
+ * @param {Encoding} encoding
+ * @param {Headers} [own] of this stream: they replace defaults with the same name, in any case
+ * @returns {Headers} without Date and Transfer-Encoding
+ */
+export function streamHeaders(encoding, own) {
+  if (!own) return STREAM_HEADERS[encoding];
+  const replaced = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const kept = Object.entries(STREAM_HEADERS[encoding]).filter(([name]) => !replaced.has(name.toLowerCase()));
+  return { ...Object.fromEntries(kept), ...own };
+}
+
+/** @type {Map<number, string>} by format */
+const DEFAULT_LINES = new Map();
+
+/**
+ * @param {Encoding} encoding @param {boolean} isChunked
+ * @param {Headers} [own]
+ * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
+ */
+export function streamLines(encoding, isChunked, own) {
+  const format = formatOf(encoding, isChunked);
+  const known = own ? undefined : DEFAULT_LINES.get(format);
+  if (known) return known;
+  /** @type {Headers} */
+  const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
+  const lines = headLines(200, { ...streamHeaders(encoding, own), ...framing });
+  if (!own) DEFAULT_LINES.set(format, lines);
+  return lines;
+}
+
+/**
+ * @param {number} status @param {Headers} headers
+ * @returns {string} Latin-1: the status line and the header lines, without Date and the empty line
+ */
+export function headLines(status, headers) {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\n${lines.join('')}`;
+}
+
+/**
+ * The head lines and body of a decision's answer.
+ * @param {import('./policy.js').Answer} answer
+ * @param {boolean} isHead whether to leave out the body, because the request was a HEAD
+ * @returns {{ head: string, body: Buffer }}
+ */
+export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
+  const bytes = Buffer.from(/** @type {Uint8Array} */ (body));
+  /** @type {Headers} */
+  const length = status === 204 || status === 304 ? {} : { 'Content-Length': String(bytes.length) };
+  const head = headLines(status, { ...headers, ...length, Connection: 'close' });
+  return { head, body: isHead ? Buffer.alloc(0) : bytes };
+}
+
+/**
+ * The answer that refuses a request; the native core writes the same bytes itself.
+ * @param {import('../lib/reasons.js').RefusalStatus} status
+ * @returns {import('./policy.js').Answer}
+ */
+export function refusal(status) {
+  const headers = {
+    'Content-Type': 'text/plain; charset=utf-8',
+    ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+    ...(status === 503 ? { 'Retry-After': String(RETRY_AFTER_S) } : {}),
+  };
+  return { status, headers, body: `${status} ${STATUS_CODES[status]}\n` };
+}
+
+/** @param {string} head lines @param {Uint8Array} body @returns {Buffer} the complete response */
+export function withDate(head, body) {
+  return Buffer.concat([Buffer.from(`${head}Date: ${new Date().toUTCString()}\r\n\r\n`, 'latin1'), body]);
+}
+
+/**
+ * @param {import('./policy.js').HoldDecision['welcome']} welcome
+ * @returns {readonly import('./policy.js').Bytes[]} its variants
+ */
+export function welcomesOf(welcome) {
+  if (welcome === undefined) return [];
+  return typeof welcome === 'string' || welcome instanceof Uint8Array ? [welcome] : welcome;
+}

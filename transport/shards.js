@@ -1,0 +1,247 @@
+/*
+ * Streams held by the native core, outside the JS heap. JS gets request heads in batches, answers each batch with one call,
+ * and from then on knows a stream only by its id.
+ */
+import cluster from 'node:cluster';
+import { Socket } from 'node:net';
+import { HoldfastError } from '../lib/errors.js';
+import { CLOSE_REASONS } from '../lib/reasons.js';
+import { formatOf } from '../native/protocol.js';
+import { stopReading } from './adopt.js';
+import { bind, checkFree } from './bind.js';
+import { Commands } from './commands.js';
+import { Heads } from './heads.js';
+import { nativeOptions } from './options.js';
+
+/** The most heads answered before other callbacks can run. */
+const HEADS_PER_BATCH = 512;
+/** How soon an adoption is retried if too many are in progress. */
+const BUSY_MS = 5;
+/** The longest time a timer can have. */
+const FOREVER_MS = 0x7fffffff;
+
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
+
+export class Shards {
+  /**
+   * @param {import('../native/types.js').Native} native
+   * @param {import('./options.js').Settings} settings
+   * @param {boolean} sharesPort whether other processes may listen on the same port
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
+   */
+  constructor(native, settings, sharesPort, { onClose, onError }) {
+    this.count = settings.shards;
+    this.sharesPort = sharesPort || cluster.isWorker;
+    this.application = settings.server;
+    this.onClose = onClose;
+    this.onError = onError;
+    this.commands = new Commands();
+    this.heads = new Heads(settings.policy, settings.server !== undefined, this.commands, {
+      onError,
+      onAnswer: () => this.flushSoon(),
+    });
+    this.isFlushing = false;
+    this.isDraining = false;
+    this.isStopped = false;
+    this.drained = 0;
+    this.onDrained = () => {};
+    /** @type {Map<number, Adoption>} by token */
+    this.adoptions = new Map();
+    this.lastToken = 0;
+    /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
+    this.anchor = undefined;
+    this.takeEvents = this.takeEvents.bind(this);
+    this.core = new native.Core({
+      options: nativeOptions(settings),
+      headers: this.heads.names,
+      pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+    });
+    this.bell = this.openBell();
+  }
+
+  get hasOwnTables() {
+    return this.core.hasOwnTables;
+  }
+
+  /** Native writes a byte to it when there are events to take. It does not keep the process alive. */
+  openBell() {
+    const callback = () => {
+      this.takeEvents();
+      return true;
+    };
+    const onread = { buffer: Buffer.alloc(16), callback };
+    const read = /** @type {import('node:net').SocketConstructorOpts} */ ({ onread }); // missing in Node's types
+    return new Socket({ ...read, fd: this.core.takeBell(), writable: false }).unref();
+  }
+
+  /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
+  async listen(address, port) {
+    if (!this.sharesPort && port !== 0) await checkFree(address, port);
+    if (this.isDraining) throw closed();
+    const bound = bind(this.core, address, port);
+    this.anchor ??= setInterval(() => {}, FOREVER_MS);
+    return bound;
+  }
+
+  /**
+   * Takes over a connection on which everything has been written.
+   * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {boolean} isChunked
+   * @param {readonly string[]} channels
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
+   */
+  async adopt(socket, encoding, isChunked, channels) {
+    const token = ++this.lastToken;
+    try {
+      await this.handOver(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
+    } catch (error) {
+      socket.resume();
+      throw error;
+    }
+    const adopted = new Promise((resolve, reject) => this.adoptions.set(token, { resolve, reject }));
+    socket.destroy();
+    return adopted;
+  }
+
+  /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
+  async handOver(fd, token, format, channels) {
+    for (;;) {
+      if (this.isDraining) throw overCapacity('the Hold is closing');
+      this.flush(); // earlier commands must reach native first
+      const refused = this.core.adopt(fd(), token, format, channels);
+      if (refused === 'full') throw overCapacity('every shard is full');
+      if (refused === '') return;
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
+  }
+
+  /** @param {string} channel @param {Message} message */
+  publish(channel, message) {
+    this.commands.publish(channel, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {Message} message */
+  send(id, message) {
+    this.commands.send(id, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  subscribe(id, channel) {
+    this.commands.subscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {string} channel */
+  unsubscribe(id, channel) {
+    this.commands.unsubscribe(id, channel);
+    this.flushSoon();
+  }
+
+  /** @param {number} id */
+  end(id) {
+    this.commands.end(id);
+    this.flushSoon();
+  }
+
+  /**
+   * Stops accepting, closes the streams evenly over the period, and ends the threads.
+   * @param {number} periodMs
+   * @returns {Promise<void>} resolves when the last connection is gone
+   */
+  async close(periodMs) {
+    this.isDraining = true;
+    const gone = new Promise((resolve) => {
+      this.onDrained = () => resolve(undefined);
+    });
+    const wait = setInterval(() => {}, FOREVER_MS);
+    this.commands.drain(periodMs);
+    this.flush();
+    await gone;
+    clearInterval(wait);
+    clearInterval(this.anchor);
+    this.isStopped = true;
+    this.core.stop();
+    this.bell.destroy();
+    for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
+    this.adoptions.clear();
+  }
+
+  /** All commands of one turn of the event loop go to native in one call. */
+  flushSoon() {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    queueMicrotask(() => this.flush());
+  }
+
+  flush() {
+    this.isFlushing = false;
+    const records = this.commands.take();
+    if (records.length > 0 && !this.isStopped) this.core.command(records);
+  }
+
+  /** Takes what has happened from native, and handles it. */
+  takeEvents() {
+    if (this.isStopped) return;
+    const { heads, lines, closed, adopted, passed, failed, drained, hasMore } =
+      this.core.takeEvents(HEADS_PER_BATCH);
+    if (heads.length > 0) {
+      this.heads.answer(heads, lines.toString('latin1'));
+      this.flush();
+    }
+    for (const fd of passed) this.passOn(fd);
+    for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    for (const shard of failed) this.onError(shardFailed(shard));
+    // The caller of `adopt` gets the id before `onClose` is called with it.
+    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
+    else this.reportCloses(closed);
+    this.drained += drained;
+    if (this.drained >= this.count) this.onDrained();
+    if (hasMore) setImmediate(this.takeEvents);
+  }
+
+  /** @param {Float64Array} closed id, index of the reason, id… */
+  reportCloses(closed) {
+    for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
+  }
+
+  /** @param {number} fd of a connection that nothing was read from */
+  passOn(fd) {
+    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    if (this.application) this.application.emit('connection', socket);
+    else socket.destroy();
+  }
+
+  /** @param {number} token @param {number} id negative if it was refused */
+  settle(token, id) {
+    const adoption = this.adoptions.get(token);
+    this.adoptions.delete(token);
+    if (id >= 0) adoption?.resolve(id);
+    else
+      adoption?.reject(
+        overCapacity('the shard has filled up in the meantime, and the connection was closed'),
+      );
+  }
+}
+
+/** @param {string} why */
+export function overCapacity(why) {
+  return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
+}
+
+export function closed() {
+  return new HoldfastError('CLOSED', "this Hold was closed and can't listen again: create a new one");
+}
+
+/** @param {number} shard */
+function shardFailed(shard) {
+  return new HoldfastError(
+    'SHARD_FAILED',
+    `shard ${shard} failed and was restarted: its streams are closed with the reason 'failed'`,
+  );
+}
