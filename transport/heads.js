@@ -20,7 +20,12 @@ const NO_BODY = Buffer.alloc(0);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
-/** @typedef {{ head: Head, lines: string, asked: number }} Known a head, its record, and how often its decision said `always` */
+/** @typedef {import('./commands.js').Opening} Opening */
+
+/**
+ * A head, its record, how its streams begin if the policy said `always`, and how many were held like that.
+ * @typedef {{ head: Head, lines: string, opening: Opening | undefined, alike: number }} Known
+ */
 
 export class Heads {
   /**
@@ -49,7 +54,8 @@ export class Heads {
     let known;
     ids.forEach((id, i) => {
       if (!known || records[i] !== '') known = this.known.get(records[i]) ?? this.parse(records[i]);
-      this.ask(id, known);
+      if (known.opening) this.holdAlike(id, known, known.opening);
+      else this.ask(id, known);
     });
   }
 
@@ -60,7 +66,13 @@ export class Heads {
     const lines = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
     const [method, target, version, ...values] = lines.split('\n');
     const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
-    const known = { head: headOf(method, target, version, Object.fromEntries(sent)), lines, asked: 0 };
+    /** @type {Known} */
+    const known = {
+      head: headOf(method, target, version, Object.fromEntries(sent)),
+      lines,
+      opening: undefined,
+      alike: 0,
+    };
     if (this.known.size >= MOST_HEADS) this.known.clear();
     if (isShort) this.known.set(lines, known);
     return known;
@@ -100,14 +112,15 @@ export class Heads {
       welcomes: welcomesOf(welcome),
       channels,
     };
+    if (always) known.opening = opening;
     this.commands.hold(id, opening);
-    if (always) this.countAlike(known, opening);
   }
 
-  /** @param {Known} known @param {import('./commands.js').Opening} opening */
-  countAlike(known, opening) {
-    if (++known.asked < ALIKE) return;
-    known.asked = 0; // native forgets the oldest heads, and then asks again
+  /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */
+  holdAlike(id, known, opening) {
+    this.commands.hold(id, opening);
+    if (++known.alike < ALIKE) return;
+    known.alike = 0; // native forgets the oldest heads, and then asks again
     this.commands.remember(known.lines, opening);
   }
 }
