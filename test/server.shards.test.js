@@ -14,7 +14,7 @@ const HAS_PRLIMIT = !spawnSync('prlimit', ['--version']).error;
 const HOLD = ['--transport', 'hold'];
 /** A descriptor table holds 91 streams. */
 const FEW_DESCRIPTORS = ['prlimit', '--nofile=160:160'];
-/** The two ways to be refused a table of one's own: our switch, and a filter of the kernel. */
+/** Two reasons for not getting a separate descriptor table: our switch, and a kernel filter. */
 const REFUSED = {
   'HOLDFAST_UNSHARE=off': ['env', 'HOLDFAST_UNSHARE=off'],
   'a seccomp filter': ['python3', 'test/fixtures/no-unshare.py'],
