@@ -43,6 +43,7 @@
  * @property {Buffer} lines
  * @property {Float64Array} closed id, index of the reason, id, index…
  * @property {Float64Array} adopted token, id (negative if refused), token, id…
+ * @property {Float64Array} published token, number of streams, token…
  * @property {number[]} passed descriptors
  * @property {number[]} failed shards that panicked and were restarted
  * @property {number} drained shards that have no connection left
@@ -66,6 +67,7 @@
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
+ * @property {() => number} queuedBytes what messages take that wait for delivery
  * @property {() => CoreCounters} takeCounters
  * @property {(shard: number) => void} failShard makes a shard panic; for tests
  * @property {() => void} stop

@@ -99,6 +99,8 @@ pub struct Happenings {
     pub closed: Float64Array,
     /// Token, id, token, id…; the id is -1 if there was no room.
     pub adopted: Float64Array,
+    /// Token, number of streams, token…: publications that have reached everyone.
+    pub published: Float64Array,
     /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
     /// Shards that panicked, and are about to restart.
@@ -200,6 +202,12 @@ impl Core {
         }
     }
 
+    /// What messages take that wait for delivery.
+    #[napi]
+    pub fn queued_bytes(&self) -> f64 {
+        self.hold.queued_bytes() as f64
+    }
+
     #[napi]
     pub fn take_counters(&self) -> Counters {
         let all: Vec<&Telemetry> = self.hold.telemetry().collect();
@@ -240,11 +248,13 @@ fn happenings_of(events: &Events) -> Happenings {
     }
     let closed = events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]);
     let adopted = events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]);
+    let published = events.published.iter().flat_map(|(token, listeners)| [f64::from(*token), f64::from(*listeners)]);
     Happenings {
         heads: heads.into(),
         lines: lines.into(),
         closed: closed.collect::<Vec<f64>>().into(),
         adopted: adopted.collect::<Vec<f64>>().into(),
+        published: published.collect::<Vec<f64>>().into(),
         passed: Vec::new(),
         failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
         drained: events.drained.len() as u32,

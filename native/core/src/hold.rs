@@ -17,6 +17,7 @@ use crate::id::MOST_SHARDS;
 use crate::mail::{Events, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::parcel::{self, Adoption, RECORD_BYTES};
+use crate::queue::Queue;
 use crate::shard::{Fds, Phase, Shared, Supervisor};
 use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
@@ -36,6 +37,7 @@ struct Handle {
 pub struct Hold {
     shards: Vec<Handle>,
     outbox: Arc<Outbox>,
+    queue: Arc<Queue>,
     capacity: usize,
     has_own_tables: bool,
     /// A byte can be read from it when there are events to take.
@@ -50,6 +52,7 @@ impl Hold {
         let mut hold = Hold {
             shards: Vec::new(),
             outbox: Arc::default(),
+            queue: Arc::default(),
             capacity: options.capacity,
             has_own_tables: options.own_tables,
             bell: Some(bell),
@@ -95,7 +98,7 @@ impl Hold {
     pub fn command(&self, records: &[u8]) -> Result<(), Malformed> {
         let mut messages: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut result = Ok(());
-        for record in Records::new(records) {
+        for record in Records::new(records, &self.queue) {
             match record {
                 Ok(command) => route(&mut messages, command),
                 Err(malformed) => result = Err(malformed),
@@ -107,6 +110,11 @@ impl Hold {
             }
         }
         result
+    }
+
+    /// What all messages take that were published or sent and have not reached everyone.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.bytes()
     }
 
     /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.

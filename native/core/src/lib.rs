@@ -2,7 +2,7 @@
 //! connections, a ping wheel and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
-//! `sys`, `protocol`, `framing`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
+//! `sys`, `protocol`, `framing`, `queue`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
 //! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
 //! `dial`.
 
@@ -21,6 +21,7 @@ pub mod mail;
 mod options;
 pub mod parcel;
 pub mod protocol;
+pub mod queue;
 mod reactor;
 pub mod response;
 mod rows;

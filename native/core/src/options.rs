@@ -78,6 +78,8 @@ options! {
     answer_timeout_ms: u32,
     /// A stream with a larger backlog is closed as slow.
     max_backlog_bytes: usize,
+    /// Memory that channels may take in a shard; a stream that would need more is refused.
+    max_channel_bytes: usize,
     /// A peer that leaves data unacknowledged for longer is dead.
     user_timeout_ms: u32,
     /// Whether JS wants to know about each stream that ends.

@@ -19,7 +19,8 @@ impl Shard {
         self.turn(&ready, now_ns() + ahead_ns);
     }
 
-    /// Has pings and jobs go on for so long in one turn. With 0 they take a step at a time, so that every job spans turns.
+    /// Has pings, commands and fan-outs go on for so long in one turn. With 0 they take a step at a time, so that every fan-out
+    /// spans turns.
     #[doc(hidden)]
     pub fn set_slice(&mut self, ns: u64) {
         self.slice_ns = ns;
@@ -35,10 +36,10 @@ impl Shard {
         has_room
     }
 
-    /// Whether there are jobs or connections to pass on.
+    /// Whether there are commands, publications or connections to pass on.
     #[doc(hidden)]
     pub fn is_busy(&self) -> bool {
-        self.has_jobs() || !self.door.passing.is_empty()
+        self.is_behind() || !self.door.passing.is_empty()
     }
 
     /// Connections to pass on that found no room.
@@ -63,11 +64,11 @@ impl Shard {
             waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
         }
         assert_eq!(self.telemetry.backlog_bytes.load(Relaxed), waiting as u64);
-        self.jobs.channels.check();
+        self.channels.check();
     }
 
     fn check_row(&mut self, index: u32) {
-        let has_channels = self.jobs.channels.has(index);
+        let has_channels = self.channels.has(index);
         let row = self.rows.row(index);
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");

@@ -3,7 +3,6 @@
 use super::Shard;
 use super::turn::LISTENER;
 use crate::clock::MS;
-use crate::command::Command;
 use crate::head::{self, Head};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
@@ -142,7 +141,7 @@ impl Shard {
         match cached {
             Some(opening) => {
                 self.mail.heads.forget_newest();
-                self.say(Command::Hold { id, opening });
+                self.hold_cached(id, opening);
             }
             None => self.mail.heads.add(id),
         }
@@ -182,7 +181,7 @@ impl Shard {
             return self.linger(index);
         }
         self.enter(index, State::Ending);
-        self.wait(index, &bytes[count..]);
+        self.wait(index, &bytes[count..], usize::MAX);
         self.discard_or_watch(index);
     }
 

@@ -1,13 +1,14 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `turn` (the loop), `door` (from accepted to answered), `stream` (from held to closed), `jobs`
-//! (everything said to streams, in order), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
+//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to answered), `stream` (from held to
+//! closed), `fan_out` (publications), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
 
 mod check;
+mod commands;
 mod door;
 mod drain;
 mod failure;
-mod jobs;
+mod fan_out;
 mod passing;
 mod pings;
 mod stream;
@@ -23,7 +24,6 @@ use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
 use crate::clock::{SLICE_NS, now_ns};
-use crate::command::Command;
 use crate::framing::FORMATS;
 use crate::id::Id;
 use crate::listener::Listener;
@@ -38,7 +38,6 @@ use crate::wheel::Wheel;
 
 use drain::Drain;
 pub use failure::Supervisor;
-use jobs::Walk;
 
 /// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
@@ -92,12 +91,12 @@ pub struct Shard {
     held: usize,
     backlogs: Backlogs,
     door: Door,
-    jobs: Jobs,
+    channels: Channels,
     pinger: Pinger,
     drain: Option<Drain>,
     scratch: Vec<u8>,
     now_ns: u64,
-    /// How long pings, or jobs, go on in one turn.
+    /// How long pings, commands, or fan-outs go on in one turn.
     slice_ns: u64,
     is_stopped: bool,
 }
@@ -135,13 +134,6 @@ struct Door {
     accepted_in_turn: u32,
 }
 
-/// Everything said to streams: what waits, and the fan-out that is under way.
-struct Jobs {
-    queue: VecDeque<Command>,
-    walk: Option<Walk>,
-    channels: Channels,
-}
-
 struct Pinger {
     wheel: Wheel,
     /// A framed ping for each format.
@@ -171,7 +163,7 @@ impl Shard {
             held: 0,
             backlogs: Backlogs::new(),
             door: Door::default(),
-            jobs: Jobs { queue: VecDeque::new(), walk: None, channels: Channels::new(options.connection_limit) },
+            channels: Channels::new(options.connection_limit, options.max_channel_bytes),
             pinger: Pinger {
                 wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
                 pings: pings::framed(&options.pings),

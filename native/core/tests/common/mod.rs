@@ -102,7 +102,12 @@ pub fn publish(channel: &str, data: &[u8]) -> Vec<u8> {
 }
 
 pub fn publish_event(channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
-    [vec![op::publish], text(channel.as_bytes()), message(id, kind, data)].concat()
+    publish_with_token(0, channel, id, kind, data)
+}
+
+/// A publication whose outcome is reported.
+pub fn publish_with_token(token: u32, channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
+    [vec![op::publish], token.to_le_bytes().to_vec(), text(channel.as_bytes()), message(id, kind, data)].concat()
 }
 
 pub fn drain(period_ms: u32) -> Vec<u8> {
@@ -129,6 +134,7 @@ pub fn options() -> Options {
         head_timeout_ms: 20_000,
         answer_timeout_ms: 20_000,
         max_backlog_bytes: 1 << 20,
+        max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
         reports_closes: true,
         headers: vec!["host".into()],
@@ -198,6 +204,7 @@ impl Held {
             }
             self.rest.closed.append(&mut events.closed);
             self.rest.adopted.append(&mut events.adopted);
+            self.rest.published.append(&mut events.published);
             self.rest.passed.append(&mut events.passed);
             self.rest.failed.append(&mut events.failed);
             self.rest.drained.append(&mut events.drained);
