@@ -41,7 +41,7 @@ export type CloseReason =
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
-  /** There was no room for it. */
+  /** There was no room for it, or for another channel that it subscribed to. */
   | 'over-capacity'
   /** The client sent something on a connection that carries a stream. */
   | 'bad-request'
@@ -137,6 +137,17 @@ export interface HoldOptions {
   answerTimeoutMs?: number;
   /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
   maxBacklogBytes?: number;
+  /**
+   * Most bytes of messages waiting for delivery; with more, `publish` and `send` throw BUSY. 16,777,216 by default. A message
+   * takes its text and 256 bytes.
+   */
+  maxQueueBytes?: number;
+  /**
+   * Most memory that channels may take per shard: about 128 bytes and the name for each channel, and 16 bytes for each
+   * subscription. A request that needs more gets 503, and a stream that subscribes beyond it is closed as
+   * 'over-capacity'. 16,777,216 by default.
+   */
+  maxChannelBytes?: number;
   /** Position of its first shard among all shards of this machine, so that they don't all wake up together; 0 by default. */
   phase?: number;
   /** Number of shards on this machine; by default those of this Hold. */
@@ -168,8 +179,8 @@ export interface Counters {
   bytesWritten: number;
   /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  /** Commands waiting now in the shards. */
-  queuedJobs: number;
+  /** Bytes of messages that wait now for delivery in the native core. */
+  queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
   /** Connections over the limit that were closed without an answer. */
@@ -187,8 +198,8 @@ export interface Counters {
 }
 
 /**
- * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, LISTENING
- * or CLOSED, and for `onError` also SHARD_FAILED.
+ * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
+ * LISTENING or CLOSED, and for `onError` also SHARD_FAILED.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -199,8 +210,8 @@ export interface HoldfastError extends Error {
  * responses) is held in JS behind the same methods. Without the native core everything is held in JS, and one process
  * warning (NO_NATIVE) says why. HOLDFAST_NATIVE=off in the environment forces that.
  *
- * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that,
- * and nothing published before.
+ * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that, and
+ * nothing published before. Each stream gets messages in the order of the calls, whichever channels they were for.
  */
 export class Hold {
   /** @throws {HoldfastError} BAD_OPTION */
@@ -244,13 +255,17 @@ export class Hold {
 
   /**
    * Sends a message to every stream that listens to a channel. A string is the data of a message.
-   * @throws {HoldfastError} BAD_ARGUMENT
+   *
+   * Channels take turns, so a channel with many streams, or many messages, doesn't delay the others.
+   * @returns how many streams of this Hold the message was for, once it was written to all of them. Never rejects, so you
+   *   need not wait for it
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if more than `maxQueueBytes` would wait for delivery
    */
-  publish(channel: string, message: string | Message): void;
+  publish(channel: string, message: string | Message): Promise<number>;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
-   * @throws {HoldfastError} BAD_ARGUMENT
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY as for `publish`
    */
   send(id: number, message: string | Message): void;
 

@@ -63,7 +63,7 @@ export const FIELDS = [
   count('bytesWritten', 'holdfast_written_bytes_total'),
   rate('bytesPerSecond', 'bytes/s', 'bytes written to streams per second', 'bytesWritten'),
   count('backlogBytes', 'holdfast_backlog_bytes'),
-  count('queuedJobs', 'holdfast_queued_jobs'),
+  count('queuedBytes', 'holdfast_queued_bytes'),
 
   whole('cpuUserPercent', '%', 'CPU of the machine in user mode; 100 is one core', (r) => r.cpu?.userPercent ?? null),
   whole('cpuSysPercent', '%', 'CPU of the machine in the kernel; 100 is one core', (r) => r.cpu?.sysPercent ?? null),

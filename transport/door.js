@@ -195,7 +195,7 @@ export class Door {
 
   /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
   hold({ id, request, socket, call }, decision) {
-    if (this.streams.isFull) {
+    if (this.streams.isFull || !this.streams.channels.hasRoomFor(decision.channels ?? [])) {
       this.refuse(socket, 503, false);
       return this.onClose(id, 'over-capacity');
     }

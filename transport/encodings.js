@@ -86,6 +86,14 @@ function checkField(name, value) {
 }
 
 /**
+ * @param {Message} message
+ * @returns {number} bytes that it takes while it waits; native/core/src/queue.rs has the same constant
+ */
+export function queuedBytesOf({ id = '', type = '', data }) {
+  return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + 256;
+}
+
+/**
  * @param {number} bytes of a payload
  * @param {boolean} isChunked then each chunk also has its size in hex and two line ends
  * @returns {number} bytes on the wire

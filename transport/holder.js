@@ -8,6 +8,7 @@ import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
+  badArgument,
   checkAdoptionBytes,
   checkChannel,
   checkChannels,
@@ -18,7 +19,7 @@ import {
   checkPort,
 } from './checks.js';
 import { Door } from './door.js';
-import { messageOf } from './encodings.js';
+import { messageOf, queuedBytesOf } from './encodings.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
 import { isInJs, Streams } from './streams.js';
@@ -41,13 +42,14 @@ export class StreamHolder {
     const settings = settingsOf(options);
     this.closeListener = settings.onClose;
     this.errorListener = settings.onError ?? warn;
+    this.maxQueueBytes = settings.maxQueueBytes;
     this.tally = new Tally();
     const listener = {
       onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
       onError: (/** @type {unknown} */ error) => this.report(error),
     };
-    const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
-    this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
+    const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
+    this.streams = new Streams(settings, { capacity, maxChannelBytes }, this.tally, listener.onClose);
     this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
     /** Accepts connections. */
     this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
@@ -147,6 +149,8 @@ export class StreamHolder {
   adoptInJs(response, { socket, isCompressed }, encoding, channels) {
     if (this.isDraining) throw overCapacity('the Hold is closing');
     if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
+    if (!this.streams.channels.hasRoomFor(channels))
+      throw overCapacity('the channels of the streams in JS take maxChannelBytes already');
     const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
     if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
     return stream.id;
@@ -156,22 +160,40 @@ export class StreamHolder {
    * Sends a message to every stream that listens to a channel.
    * @param {string} channel
    * @param {string | Message} message a string is its data
+   * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   publish(channel, message) {
     checkChannel(channel);
-    const checked = messageOf(message);
-    this.shards?.publish(channel, checked);
-    this.streams.publish(channel, checked);
+    const checked = this.messageOf(message);
+    const published = this.shards?.publish(channel, checked);
+    const inJs = this.streams.publish(channel, checked);
+    return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
   }
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @param {number} id @param {string | Message} message
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   send(id, message) {
     checkId(id);
-    const checked = messageOf(message);
+    const checked = this.messageOf(message);
     this.placeOf(id)?.send(id, checked);
+  }
+
+  /**
+   * @param {string | Message} given
+   * @returns {Message} for which there is room in the queue
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
+   */
+  messageOf(given) {
+    const message = messageOf(given);
+    const bytes = queuedBytesOf(message);
+    if (bytes > this.maxQueueBytes)
+      throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
+    this.shards?.checkRoom(bytes);
+    return message;
   }
 
   /** @param {number} id @param {string} channel */
@@ -224,6 +246,7 @@ export class StreamHolder {
    */
   counters({ reset = false } = {}) {
     this.tally.counts.backlogBytes = this.streams.backlogBytes();
+    this.tally.counts.queuedBytes = this.shards?.queuedBytes ?? 0;
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }
 

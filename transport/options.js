@@ -63,6 +63,7 @@ export const OPTIONS = [
   inJs('onClose', FUNCTION, () => undefined),
   inJs('onError', FUNCTION, () => undefined),
   inJs('ping', PINGS, () => PINGS_BY_ENCODING),
+  inJs('maxQueueBytes', whole(1024, 2 ** 40), () => 16_777_216),
   inNative('shards', whole(1, MOST_SHARDS), () => 1),
   inNative('phase', whole(0, MOST), () => 0),
   inNative('phases', whole(1, MOST), ({ shards }) => shards),
@@ -75,6 +76,7 @@ export const OPTIONS = [
   inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
   inNative('answerTimeoutMs', whole(1, DAY_MS), () => 10_000),
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
+  inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
   inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
 ];
@@ -101,6 +103,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {number} [headTimeoutMs]
  * @property {number} [answerTimeoutMs] how long a promised decision may take
  * @property {number} [maxBacklogBytes]
+ * @property {number} [maxQueueBytes] most bytes of messages that wait for delivery; with more, `publish` and `send` throw BUSY
+ * @property {number} [maxChannelBytes] memory that channels may take per shard; requests that need more get 503
  */
 
 /**
@@ -168,11 +172,12 @@ export function nativeOptions(settings) {
  * Without shards, JS holds what all of them would, within the one descriptor table of the process.
  * @param {Settings} settings
  */
-export function limitsInJs({ shards, capacity, connectionLimit }) {
+export function limitsInJs({ shards, capacity, connectionLimit, maxChannelBytes }) {
   const most = limitsOf(descriptorLimit());
   return {
     capacity: Math.min(shards * capacity, most.capacity),
     connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
+    maxChannelBytes: shards * maxChannelBytes,
   };
 }
 

@@ -17,6 +17,7 @@ import { nativeOptions } from './options.js';
 const HEADS_PER_BATCH = 512;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
+const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
@@ -47,8 +48,11 @@ export class Shards {
     this.isStopped = false;
     this.drained = 0;
     this.onDrained = () => {};
+    this.maxQueueBytes = settings.maxQueueBytes;
     /** @type {Map<number, Adoption>} by token */
     this.adoptions = new Map();
+    /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
+    this.publications = new Map();
     this.lastToken = 0;
     /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
@@ -95,7 +99,7 @@ export class Shards {
    * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
    */
   async adopt(socket, encoding, isChunked, channels) {
-    const token = ++this.lastToken;
+    const token = this.nextToken();
     try {
       await this.handOver(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
     } catch (error) {
@@ -119,10 +123,40 @@ export class Shards {
     }
   }
 
-  /** @param {string} channel @param {Message} message */
+  /** @returns {number} not 0, 32 bits */
+  nextToken() {
+    this.lastToken = (this.lastToken % MOST_TOKENS) + 1;
+    return this.lastToken;
+  }
+
+  /** What messages take that wait for delivery. */
+  get queuedBytes() {
+    return this.core.queuedBytes() + this.commands.size;
+  }
+
+  /**
+   * @param {number} bytes of a message that is about to be published or sent
+   * @throws {HoldfastError} BUSY
+   */
+  checkRoom(bytes) {
+    if (this.queuedBytes + bytes > this.maxQueueBytes)
+      throw new HoldfastError(
+        'BUSY',
+        `messages of more than ${this.maxQueueBytes} bytes would wait for delivery (maxQueueBytes): try again later`,
+      );
+  }
+
+  /**
+   * @param {string} channel @param {Message} message
+   * @returns {Promise<number>} the streams it was for, once it has reached all of them
+   */
   publish(channel, message) {
-    this.commands.publish(channel, message);
+    if (this.isStopped) return Promise.resolve(0);
+    const token = this.nextToken();
+    this.commands.publish(channel, message, token);
     this.flushSoon();
+    this.bell.ref(); // keeps the process alive until it is delivered
+    return new Promise((resolve) => this.publications.set(token, resolve));
   }
 
   /** @param {number} id @param {Message} message */
@@ -170,6 +204,8 @@ export class Shards {
     this.bell.destroy();
     for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
     this.adoptions.clear();
+    for (const resolve of this.publications.values()) resolve(0);
+    this.publications.clear();
   }
 
   /** All commands of one turn of the event loop go to native in one call. */
@@ -188,7 +224,7 @@ export class Shards {
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
-    const { heads, lines, closed, adopted, passed, failed, drained, hasMore } =
+    const { heads, lines, closed, adopted, published, passed, failed, drained, hasMore } =
       this.core.takeEvents(HEADS_PER_BATCH);
     if (heads.length > 0) {
       this.heads.answer(heads, lines.toString('latin1'));
@@ -196,6 +232,7 @@ export class Shards {
     }
     for (const fd of passed) this.passOn(fd);
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const shard of failed) this.onError(shardFailed(shard));
     // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
@@ -226,6 +263,13 @@ export class Shards {
       adoption?.reject(
         overCapacity('the shard has filled up in the meantime, and the connection was closed'),
       );
+  }
+
+  /** @param {number} token @param {number} listeners */
+  settlePublication(token, listeners) {
+    this.publications.get(token)?.(listeners);
+    this.publications.delete(token);
+    if (this.publications.size === 0) this.bell.unref();
   }
 }
 
