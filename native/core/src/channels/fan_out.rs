@@ -54,7 +54,8 @@ impl Batch {
 
 /// The frames of several messages, one after the other.
 pub fn joined(messages: &[Arc<Queued>], format: Format) -> Vec<u8> {
-    messages.iter().flat_map(|queued| queued.message.frame(format)).copied().collect()
+    let frames: Vec<&[u8]> = messages.iter().map(|queued| queued.message.frame(format)).collect();
+    frames.concat()
 }
 
 /// What a channel has to send, oldest first. There is always something.
