@@ -303,7 +303,7 @@ impl World {
             Some(Client { shared_target: Some(_), .. }) => shared(),
             _ => None,
         };
-        let id = id.unwrap_or(Id::new(SHARD, index as u32, 0));
+        let id = id.unwrap_or(Id::new(SHARD, index as u32, 1));
         let id = match who >> 4 {
             0..13 => id,
             13 => Id::new(SHARD, id.index(), id.generation().wrapping_sub(1)),
