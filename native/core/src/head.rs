@@ -1,6 +1,7 @@
 //! Request heads: found and checked by httparse, and written down for JS.
 
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 
 use crate::response::Refusal;
 
@@ -57,6 +58,13 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
     }
     out.push(END);
     Head::Whole(size)
+}
+
+/// Adds a line with the client's address to the lines of a head; an empty one if it is unknown.
+pub fn add_address(lines: &mut Vec<u8>, address: Option<IpAddr>) {
+    lines.pop(); // END
+    push_line(lines, address.map(|address| address.to_string()).unwrap_or_default().as_bytes());
+    lines.push(END);
 }
 
 /// Whether a header is absent, or there once with a value that is valid.
@@ -137,6 +145,16 @@ mod tests {
         let bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nACCEPT: b\r\nAccept: c\r\n\r\nmore";
         assert_eq!(lines(bytes), (Head::Whole(bytes.len() - 4), "GET\n/x\n1.1\na\nb, c\0".into()));
         assert_eq!(lines(b"GET / HTTP/1.0\r\n\r\n"), (Head::Whole(18), "GET\n/\n1.0\n\r\n\r\0".into()));
+    }
+
+    #[test]
+    fn the_address_of_a_client_is_the_last_line() {
+        let (_, text) = lines(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for (address, line) in [(Some([10, 0, 0, 1].into()), "10.0.0.1"), (Some([0, 0, 0, 0, 0, 0, 0, 1u16].into()), "::1"), (None, "")] {
+            let mut with_address = text.clone().into_bytes();
+            add_address(&mut with_address, address);
+            assert_eq!(String::from_utf8(with_address).unwrap(), format!("GET\n/\n1.1\na\n\r\n{line}\0"));
+        }
     }
 
     #[test]

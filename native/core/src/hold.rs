@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::{Command, Records};
-use crate::id::MOST_SHARDS;
+use crate::id::{Id, MOST_SHARDS};
 use crate::mail::{Events, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::parcel::{self, Adoption, RECORD_BYTES};
@@ -119,10 +119,16 @@ impl Hold {
         self.outbox.take(most)
     }
 
-    /// The next connection that a shard passed on.
-    pub fn take_passed(&self, shard: u8) -> Option<OwnedFd> {
-        let transfer = &self.shards.get(usize::from(shard))?.transfer;
-        parcel::receive(transfer, &mut [0])?.1
+    /// A connection that was passed on. Others before it are closed: a shard that panicked did not report them.
+    pub fn take_passed(&self, id: Id) -> Option<OwnedFd> {
+        let transfer = &self.shards.get(usize::from(id.shard()))?.transfer;
+        loop {
+            let mut record = [0; size_of::<u64>()];
+            let (_, fd) = parcel::receive(transfer, &mut record)?;
+            if u64::from_le_bytes(record) == id.bits() {
+                return fd;
+            }
+        }
     }
 
     /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after

@@ -114,6 +114,15 @@ impl Heads {
     }
 }
 
+/// A connection that a shard passed on.
+#[derive(Debug)]
+pub struct Passed {
+    /// It had this id.
+    pub id: Id,
+    /// What was read from it already, and comes before what can still be read.
+    pub read: Vec<u8>,
+}
+
 /// What the shards report.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -122,8 +131,8 @@ pub struct Events {
     pub closed: Vec<(Id, Reason)>,
     /// The outcome of adoptions, by their tokens.
     pub adopted: Vec<(u32, Option<Id>)>,
-    /// Shards that passed a connection on: one to fetch for each mention.
-    pub passed: Vec<u8>,
+    /// Connections that were passed on, and are to be fetched in this order.
+    pub passed: Vec<Passed>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u8>,
     /// Shards whose drain is complete.

@@ -75,7 +75,7 @@ impl Row {
         }
     }
 
-    /// The size of its request head, which was peeked at but not read, and whether the method is HEAD.
+    /// The size of its request head, and whether the method is HEAD.
     pub fn set_head(&mut self, size: usize, is_head_request: bool) {
         self.detail = size as u32 | if is_head_request { IS_HEAD_REQUEST } else { 0 };
     }

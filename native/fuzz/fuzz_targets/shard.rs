@@ -147,12 +147,15 @@ impl World {
             nagle: false,
             max_head_bytes: bit(3, 1000, 30),
             head_timeout_ms: 300,
+            max_heads_per_address: 2,
             answer_timeout_ms: 400,
             max_backlog_bytes: bit(4, 20_000, 1000),
             user_timeout_ms: 1000,
             reports_closes: true,
+            reports_addresses: false,
             headers: vec!["host".into()],
             pings: [PING.into(), PING_EVENT.into()],
+            proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         let (bell_of_js, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
@@ -249,7 +252,8 @@ impl World {
         if what > 127 {
             client.write_head(255, self.read_by_shard); // it comes with the connection
         }
-        self.shard.admit_by_hand(its);
+        // From one of two addresses: some are cut because others came from the same.
+        self.shard.admit_by_hand(its, Some([10, 0, 0, who & 1].into()));
         self.clients.push(client);
     }
 

@@ -19,6 +19,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::event::epoll::Event;
+
+use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
@@ -95,9 +98,11 @@ pub struct Shard {
     jobs: Jobs,
     pinger: Pinger,
     drain: Option<Drain>,
+    /// Events of connections that were not handled yet.
+    events: VecDeque<Event>,
     scratch: Vec<u8>,
     now_ns: u64,
-    /// How long pings, or jobs, go on in one turn.
+    /// How long events, pings, or jobs, go on in one turn.
     slice_ns: u64,
     is_stopped: bool,
 }
@@ -119,6 +124,7 @@ struct Mail {
 #[derive(Default)]
 struct Door {
     listener: Option<Listener>,
+    arriving: Arriving,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,
@@ -133,6 +139,8 @@ struct Door {
     cpu_ns: u64,
     opened_in_turn: u32,
     accepted_in_turn: u32,
+    /// Heads of which a part has come in this turn.
+    continued_in_turn: u32,
 }
 
 /// Everything said to streams: what waits, and the fan-out that is under way.
@@ -177,6 +185,7 @@ impl Shard {
                 pings: pings::framed(&options.pings),
             },
             drain: None,
+            events: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
             slice_ns: SLICE_NS,

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
-use crate::clock::{MS, cpu_ns, unix_us};
+use crate::clock::{MS, Slice, cpu_ns, unix_us};
 use crate::command::Command;
 use crate::id::Id;
 use crate::listener::Listener;
@@ -32,19 +32,27 @@ impl Task for Shard {
         &self.reactor
     }
 
+    fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     fn turn(&mut self, ready: &[Event], now_ns: u64) {
         self.now_ns = now_ns;
         self.door.date.set(unix_us() / 1_000_000);
         self.door.accepted_in_turn = 0;
+        self.door.continued_in_turn = 0;
         let cpu_before_ns = cpu_ns();
         // If there is more than one turn can handle, new connections and JS would wait behind all of it.
-        if ready.len() == EVENTS_A_TURN {
+        if ready.len() == EVENTS_A_TURN || self.has_events() {
             self.read_mail();
-            self.accept();
+            if !self.rows.is_full() {
+                self.accept();
+            }
         }
         for event in ready {
-            self.handle(event);
+            self.sort(event);
         }
+        self.handle_events();
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
         self.send_pings();
@@ -70,7 +78,7 @@ impl Task for Shard {
     }
 
     fn may_rest(&self) -> bool {
-        self.door.accepted_in_turn > 0 && !self.has_jobs()
+        self.door.accepted_in_turn + self.door.continued_in_turn > 0 && !self.has_jobs() && !self.has_events()
     }
 
     fn is_stopped(&self) -> bool {
@@ -79,15 +87,25 @@ impl Task for Shard {
 }
 
 impl Shard {
-    fn handle(&mut self, event: &Event) {
-        let Event { data, flags } = *event;
+    /// Handles what is not about a connection; the rest has its turn after it.
+    fn sort(&mut self, event: &Event) {
+        let data = event.data;
         match data.u64() {
             BELL => self.read_mail(),
             LISTENER => self.accept(),
-            token => {
-                if let Some(index) = self.rows.find(Id::from_bits(token)) {
-                    self.handle_row(index, flags);
-                }
+            _ => self.events.push_back(*event),
+        }
+    }
+
+    /// Handles events of connections, for a slice.
+    fn handle_events(&mut self) {
+        let mut slice = Slice::of(self.slice_ns);
+        while let Some(Event { data, flags }) = self.events.pop_front() {
+            if let Some(index) = self.rows.find(Id::from_bits(data.u64())) {
+                self.handle_row(index, flags);
+            }
+            if slice.is_over_now() {
+                return;
             }
         }
     }
@@ -95,7 +113,7 @@ impl Shard {
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         match self.rows.state(index) {
             State::Free => {}
-            State::Head => self.read_head(index, reactor::has_ended(flags)),
+            State::Head => self.continue_head(index, reactor::has_ended(flags)),
             State::Asked => self.rows.row(index).input = Input::Some,
             State::Held | State::Ending => {
                 if flags.contains(EventFlags::OUT) {
