@@ -29,6 +29,11 @@ export interface Head {
   version: string;
   /** Only those that the policy names. The values of a repeated header are joined by ', '. */
   headers: Readonly<Record<string, string | undefined>>;
+  /**
+   * The client's address, if the policy asks for it; behind a proxy that of the proxy. IPv4 is always written as such;
+   * '' if it is unknown.
+   */
+  address?: string;
 }
 
 /** Why a stream ended. */
@@ -95,6 +100,10 @@ export interface Policy {
   /** Lower-case names of the headers that `decide` reads. */
   headers?: readonly string[];
   /**
+   * Whether `decide` reads the client's address (`head.address`). An `always` decision must not depend on it.
+   */
+  address?: boolean;
+  /**
    * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
    * request gets 503, and a later decision is ignored.
    * @param id of the stream that this request becomes if it is held
@@ -123,8 +132,8 @@ export interface HoldOptions {
   /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */
   capacity?: number;
   /**
-   * Most connections per shard, up to 2,097,152; further ones wait, or without the native core are cut. By default what
-   * the descriptor limit allows.
+   * Most connections per shard, up to 2,097,152. When there are more, the oldest that has not sent a complete request head
+   * is cut; if there is none, they wait, or without the native core are cut. By default what the descriptor limit allows.
    */
   connectionLimit?: number;
   /** Whether small writes wait for an acknowledgement (Nagle's algorithm); false by default. */
@@ -133,6 +142,16 @@ export interface HoldOptions {
   maxHeadBytes?: number;
   /** ms until a request head must be complete; after that 408. 10,000 by default. */
   headTimeoutMs?: number;
+  /**
+   * Most incomplete request heads per shard from one address (of IPv6: from a /64); with more, the oldest connection is cut.
+   * 256 by default.
+   */
+  maxHeadsPerAddress?: number;
+  /**
+   * Addresses and ranges, such as '10.0.0.0/8', to which `maxHeadsPerAddress` does not apply, because all clients behind a
+   * proxy have its address. Loopback by default.
+   */
+  proxies?: readonly string[];
   /** ms that the promise of a decision may take; after that 503. 10,000 by default. */
   answerTimeoutMs?: number;
   /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
@@ -183,7 +202,7 @@ export interface Counters {
   queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
-  /** Connections over the limit that were closed without an answer. */
+  /** Connections closed without an answer, because there was no room or their address had too many incomplete heads. */
   cut: number;
   shardFailures: number;
   closed: Record<CloseReason, number>;

@@ -2,8 +2,19 @@
  * The one table of the server's options. No other code has defaults. Times are in ms.
  */
 
+import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
-import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from './options.js';
+import {
+  choice,
+  either,
+  FLAG,
+  integer,
+  option,
+  optionLines,
+  readOptions,
+  repeated,
+  text,
+} from './options.js';
 
 /**
  * @typedef {object} Config
@@ -19,6 +30,8 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
  * @property {boolean} nagle
  * @property {number} maxHeadBytes
  * @property {number} headTimeoutMs
+ * @property {number} maxHeadsPerAddress
+ * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
  * @property {number} drainMs
  * @property {boolean} acceptLoad
@@ -30,6 +43,12 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
 
 const DAY_MS = 86_400_000;
 const PORT = integer(0, 65_535);
+/** @type {import('./options.js').Kind} */
+const RANGE = {
+  expected: 'an address or a range such as 10.0.0.0/8',
+  word: 'RANGE',
+  read: (given) => (isRange(given) ? given : undefined),
+};
 
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
@@ -45,6 +64,8 @@ export const OPTIONS = [
   option('nagle', 'nagle', FLAG, false, 'keep Nagle\'s algorithm on: small writes wait for an acknowledgement'),
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
+  option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
+  option('proxy', 'proxies', repeated(RANGE), LOOPBACK, 'address or range of a proxy, exempt from --max-heads-per-address; can be repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),

@@ -15,7 +15,7 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'backlogBytes', kind: 'gauge', help: 'bytes the kernel refused, waiting to be written' },
   { name: 'queuedBytes', kind: 'gauge', help: 'bytes of messages waiting in the shards for delivery' },
   { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
-  { name: 'cut', kind: 'counter', help: 'connections over the limit, closed without an answer' },
+  { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
 ]);
 

@@ -34,6 +34,7 @@
  * @property {Float64Array} options in the order of `Protocol.options`; booleans are 0 or 1
  * @property {string[]} headers lower-case names of the headers to include in the record of each head
  * @property {Buffer[]} pings the payload of a ping, by encoding
+ * @property {string[]} proxies addresses and ranges
  */
 
 /**
@@ -45,6 +46,7 @@
  * @property {Float64Array} adopted token, id (negative if refused), token, id…
  * @property {Float64Array} published token, number of streams, token…
  * @property {number[]} passed descriptors
+ * @property {Buffer[]} passedRead what was read from each of them already
  * @property {number[]} failed shards that panicked and were restarted
  * @property {number} drained shards that have no connection left
  * @property {boolean} hasMore whether to call again soon

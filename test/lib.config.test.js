@@ -29,6 +29,8 @@ test('without flags all options have their documented defaults', () => {
     nagle: false,
     maxHeadBytes: 8192,
     headTimeoutMs: 10_000,
+    maxHeadsPerAddress: 256,
+    proxies: ['127.0.0.0/8', '::1'],
     maxBacklogBytes: 65_536,
     drainMs: 5000,
     acceptLoad: false,

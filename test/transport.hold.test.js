@@ -2,10 +2,11 @@
  * `Hold` in an application: what its methods do, and how it ends. Every test runs with the native core and without.
  */
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
-import { bodyOf } from './helpers/client.js';
+import { bodyOf, get, rawClient } from './helpers/client.js';
 import { withCode } from './helpers/codes.js';
 import { KINDS, listening, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
@@ -59,6 +60,79 @@ for (const kind of KINDS) {
       hold.send(idOf('/other'), 'last');
       await other.untilRead(/last/);
       assert.equal(bodyOf(other.received), 'Welcome!last');
+    });
+
+    test('gives no stream the id 0, natively they begin at 1', async (t) => {
+      const { idOf, open } = await startListening(t, kind);
+      await open('/first');
+      await open('/second');
+      assert.ok(idOf('/first') > 0 && idOf('/second') > 0 && idOf('/first') !== idOf('/second'));
+      if (kind === 'native') assert.equal(idOf('/first'), 1);
+    });
+
+    test('gives its descriptors back when it is closed, and can still be read', async (t) => {
+      const descriptors = () => readdirSync('/proc/self/fd').length;
+      const { hold: first } = startHold(t, kind); // what is opened once in a process
+      await first.listen(0, '127.0.0.1');
+      await first.close();
+      const before = descriptors();
+      for (let i = 1; i <= 10; i++) {
+        const { hold, open } = await startListening(t, kind, { shards: 2 });
+        const client = await open('/');
+        await hold.close();
+        await client.untilClosed();
+        assert.deepEqual([hold.counters().opened, hold.counters().streams], [1, 0]);
+        hold.publish('/', 'to nobody');
+      }
+      // Not by garbage collection: nothing here takes enough memory for one.
+      await until(
+        () => descriptors() <= before,
+        () => `${descriptors()} descriptors as the ${before} before`,
+      );
+    });
+
+    test('cuts the oldest connection without a head when there is no room for a new one', async (t) => {
+      const { hold, port, open } = await startListening(t, kind, { connectionLimit: 3 });
+      const stream = await open('/a');
+      const [older, newer] = [rawClient(port, 'G'), rawClient(port, 'G')];
+      t.after(newer.close);
+      await until(() => hold.counters().connections === 3, 'all places are taken');
+      // Without native, one that comes before the others have had a moment is cut itself.
+      await until(async () => {
+        const client = rawClient(port, get());
+        await until(() => client.closed || /Welcome!/.test(client.received), 'an answer, or a cut');
+        client.close();
+        return !client.closed;
+      }, 'a new stream');
+      assert.ok(older.closed && !stream.closed);
+      assert.ok(hold.counters().cut >= 1);
+    });
+
+    test('limits the heads of one address that are incomplete, and cuts the oldest', async (t) => {
+      const limits = { maxHeadsPerAddress: 2, proxies: ['127.0.0.2'] };
+      const { hold, port, open } = await startListening(t, kind, limits);
+      const opened = await Promise.all(['/a', '/b', '/c'].map((target) => open(target)));
+      const proxied = Array.from({ length: 5 }, () =>
+        connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' }),
+      );
+      for (const socket of proxied) socket.write('G');
+      await until(() => hold.counters().connections === 8, 'those of the proxy');
+      const heads = [];
+      for (let i = 1; i <= 3; i++) {
+        heads.push(rawClient(port, 'G'));
+        const connections = 8 + Math.min(i, 2);
+        await until(
+          () => hold.counters().connections + hold.counters().cut === connections + (i > 2 ? 1 : 0),
+          'it came',
+        );
+      }
+      await heads[0].untilClosed();
+      heads[1].send(get().slice(1));
+      heads[2].send(get().slice(1));
+      for (const client of heads.slice(1)) await client.untilRead(/Welcome!/);
+      for (const socket of proxied) assert.ok(!socket.destroyed && !socket.readableEnded);
+      assert.deepEqual([hold.counters().cut, opened.some(({ closed }) => closed)], [1, false]);
+      for (const socket of [...proxied, ...heads.map(({ socket }) => socket)]) socket.destroy();
     });
 
     test('pings every stream in its encoding, with the payload of the options', async (t) => {

@@ -2,8 +2,11 @@
  * What a policy gets, and what each of its decisions does. Every test runs with the native core and without.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { chunksOf, get, rawClient } from './helpers/client.js';
 import { withCode } from './helpers/codes.js';
 import { KINDS, startHold, startListening } from './helpers/hold.js';
@@ -49,6 +52,36 @@ for (const kind of KINDS) {
         { method: 'GET', target: '/', version: '1.1', headers: { cookie: 'a=1, b=ü' } },
       ]);
       assert.ok(Object.isFrozen(heads[0]) && Object.isFrozen(heads[0].headers));
+    });
+
+    test('gets the address of the client if it asks for it, IPv4 without its IPv6 prefix', async (t) => {
+      /** @type {unknown[]} */
+      const addresses = [];
+      const { hold } = startHold(t, kind, {
+        policy: {
+          address: true,
+          decide: (head) => {
+            assert.ok(Object.isFrozen(head) && head.target === '/');
+            addresses.push(head.address);
+            return { refuse: 404 };
+          },
+        },
+      });
+      const port = await hold.listen();
+      for (const from of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {
+        const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+        socket.resume().write(get());
+        await once(socket, 'close');
+      }
+      assert.deepEqual(addresses, ['127.0.0.1', '127.0.0.2', '127.0.0.1']);
+      // In one batch, which natively has identical heads only once.
+      const clients = Array.from({ length: 20 }, (_, i) =>
+        connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${1 + (i % 2)}` }),
+      );
+      for (const socket of clients) socket.resume().write(get());
+      await Promise.all(clients.map((socket) => once(socket, 'close')));
+      const count = (/** @type {string} */ address) => addresses.filter((one) => one === address).length;
+      assert.deepEqual([count('127.0.0.1'), count('127.0.0.2')], [12, 11]);
     });
 
     test('is read once, so that nothing wrong gets past the checks', async (t) => {
@@ -278,6 +311,38 @@ for (const kind of KINDS) {
       client.close();
       await until(() => closes.length === 1, 'the stream that was adopted has ended');
     });
+
+    for (const cookieBytes of [100, 1_000_000]) {
+      test(`passes on a head of ${cookieBytes} bytes that comes in pieces, its body, and requests behind it`, async (t) => {
+        const server = createServer({ maxHeaderSize: 2 ** 21 }, (request, response) => {
+          if (request.method === 'POST') {
+            response.setHeader('X-Cookie-Length', String(request.headers.cookie?.length));
+            return request.pipe(response);
+          }
+          response.end('second');
+        });
+        const { hold } = startHold(t, kind, {
+          server,
+          maxHeadBytes: 2 ** 20,
+          policy: { decide: () => ({ pass: true }) },
+        });
+        const port = await hold.listen(0, '127.0.0.1');
+        const client = rawClient(port, 'POST /echo HTTP/1.1\r\nHo');
+        t.after(client.close);
+        await until(() => hold.counters().connections === 1, 'it has sent a piece');
+        const cookie = 'c'.repeat(cookieBytes);
+        for (const piece of ['st: a\r\nContent-Length: 8\r\nCook', `ie: ${cookie}\r\n\r`, '\nbo', 'dy, al']) {
+          client.send(piece);
+          await nextTurn();
+        }
+        client.send(get());
+        await client.untilRead(/second/);
+        const [echo, second] = client.received.split(/(?=HTTP\/1\.1 200 OK)/);
+        assert.match(echo, new RegExp(`X-Cookie-Length: ${cookieBytes}\\r\\n`));
+        assert.equal(chunksOf(echo).join(''), 'body, al');
+        assert.match(second, /\r\n\r\nsecond$/);
+      });
+    }
 
     test('passes on upgrades, CONNECT and requests with Expect to the listeners of the server', async (t) => {
       const server = createServer((request, response) => {

@@ -43,6 +43,8 @@ export class Heads {
     this.onAnswer = onAnswer;
     /** Headers that native puts into a record, in this order. */
     this.names = [...new Set(policy.headers ?? [])];
+    /** Whether records end with the client's address. */
+    this.hasAddress = policy.address === true;
     /** @type {Map<string, Known>} by record, because clients send the same heads over and over */
     this.known = new Map();
   }
@@ -52,18 +54,23 @@ export class Heads {
     const records = lines.split(END);
     /** @type {Known | undefined} */
     let known;
+    let address = '';
     ids.forEach((id, i) => {
-      if (!known || records[i] !== '') known = this.known.get(records[i]) ?? this.parse(records[i]);
+      if (!known || records[i] !== '') {
+        const end = this.hasAddress ? records[i].lastIndexOf('\n') : records[i].length;
+        const own = records[i].slice(0, end);
+        known = this.known.get(own) ?? this.parse(own);
+        address = records[i].slice(end + 1);
+      }
       if (known.opening) this.holdAlike(id, known, known.opening);
-      else this.ask(id, known);
+      else this.ask(id, known, address);
     });
   }
 
-  /** @param {string} record @returns {Known} */
+  /** @param {string} record without an address @returns {Known} */
   parse(record) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
-    // Copied, because a substring would keep the whole batch in memory.
-    const lines = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
+    const lines = isShort ? copied(record) : record;
     const [method, target, version, ...values] = lines.split('\n');
     const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
     /** @type {Known} */
@@ -78,9 +85,11 @@ export class Heads {
     return known;
   }
 
-  /** @param {number} id @param {Known} known */
-  ask(id, known) {
-    const decision = decisionOn(this.policy, known.head, id, this.onError);
+  /** @param {number} id @param {Known} known @param {string} address */
+  ask(id, known, address) {
+    const { method, target, version, headers } = known.head;
+    const head = this.hasAddress ? headOf(method, target, version, headers, copied(address)) : known.head;
+    const decision = decisionOn(this.policy, head, id, this.onError);
     if (!(decision instanceof Promise)) return this.act(id, known, decision);
     // After the deadline this has no effect: native has answered 503.
     void decision.then((late) => {
@@ -123,4 +132,9 @@ export class Heads {
     known.alike = 0; // native forgets the oldest heads, and then asks again
     this.commands.remember(known.lines, opening);
   }
+}
+
+/** @param {string} text @returns {string} the same; a substring would keep the whole batch in memory */
+function copied(text) {
+  return Buffer.from(text, 'latin1').toString('latin1');
 }

@@ -17,6 +17,8 @@ const KINDS = {
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
+/** A name or an address in brackets, either with a port (RFC 9110, section 7.2); native/core/src/head.rs accepts the same. */
+const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
@@ -30,6 +32,7 @@ const BODILESS = [204, 304];
  * @property {string} version '1.1' or '1.0'
  * @property {Readonly<Record<string, string | undefined>>} headers only those that the policy names; the values of a
  *   repeated header are joined by ', '
+ * @property {string} [address] the client's, if the policy asks for it; '' if it is unknown
  */
 
 /**
@@ -53,6 +56,7 @@ const BODILESS = [204, 304];
 /**
  * @typedef {object} Policy
  * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
+ * @property {boolean} [address] whether `decide` reads the client's address
  * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the stream's, if it is held
  */
 
@@ -184,11 +188,19 @@ export function headersNamed(names, rawHeaders) {
   return headers;
 }
 
+/** @param {string[]} rawHeaders name, value, name, value… @returns {boolean} false if there are several Hosts, or a malformed one */
+export function hasValidHost(rawHeaders) {
+  const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1].toLowerCase() === 'host');
+  return hosts.length <= 1 && hosts.every((host) => HOST.test(host));
+}
+
 /**
  * @param {string} method @param {string} target @param {string} version
- * @param {Record<string, string>} headers
+ * @param {Readonly<Record<string, string | undefined>>} headers
+ * @param {string} [address]
  * @returns {Head}
  */
-export function headOf(method, target, version, headers) {
-  return Object.freeze({ method, target, version, headers: Object.freeze(headers) });
+export function headOf(method, target, version, headers, address) {
+  const head = { method, target, version, headers: Object.freeze(headers) };
+  return Object.freeze(address === undefined ? head : { ...head, address });
 }

@@ -61,6 +61,7 @@ export class Shards {
       options: nativeOptions(settings),
       headers: this.heads.names,
       pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+      proxies: [...settings.proxies],
     });
     this.bell = this.openBell();
   }
@@ -224,13 +225,13 @@ export class Shards {
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
-    const { heads, lines, closed, adopted, published, passed, failed, drained, hasMore } =
+    const { heads, lines, closed, adopted, published, passed, passedRead, failed, drained, hasMore } =
       this.core.takeEvents(HEADS_PER_BATCH);
     if (heads.length > 0) {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
     }
-    for (const fd of passed) this.passOn(fd);
+    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i]));
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const shard of failed) this.onError(shardFailed(shard));
@@ -247,9 +248,10 @@ export class Shards {
     for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
   }
 
-  /** @param {number} fd of a connection that nothing was read from */
-  passOn(fd) {
+  /** @param {number} fd of a connection @param {Buffer} read what native has read from it, if the head came in pieces */
+  passOn(fd, read) {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    if (read.length > 0) socket.unshift(read); // Node's parser gets it before anything else is read
     if (this.application) this.application.emit('connection', socket);
     else socket.destroy();
   }

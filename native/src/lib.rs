@@ -85,6 +85,8 @@ pub struct Settings {
     pub headers: Vec<String>,
     /// The payload of a ping, by encoding.
     pub pings: Vec<Buffer>,
+    /// Ranges of addresses, such as 10.0.0.0/8.
+    pub proxies: Vec<String>,
 }
 
 /// What has happened since the last time.
@@ -92,8 +94,8 @@ pub struct Settings {
 pub struct Happenings {
     /// Ids of the heads that came, in the order of their lines.
     pub heads: Float64Array,
-    /// Latin-1; for each head a line for its method, target, version and each header asked for; nothing if it equals the
-    /// head before.
+    /// Latin-1; for each head a line for its method, target, version, each header asked for, and the client's address if
+    /// that was asked for; nothing if it equals the head before.
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,
@@ -103,6 +105,8 @@ pub struct Happenings {
     pub published: Float64Array,
     /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
+    /// For each of them what was read from it already.
+    pub passed_read: Vec<Buffer>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u32>,
     /// How many shards have completed their drain.
@@ -146,8 +150,9 @@ impl Core {
     #[napi(constructor)]
     pub fn new(settings: Settings) -> Result<Self> {
         let pings = settings.pings.iter().map(|ping| ping.to_vec().into_boxed_slice()).collect();
-        let options = Options::new(&settings.options, settings.headers, pings);
-        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, "options and pings are not as many as `protocol()` says"))?;
+        let options = Options::new(&settings.options, settings.headers, pings, &settings.proxies);
+        let problem = "options and pings are not as many as `protocol()` says, or a proxy is not a range of addresses";
+        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, problem))?;
         Ok(Core { hold: Hold::new(options).map_err(error_of)? })
     }
 
@@ -179,10 +184,11 @@ impl Core {
 
     #[napi]
     pub fn take_events(&self, most_heads: u32) -> Happenings {
-        let (events, has_more) = self.hold.take_events(most_heads as usize);
-        let passed = events.passed.iter().filter_map(|shard| self.hold.take_passed(*shard));
-        let passed = passed.map(IntoRawFd::into_raw_fd).collect();
-        Happenings { passed, has_more, ..happenings_of(&events) }
+        let (mut events, has_more) = self.hold.take_events(most_heads as usize);
+        let passed = std::mem::take(&mut events.passed).into_iter();
+        let passed = passed.filter_map(|one| Some((self.hold.take_passed(one.id)?.into_raw_fd(), one.read.into())));
+        let (passed, passed_read) = passed.unzip();
+        Happenings { passed, passed_read, has_more, ..happenings_of(&events) }
     }
 
     /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
@@ -256,6 +262,7 @@ fn happenings_of(events: &Events) -> Happenings {
         adopted: adopted.collect::<Vec<f64>>().into(),
         published: published.collect::<Vec<f64>>().into(),
         passed: Vec::new(),
+        passed_read: Vec::new(),
         failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
         drained: events.drained.len() as u32,
         has_more: false,

@@ -2,10 +2,12 @@
 //! connections, a ping wheel and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
-//! `sys`, `protocol`, `framing`, `queue`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
-//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
-//! `dial`.
+//! `sys`, `protocol`, `framing`, `queue`, `wire`, `address`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`,
+//! `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone
+//! of the fleet that dials, is `dial`.
 
+pub mod address;
+mod arriving;
 mod backlog;
 mod cache;
 mod channels;
@@ -32,6 +34,7 @@ pub mod telemetry;
 mod wheel;
 pub mod wire;
 
+pub use address::Range;
 pub use hold::Hold;
 pub use options::Options;
 #[doc(hidden)]

@@ -119,6 +119,15 @@ impl Heads {
     }
 }
 
+/// A connection that a shard passed on.
+#[derive(Debug)]
+pub struct Passed {
+    /// It had this id.
+    pub id: Id,
+    /// What was read from it already, and comes before what can still be read.
+    pub read: Vec<u8>,
+}
+
 /// What the shards report.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -129,8 +138,8 @@ pub struct Events {
     pub adopted: Vec<(u32, Option<Id>)>,
     /// Publications that have reached every stream they were for, by their tokens, and how many streams that were.
     pub published: Vec<(u32, u32)>,
-    /// Shards that passed a connection on: one to fetch for each mention.
-    pub passed: Vec<u8>,
+    /// Connections that were passed on, and are to be fetched in this order.
+    pub passed: Vec<Passed>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u8>,
     /// Shards whose drain is complete.

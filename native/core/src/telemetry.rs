@@ -180,7 +180,7 @@ telemetry! {
             queued_bytes,
             /// For the part of a Hold that is in JS.
             in_js,
-            /// For the http transport.
+            /// Connections closed without an answer, because there was no room.
             cut,
             shard_failures,
         }

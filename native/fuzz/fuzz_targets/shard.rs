@@ -149,13 +149,16 @@ impl World {
             nagle: false,
             max_head_bytes: bit(3, 1000, 30),
             head_timeout_ms: 300,
+            max_heads_per_address: 2,
             answer_timeout_ms: 400,
             max_backlog_bytes: bit(4, 20_000, 1000),
             max_channel_bytes: bit(6, 1 << 20, 300),
             user_timeout_ms: 1000,
             reports_closes: true,
+            reports_addresses: false,
             headers: vec!["host".into()],
             pings: [PING.into(), PING_EVENT.into()],
+            proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         let (bell_of_js, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
@@ -256,7 +259,8 @@ impl World {
         if what > 127 {
             client.write_head(255, self.read_by_shard); // it comes with the connection
         }
-        self.shard.admit_by_hand(its);
+        // From one of two addresses: some are cut because others came from the same.
+        self.shard.admit_by_hand(its, Some([10, 0, 0, who & 1].into()));
         self.clients.push(client);
     }
 
@@ -310,7 +314,7 @@ impl World {
             Some(Client { shared_target: Some(_), .. }) => shared(),
             _ => None,
         };
-        let id = id.unwrap_or(Id::new(SHARD, index as u32, 0));
+        let id = id.unwrap_or(Id::new(SHARD, index as u32, 1));
         let id = match who >> 4 {
             0..13 => id,
             13 => Id::new(SHARD, id.index(), id.generation().wrapping_sub(1)),

@@ -20,6 +20,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::event::epoll::Event;
+
+use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
@@ -94,9 +97,11 @@ pub struct Shard {
     channels: Channels,
     pinger: Pinger,
     drain: Option<Drain>,
+    /// Events of connections that were not handled yet.
+    events: VecDeque<Event>,
     scratch: Vec<u8>,
     now_ns: u64,
-    /// How long pings, commands, or fan-outs go on in one turn.
+    /// How long events, commands, pings, or fan-outs go on in one turn.
     slice_ns: u64,
     is_stopped: bool,
 }
@@ -118,6 +123,7 @@ struct Mail {
 #[derive(Default)]
 struct Door {
     listener: Option<Listener>,
+    arriving: Arriving,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,
@@ -132,6 +138,8 @@ struct Door {
     cpu_ns: u64,
     opened_in_turn: u32,
     accepted_in_turn: u32,
+    /// Heads of which a part has come in this turn.
+    continued_in_turn: u32,
 }
 
 struct Pinger {
@@ -169,6 +177,7 @@ impl Shard {
                 pings: pings::framed(&options.pings),
             },
             drain: None,
+            events: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
             slice_ns: SLICE_NS,

@@ -24,17 +24,15 @@ impl Shard {
         if self.held >= self.options.capacity || self.is_closing() || !self.channels.has_room_for(&opening.channels) {
             return self.refuse_stream(index);
         }
-        let row = self.rows.row(index);
-        let (size, input) = (row.head_size(), row.input);
-        let Some(socket) = &row.socket else { return };
-        // The head was only peeked at.
-        if socket.skip(&mut self.scratch[..size]).is_err() {
-            return self.free(index);
-        }
+        let input = self.rows.row(index).input;
+        let Some(rest) = self.take_head(index) else { return };
         self.open(index, opening.format, &opening.channels);
         self.door.opened_in_turn += 1;
         if !self.write_opening(index, opening) {
             return;
+        }
+        if !is_empty_lines(&rest) {
+            return self.close(index, Reason::BadRequest);
         }
         match input {
             Input::Unwatched => self.watch(index),
@@ -119,7 +117,7 @@ impl Shard {
             let Some(socket) = self.rows.socket(index) else { return };
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
-                Ok(count) if self.scratch[..count].iter().all(|byte| matches!(byte, b'\r' | b'\n')) => {}
+                Ok(count) if is_empty_lines(&self.scratch[..count]) => {}
                 Ok(_) => return self.close(index, Reason::BadRequest),
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
@@ -249,6 +247,11 @@ impl Shard {
     pub(super) fn held_row(&self, id: Id) -> Option<u32> {
         self.rows.find(id).filter(|index| self.rows.state(*index) == State::Held)
     }
+}
+
+/// All that a client may send after its head.
+fn is_empty_lines(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
 fn reason_of(error: Errno) -> Reason {

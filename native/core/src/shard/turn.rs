@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
-use crate::clock::{MS, cpu_ns, unix_us};
+use crate::clock::{MS, Slice, cpu_ns, unix_us};
 use crate::id::Id;
 use crate::listener::Listener;
 use crate::reactor::{self, BELL, EVENTS_A_TURN, Reactor, Task, has_input};
@@ -30,26 +30,32 @@ impl Task for Shard {
         &self.reactor
     }
 
+    fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     fn turn(&mut self, ready: &[Event], now_ns: u64) {
         self.now_ns = now_ns;
         self.door.date.set(unix_us() / 1_000_000);
         self.door.accepted_in_turn = 0;
+        self.door.continued_in_turn = 0;
         // What was said before a head came takes effect before the head is answered (`hold_cached`).
         if self.mail.inbox.is_rung() {
             self.read_mail();
         }
         // If there is more than one turn can handle, JS and new connections would wait behind all of it.
-        let is_full = ready.len() == EVENTS_A_TURN;
+        let is_full = ready.len() == EVENTS_A_TURN || self.has_events();
         if is_full {
             self.handle_mail();
         }
         let cpu_before_ns = cpu_ns();
-        if is_full {
+        if is_full && !self.rows.is_full() {
             self.accept();
         }
         for event in ready {
-            self.handle(event);
+            self.sort(event);
         }
+        self.handle_events();
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
         self.handle_mail();
@@ -78,7 +84,7 @@ impl Task for Shard {
     }
 
     fn may_rest(&self) -> bool {
-        self.door.accepted_in_turn > 0 && !self.is_behind()
+        self.door.accepted_in_turn + self.door.continued_in_turn > 0 && !self.is_behind()
     }
 
     fn is_stopped(&self) -> bool {
@@ -89,18 +95,28 @@ impl Task for Shard {
 impl Shard {
     /// Whether slices were too short for what is to be done.
     pub(super) fn is_behind(&self) -> bool {
-        !self.mail.unread.is_empty() || self.channels.is_fanning_out()
+        self.has_events() || !self.mail.unread.is_empty() || self.channels.is_fanning_out()
     }
 
-    fn handle(&mut self, event: &Event) {
-        let Event { data, flags } = *event;
+    /// Handles what is not about a connection; the rest has its turn after it.
+    fn sort(&mut self, event: &Event) {
+        let data = event.data;
         match data.u64() {
             BELL => self.read_mail(),
             LISTENER => self.accept(),
-            token => {
-                if let Some(index) = self.rows.find(Id::from_bits(token)) {
-                    self.handle_row(index, flags);
-                }
+            _ => self.events.push_back(*event),
+        }
+    }
+
+    /// Handles events of connections, for a slice.
+    fn handle_events(&mut self) {
+        let mut slice = Slice::of(self.slice_ns);
+        while let Some(Event { data, flags }) = self.events.pop_front() {
+            if let Some(index) = self.rows.find(Id::from_bits(data.u64())) {
+                self.handle_row(index, flags);
+            }
+            if slice.is_over_now() {
+                return;
             }
         }
     }
@@ -108,7 +124,7 @@ impl Shard {
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         match self.rows.state(index) {
             State::Free => {}
-            State::Head => self.read_head(index, reactor::has_ended(flags)),
+            State::Head => self.continue_head(index, reactor::has_ended(flags)),
             State::Asked => self.rows.row(index).input = Input::Some,
             State::Held | State::Ending => {
                 if flags.contains(EventFlags::OUT) {

@@ -1,6 +1,7 @@
 //! A shard that is turned by hand, with clients over Unix sockets.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -77,12 +78,17 @@ impl ByHand {
 
     /// A connection that has sent a request, with little room to be written to.
     pub fn connect(&mut self, request: &[u8]) -> UnixStream {
+        self.connect_from(None, request)
+    }
+
+    /// The same, as if it came from this address.
+    pub fn connect_from(&mut self, address: Option<IpAddr>, request: &[u8]) -> UnixStream {
         let (mut client, its) = UnixStream::pair().unwrap();
         sockopt::set_socket_send_buffer_size(&its, BUFFER_BYTES).unwrap();
         its.set_nonblocking(true).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(request).unwrap();
-        assert!(self.shard.admit_by_hand(its.into()));
+        assert!(self.shard.admit_by_hand(its.into(), address));
         client
     }
 

@@ -132,13 +132,16 @@ pub fn options() -> Options {
         nagle: false,
         max_head_bytes: 8192,
         head_timeout_ms: 20_000,
+        max_heads_per_address: 1000,
         answer_timeout_ms: 20_000,
         max_backlog_bytes: 1 << 20,
         max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
         reports_closes: true,
+        reports_addresses: false,
         headers: vec!["host".into()],
         pings: [b"\n"[..].into(), b":\n\n"[..].into()],
+        proxies: Vec::new(),
     }
 }
 
