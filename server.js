@@ -14,10 +14,9 @@ import { fileURLToPath } from 'node:url';
 import { helpText, readConfig } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
-import { exitWith, HoldfastError } from './lib/errors.js';
+import { codeOf, exitWith, HoldfastError, listenError } from './lib/errors.js';
 import { formatCount, formatElapsed } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
-import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
@@ -26,7 +25,7 @@ import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { limitsLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
-import { chooseTransport } from './transport/index.js';
+import { chooseTransport, claimPort } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
@@ -85,6 +84,8 @@ class Server {
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
     this.monitor = null;
+    /** @type {import('./transport/index.js').PortClaim | null} */
+    this.claim = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
@@ -119,17 +120,25 @@ class Server {
 
   /** @returns {Promise<number>} the port, once all workers listen */
   async start() {
-    const { port, host } = this.config;
     const { workers } = this.plan;
     const slow = setTimeout(() => this.note(`starting ${workers} workers`), SLOW_START_MS);
     try {
-      return await this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
+      this.claim = await this.claimPort();
+      return await this.workers.start(this.claim.port);
     } catch (error) {
       await this.discardLog();
       throw error;
     } finally {
       clearTimeout(slow);
     }
+  }
+
+  /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
+  claimPort() {
+    const { port, host } = this.config;
+    return claimPort(this.transport.name, port, host).catch((error) => {
+      throw codeOf(error) ? listenError(error, 'port', port, host) : error;
+    });
   }
 
   /** What the keys of the dashboard do. */
@@ -179,6 +188,7 @@ class Server {
         ? `draining over ${config.drainMs} ms; press Ctrl-C again to quit now`
         : 'stopping before the server was listening',
     );
+    this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);

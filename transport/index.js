@@ -14,15 +14,25 @@ import { MOST_SHARDS } from './options.js';
  * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
  * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
- * @property {(channel: string, message: string | import('./encodings.js').Message) => void} publish writes a message to
- *   every stream that listens to the channel
+ * @property {(channel: string, message: string | import('./encodings.js').Message) => Promise<number> | void} publish
+ *   writes a message to every stream that listens to the channel, and resolves to their number; throws BUSY if too much is
+ *   waiting
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
  *   start; histograms since the last reset
  * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and
  *   resolves when the last connection is gone
  */
 
-/** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
+/**
+ * A port that no other server can take until it is released.
+ * @typedef {{ readonly port: number, release: () => void }} PortClaim
+ *
+ * @typedef {object} TransportModule
+ * @property {(options: TransportOptions) => Transport} create
+ * @property {(port: number, host: string) => Promise<PortClaim>} claim
+ */
+
+/** @type {Record<string, () => Promise<TransportModule>>} */
 const TRANSPORTS = {
   http: () => import('./http.js'),
   hold: () => import('./native.js'),
@@ -72,4 +82,16 @@ export async function chooseTransport(wish) {
 export async function createTransport(name, options) {
   const { create } = await TRANSPORTS[name]();
   return create(options);
+}
+
+/**
+ * Claims the port that the workers of this process will listen on, so that two servers can't both take it.
+ * @param {string} name from `chooseTransport`
+ * @param {number} port 0 takes a free one @param {string} host '' for every address of the machine
+ * @returns {Promise<PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE, or why the address can't be used
+ */
+export async function claimPort(name, port, host) {
+  const { claim } = await TRANSPORTS[name]();
+  return claim(port, host);
 }

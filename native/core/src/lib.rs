@@ -3,12 +3,13 @@
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
 //! `sys`, `protocol`, `framing`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
-//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
+//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `claim`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
 //! `dial`.
 
 mod backlog;
 mod cache;
 mod channels;
+mod claim;
 mod clock;
 pub mod command;
 pub mod dial;
@@ -31,6 +32,7 @@ pub mod telemetry;
 mod wheel;
 pub mod wire;
 
+pub use claim::Claim;
 pub use hold::Hold;
 pub use options::Options;
 #[doc(hidden)]
