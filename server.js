@@ -77,7 +77,7 @@ class Server {
       config,
     });
     this.admin = new Admin({
-      isReady: () => this.isReady(),
+      problem: () => this.problem(),
       publish: (channel, message) => this.workers.publish(channel, message),
     });
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
@@ -167,8 +167,9 @@ class Server {
     this.note(`listening on http://${host}:${port}`);
   }
 
-  isReady() {
-    return this.state === 'running' && this.workers.slots.every(({ state }) => state === 'ready');
+  /** @returns {string} why it is not ready; '' if it is */
+  problem() {
+    return this.state === 'running' ? this.workers.problem : `the server is ${this.state}`;
   }
 
   /**

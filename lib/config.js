@@ -3,6 +3,7 @@
  */
 
 import { MOST_WORKERS } from './descriptors.js';
+import { HoldfastError } from './errors.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from './options.js';
 
 /**
@@ -20,7 +21,9 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
  * @property {number} maxHeadBytes
  * @property {number} headTimeoutMs
  * @property {number} maxBacklogBytes
+ * @property {number} maxQueueBytes
  * @property {number} drainMs
+ * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
@@ -46,7 +49,9 @@ export const OPTIONS = [
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
+  option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
+  option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without any report after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
@@ -62,7 +67,16 @@ export const OPTIONS = [
  */
 export function readConfig(args, env) {
   const { values, help, version } = readOptions(OPTIONS, args, env);
-  return { config: /** @type {Config} */ (/** @type {unknown} */ (values)), help, version };
+  const config = /** @type {Config} */ (/** @type {unknown} */ (values));
+  if (!help && !version) checkPorts(config);
+  return { config, help, version };
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkPorts({ port, adminPort }) {
+  if (port === 0 || port !== adminPort) return;
+  const line = `--port and --admin-port are both ${port}: they must be different`;
+  throw new HoldfastError('BAD_OPTION', line);
 }
 
 /** @returns {string} what `--help` prints */
