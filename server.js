@@ -23,6 +23,7 @@ import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
+import { watchNeighbours } from './primary/neighbours.js';
 import { limitsLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
@@ -92,7 +93,7 @@ class Server {
   }
 
   async run() {
-    const { config, workers, admin } = this;
+    const { config, transport, workers, admin } = this;
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
@@ -107,6 +108,7 @@ class Server {
     const csvPath = log?.path ?? '';
     this.describe(port, adminPort, csvPath);
     await this.monitor.start();
+    if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
     tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
   }

@@ -18,8 +18,8 @@ const START_MS_PER_WORKER = 200;
 const EXIT_GRACE_MS = 3000;
 /** A worker that has not reported for this long is not ready, or half as long as it takes to be killed for it. */
 const SILENT_MS = 3000;
-/** How long a publication may take until its outcome so far is the answer. */
-const PUBLISH_MS = 5000;
+/** A publication is answered with its outcome so far after this time: publishers usually wait for 5 s. */
+const PUBLISH_MS = 4000;
 
 /** @typedef {import('./slot.js').Slot} Slot */
 
