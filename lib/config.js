@@ -51,7 +51,7 @@ export const OPTIONS = [
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
-  option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without any report after which a worker is killed and replaced; 0 is never'),
+  option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
