@@ -68,8 +68,9 @@ async function publish({ id, channel, message }) {
     const listeners = (await transport?.publish(channel, message)) ?? 0;
     tell({ type: 'published', id, listeners });
   } catch (error) {
-    if (codeOf(error) !== 'BUSY') throw error;
-    tell({ type: 'published', id, busy: true });
+    if (!(error instanceof HoldfastError)) throw error;
+    const outcome = error.code === 'BUSY' ? { busy: true } : { problem: error.message };
+    tell({ type: 'published', id, ...outcome });
   }
 }
 

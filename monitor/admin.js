@@ -137,8 +137,9 @@ function checkSite({ headers }) {
   throw new RequestError(403, 'web pages may not publish');
 }
 
-/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 503 if a later attempt may succeed */
+/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */
 function refusePublication(error) {
   if (!(error instanceof HoldfastError)) throw error;
+  if (error.code === 'BAD_ARGUMENT') throw new RequestError(400, messageOf(error));
   throw new RequestError(503, messageOf(error), { 'Retry-After': String(RETRY_AFTER_S) });
 }

@@ -39,7 +39,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'failed', code: string, message: string }} Failed
  * @typedef {{ type: 'snapshot', id: number, snapshot: Snapshot }} SnapshotMessage
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
- * @typedef {{ type: 'published', id: number, listeners?: number, busy?: boolean }} Published how many streams it was
- *   addressed to, or that it was dropped for lack of room
+ * @typedef {{ type: 'published', id: number, listeners?: number, busy?: boolean, problem?: string }} Published how many
+ *   streams it was addressed to, or that it was dropped for lack of room, or what is wrong with it
  * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | Drained} ToPrimary
  */

@@ -11,8 +11,8 @@ import { Turns } from './turns.js';
 /** How many publications a worker may have without having answered, and how many bytes. */
 const WINDOW = 64;
 const WINDOW_BYTES = 1_048_576;
-/** What a publication needs besides its texts, roughly. */
-const OVERHEAD_BYTES = 256;
+/** What a publication needs besides its texts, roughly: more than a worker reckons, so that a worker is not full earlier. */
+const OVERHEAD_BYTES = 512;
 
 /**
  * @typedef {object} Publication
@@ -23,6 +23,7 @@ const OVERHEAD_BYTES = 256;
  * @property {number} unanswered workers that have not answered yet
  * @property {number} listeners of those that have
  * @property {number} busy workers that had no room for it
+ * @property {string} problem why a worker refused it; '' if none did
  * @property {(outcome: Outcome) => void} resolve
  *
  * @typedef {object} Outcome
@@ -70,7 +71,7 @@ export class Publications {
   /**
    * @param {string} channel @param {string} message
    * @returns {Promise<Outcome>} once every worker has delivered it, or at the deadline
-   * @throws {HoldfastError} BUSY: at once if there is no room here, and later if a worker had none
+   * @throws {HoldfastError} BUSY: at once if there is no room here, and later if a worker had none; BAD_ARGUMENT
    */
   async publish(channel, message) {
     const bytes = OVERHEAD_BYTES + Buffer.byteLength(channel) + Buffer.byteLength(message);
@@ -78,6 +79,7 @@ export class Publications {
       throw busy(`${this.bytes} bytes of publications are waiting, and --max-queue is ${this.maxQueueBytes}`);
     const publication = this.enqueue(channel, message, bytes);
     const outcome = await this.outcomeOf(publication);
+    if (publication.problem) throw new HoldfastError('BAD_ARGUMENT', publication.problem);
     if (publication.busy > 0)
       throw busy(
         `${publication.busy} of the workers had no room for it; streams of the others may have got it`,
@@ -88,7 +90,7 @@ export class Publications {
   /** @param {string} channel @param {string} message @param {number} bytes @returns {Publication} */
   enqueue(channel, message, bytes) {
     const unanswered = this.readers.size;
-    const counts = { unanswered, listeners: 0, busy: 0 };
+    const counts = { unanswered, listeners: 0, busy: 0, problem: '' };
     const publication = { id: ++this.lastId, channel, message, bytes, ...counts, resolve: () => {} };
     if (unanswered > 0) this.bytes += bytes;
     for (const reader of this.readers.values()) {
@@ -126,13 +128,14 @@ export class Publications {
    * A worker has answered.
    * @param {object} worker @param {import('./messages.js').Published} answer
    */
-  answered(worker, { id, listeners = 0, busy = false }) {
+  answered(worker, { id, listeners = 0, busy = false, problem = '' }) {
     const reader = this.readers.get(worker);
     const publication = reader?.window.get(id);
     if (!reader || !publication) return;
     reader.window.delete(id);
     reader.windowBytes -= publication.bytes;
     if (busy) publication.busy++;
+    publication.problem ||= problem;
     this.settle(publication, listeners);
     this.pump(reader);
   }

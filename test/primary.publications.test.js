@@ -118,6 +118,13 @@ test('if a worker has no room for a publication, its publisher is told, even if 
   assert.equal(publications.bytes, 0);
 });
 
+test('what a worker finds wrong with a publication is the fault of its publisher', async () => {
+  const { publications, readers } = start();
+  const outcome = publications.publish('news', 'hello');
+  publications.answered(readers[0], { type: 'published', id: 1, problem: 'the channel is strange' });
+  await assert.rejects(outcome, { code: 'BAD_ARGUMENT', message: 'the channel is strange' });
+});
+
 test('without workers there are no listeners', async () => {
   const { publications } = start({ workers: 0 });
   assert.deepEqual(await publications.publish('news', 'hello'), { listeners: 0, unanswered: 0 });
