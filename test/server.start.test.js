@@ -109,7 +109,7 @@ for (const transport of TRANSPORTS) {
       assert.equal(loser.child.exitCode, 1);
       assert.match(
         loser.output.stderr,
-        new RegExp(`^holdfast: port ${port} is in use: stop the other server, or use another --port\n$`),
+        new RegExp(`holdfast: port ${port} is in use: stop the other server, or use another --port\n$`),
       );
       winner.child.kill('SIGTERM');
       await winner.exit;
