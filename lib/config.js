@@ -4,6 +4,7 @@
 
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
+import { HoldfastError } from './errors.js';
 import {
   choice,
   either,
@@ -33,7 +34,9 @@ import {
  * @property {number} maxHeadsPerAddress
  * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
+ * @property {number} maxQueueBytes
  * @property {number} drainMs
+ * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
@@ -67,7 +70,9 @@ export const OPTIONS = [
   option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
   option('proxy', 'proxies', repeated(RANGE), LOOPBACK, 'address or range of a proxy, exempt from --max-heads-per-address; can be repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
+  option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
+  option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
@@ -83,7 +88,16 @@ export const OPTIONS = [
  */
 export function readConfig(args, env) {
   const { values, help, version } = readOptions(OPTIONS, args, env);
-  return { config: /** @type {Config} */ (/** @type {unknown} */ (values)), help, version };
+  const config = /** @type {Config} */ (/** @type {unknown} */ (values));
+  if (!help && !version) checkPorts(config);
+  return { config, help, version };
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkPorts({ port, adminPort }) {
+  if (port === 0 || port !== adminPort) return;
+  const line = `--port and --admin-port are both ${port}: they must be different`;
+  throw new HoldfastError('BAD_OPTION', line);
 }
 
 /** @returns {string} what `--help` prints */

@@ -64,6 +64,7 @@ export const FIELDS = [
   rate('bytesPerSecond', 'bytes/s', 'bytes written to streams per second', 'bytesWritten'),
   count('backlogBytes', 'holdfast_backlog_bytes'),
   count('queuedBytes', 'holdfast_queued_bytes'),
+  whole('queueBytes', 'bytes', 'publications in the primary that workers have not delivered yet', (r) => r.queueBytes, 'holdfast_primary_queue_bytes'),
 
   whole('cpuUserPercent', '%', 'CPU of the machine in user mode; 100 is one core', (r) => r.cpu?.userPercent ?? null),
   whole('cpuSysPercent', '%', 'CPU of the machine in the kernel; 100 is one core', (r) => r.cpu?.sysPercent ?? null),

@@ -76,6 +76,13 @@
  */
 
 /**
+ * Keeps a port from other servers; native/core/src/claim.rs says how.
+ * @typedef {object} PortClaim
+ * @property {number} port
+ * @property {() => void} release
+ */
+
+/**
  * @typedef {object} DialSettings
  * @property {number} connections
  * @property {boolean} unshare
@@ -116,6 +123,7 @@
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
+ * @property {new (address: string, port: number) => PortClaim} PortClaim throws EADDRINUSE
  * @property {new (settings: DialSettings) => Dialer} Dialer
  * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */

@@ -32,7 +32,9 @@ test('without flags all options have their documented defaults', () => {
     maxHeadsPerAddress: 256,
     proxies: ['127.0.0.0/8', '::1'],
     maxBacklogBytes: 65_536,
+    maxQueueBytes: 16_777_216,
     drainMs: 5000,
+    hungAfterMs: 15_000,
     acceptLoad: false,
     dashboard: 'auto',
     logDir: 'logs',
@@ -57,6 +59,12 @@ test('a flag without a value is on if present; an environment variable is 1 or 0
 test('some numbers can also be auto', () => {
   assert.equal(read(['--workers', '3']).workers, 3);
   assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
+});
+
+test('the two ports must be different, unless the system chooses them', () => {
+  const line = '--port and --admin-port are both 8888: they must be different';
+  assert.equal(refusalOf(['--admin-port', '8888']), line);
+  assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
 });
 
 test('an error says what was given and what was expected', () => {

@@ -22,7 +22,16 @@ import { MOST_SHARDS } from './options.js';
  *   resolves when the last connection is gone
  */
 
-/** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
+/**
+ * A port that no other server can take until it is released.
+ * @typedef {{ readonly port: number, release: () => void }} PortClaim
+ *
+ * @typedef {object} TransportModule
+ * @property {(options: TransportOptions) => Transport} create
+ * @property {(port: number, host: string) => Promise<PortClaim>} claim
+ */
+
+/** @type {Record<string, () => Promise<TransportModule>>} */
 const TRANSPORTS = {
   http: () => import('./http.js'),
   hold: () => import('./native.js'),
@@ -72,4 +81,16 @@ export async function chooseTransport(wish) {
 export async function createTransport(name, options) {
   const { create } = await TRANSPORTS[name]();
   return create(options);
+}
+
+/**
+ * Claims the port that the workers of this process will listen on, so that two servers can't both take it.
+ * @param {string} name from `chooseTransport`
+ * @param {number} port 0 takes a free one @param {string} host '' for every address of the machine
+ * @returns {Promise<PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE, or why the address can't be used
+ */
+export async function claimPort(name, port, host) {
+  const { claim } = await TRANSPORTS[name]();
+  return claim(port, host);
 }

@@ -8,7 +8,7 @@ import { HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
-import { bind, checkFree } from './bind.js';
+import { bind, claimPort } from './bind.js';
 import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
@@ -33,6 +33,7 @@ export class Shards {
    * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
    */
   constructor(native, settings, sharesPort, { onClose, onError }) {
+    this.native = native;
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
@@ -83,11 +84,16 @@ export class Shards {
 
   /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
   async listen(address, port) {
-    if (!this.sharesPort && port !== 0) await checkFree(address, port);
     if (this.isDraining) throw closed();
-    const bound = bind(this.core, address, port);
-    this.anchor ??= setInterval(() => {}, FOREVER_MS);
-    return bound;
+    const claim = this.sharesPort ? null : claimPort(this.native, address, port);
+    try {
+      // Once they listen, the kernel itself refuses the claims of others.
+      const bound = bind(this.core, address, claim?.port ?? port);
+      this.anchor ??= setInterval(() => {}, FOREVER_MS);
+      return bound;
+    } finally {
+      claim?.release();
+    }
   }
 
   /**

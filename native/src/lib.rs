@@ -14,7 +14,7 @@ use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
 use holdfast_core::response::{REFUSALS, Refusal};
 use holdfast_core::telemetry::{Histogram, Merged, REASONS, Reason, Telemetry};
-use holdfast_core::{Hold, Options, dial};
+use holdfast_core::{Claim, Hold, Options, dial};
 use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
@@ -172,8 +172,7 @@ impl Core {
     /// All shards listen on `port` of an address, or none does; returns the port.
     #[napi]
     pub fn listen(&self, address: String, port: u16) -> Result<u16> {
-        let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
-        self.hold.listen(SocketAddr::new(address, port)).map_err(error_of)
+        self.hold.listen(socket_address(&address, port)?).map_err(error_of)
     }
 
     /// Does what the records say; see `command.rs`.
@@ -238,6 +237,33 @@ impl Core {
     }
 }
 
+/// Keeps a port from other servers until it is released; see `claim.rs`.
+#[napi]
+pub struct PortClaim {
+    claim: Option<Claim>,
+}
+
+#[napi]
+impl PortClaim {
+    /// Fails if anybody else has the port; 0 takes a free one.
+    #[napi(constructor)]
+    pub fn new(address: String, port: u16) -> Result<Self> {
+        let claim = Claim::open(socket_address(&address, port)?).map_err(error_of)?;
+        Ok(PortClaim { claim: Some(claim) })
+    }
+
+    /// 0 once it is released.
+    #[napi(getter)]
+    pub fn port(&self) -> u16 {
+        self.claim.as_ref().map_or(0, Claim::port)
+    }
+
+    #[napi]
+    pub fn release(&mut self) {
+        self.claim = None;
+    }
+}
+
 /// Whether a thread may have a descriptor table of its own here.
 #[napi]
 pub fn can_unshare() -> bool {
@@ -290,6 +316,11 @@ impl From<Merged> for Encoded {
     fn from(merged: Merged) -> Self {
         Encoded { count: merged.count as f64, sum: merged.sum as f64, min: merged.min, max: merged.max, buckets: merged.sparse() }
     }
+}
+
+fn socket_address(address: &str, port: u16) -> Result<SocketAddr> {
+    let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
+    Ok(SocketAddr::new(address, port))
 }
 
 /// A system error keeps its number, which JS turns into its name.

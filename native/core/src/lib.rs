@@ -3,14 +3,15 @@
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
 //! `sys`, `protocol`, `framing`, `queue`, `wire`, `address`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`,
-//! `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone
-//! of the fleet that dials, is `dial`.
+//! `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `claim`, `reactor`, `mail`. The other side,
+//! a drone of the fleet that dials, is `dial`.
 
 pub mod address;
 mod arriving;
 mod backlog;
 mod cache;
 mod channels;
+mod claim;
 mod clock;
 pub mod command;
 pub mod dial;
@@ -35,6 +36,7 @@ mod wheel;
 pub mod wire;
 
 pub use address::Range;
+pub use claim::Claim;
 pub use hold::Hold;
 pub use options::Options;
 #[doc(hidden)]
