@@ -50,7 +50,7 @@ export type CloseReason =
   /** Its shard failed. */
   | 'failed';
 
-/** Statuses for refusing a request. */
+/** Statuses that Holdfast itself refuses requests with. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /** Opens a stream; a HEAD request gets only the head of the response. */
@@ -85,11 +85,24 @@ export interface Answer {
   body?: Bytes;
 }
 
+/** Refuses a request; like an answer, but it is counted in `counters().refused`. */
+export interface Refusal {
+  /** 400 to 599. */
+  refuse: number;
+  /**
+   * They are added to the defaults, or replace them: Content-Type: text/plain; charset=utf-8, with 405 Allow: GET, HEAD,
+   * and with 503 Retry-After: 5. Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   */
+  headers?: Record<string, string>;
+  /** By default the status, its name, and for some of them what it usually means. */
+  body?: Bytes;
+}
+
 /**
  * What to do with a request: hold it as a stream, refuse it, answer it, or pass it on to `server`. `server` gets the
  * untouched connection; without the native core, it gets the parsed request as an event instead.
  */
-export type Decision = HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true };
+export type Decision = HoldDecision | Refusal | { answer: Answer } | { pass: true };
 
 export interface Policy {
   /** Lower-case names of the headers that `decide` reads. */
@@ -110,8 +123,9 @@ export interface HoldOptions {
   /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, and with SHARD_FAILED. Without
-   * it, these become process warnings.
+   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
+   * DECISION_TIMEOUT if decisions took too long (at most once a second, with their number). Without it, these become
+   * process warnings.
    */
   onError?: (error: unknown) => void;
   /** Payload of a ping for each encoding; by default 'ping' and ': ping\n\n'. */
@@ -176,8 +190,8 @@ export interface Counters {
   cut: number;
   shardFailures: number;
   closed: Record<CloseReason, number>;
-  /** Requests, by status. */
-  refused: Record<RefusalStatus, number>;
+  /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
+  refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };
   /** Of pings, in µs. */
   lateness: EncodedHistogram;
   /** CPU per opened stream, ping and delivery, in ns; empty for streams in JS, where it can't be measured. */
@@ -188,7 +202,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, LISTENING
- * or CLOSED, and for `onError` also SHARD_FAILED.
+ * or CLOSED, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;

@@ -45,6 +45,7 @@ export class StreamHolder {
     const listener = {
       onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
       onError: (/** @type {unknown} */ error) => this.report(error),
+      onRefusal: (/** @type {number} */ status) => this.tally.refuse(status),
     };
     const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
     this.streams = new Streams(settings, capacity, this.tally, listener.onClose);

@@ -1,16 +1,14 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
-import { REFUSAL_STATUSES } from '../lib/reasons.js';
 import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, shown } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
-const REFUSALS = REFUSAL_STATUSES.join(', ');
 /** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
 const KINDS = {
   hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
-  refuse: ['refuse'],
+  refuse: ['refuse', 'headers', 'body'],
   answer: ['answer'],
   pass: ['pass'],
 };
@@ -19,7 +17,6 @@ const ANSWER_KEYS = ['status', 'headers', 'body'];
 const BODILESS = [204, 304];
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
-/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
 /** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
 
 /**
@@ -45,9 +42,15 @@ const BODILESS = [204, 304];
  */
 
 /**
+ * Refuses a request with a status from 400 to 599. The body says why; by default it is the name of the status. `headers`:
+ * added to the default headers of a refusal, or replacing them.
+ * @typedef {{ refuse: number, headers?: Record<string, string>, body?: Bytes }} Refusal
+ */
+
+/**
  * `hold` opens a stream (a HEAD request gets only the head), `refuse` and `answer` respond, `pass` gives the request to
  * `options.server`.
- * @typedef {HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true }} Decision
+ * @typedef {HoldDecision | Refusal | { answer: Answer } | { pass: true }} Decision
  */
 
 /**
@@ -98,7 +101,7 @@ function checked(given) {
   if (kind === undefined) throw noDecision();
   checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
   if ('hold' in given) return checkedHold(given);
-  if ('refuse' in given) return { refuse: checkedRefusal(given.refuse) };
+  if ('refuse' in given) return checkedRefusal(given);
   if ('answer' in given) return { answer: checkedAnswer(given.answer) };
   if (given.pass !== true) throw noDecision();
   return { pass: true };
@@ -131,11 +134,15 @@ function copyOf(value) {
   return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
 }
 
-/** @param {RefusalStatus} status @returns {RefusalStatus} */
-function checkedRefusal(status) {
-  if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
-    throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
-  return status;
+/** @param {Refusal} given @returns {Refusal} */
+function checkedRefusal(given) {
+  const { refuse, body } = given;
+  const headers = copyOf(given.headers);
+  if (!Number.isInteger(refuse) || refuse < 400 || refuse > 599)
+    throw badArgument(`decide can refuse with a status from 400 to 599, not ${shown(refuse)}`);
+  if (headers !== undefined) checkHeaders(headers);
+  checkBytes('the body of a refusal', body);
+  return { refuse, headers, body };
 }
 
 /** @param {Answer} given @returns {Answer} */

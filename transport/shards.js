@@ -29,18 +29,19 @@ export class Shards {
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
    * @param {boolean} sharesPort whether other processes may listen on the same port
-   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} listener
    */
-  constructor(native, settings, sharesPort, { onClose, onError }) {
+  constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
     this.onClose = onClose;
     this.onError = onError;
     this.commands = new Commands();
-    this.heads = new Heads(settings.policy, settings.server !== undefined, this.commands, {
+    this.heads = new Heads(settings, this.commands, {
       onError,
       onAnswer: () => this.flushSoon(),
+      onRefusal,
     });
     this.isFlushing = false;
     this.isDraining = false;
@@ -166,6 +167,7 @@ export class Shards {
     clearInterval(wait);
     clearInterval(this.anchor);
     this.isStopped = true;
+    this.heads.stop();
     this.core.stop();
     this.bell.destroy();
     for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));

@@ -14,10 +14,16 @@ export class Tally {
     /** Counted in JS. `backlogBytes` is measured on demand. */
     this.counts = noCounters();
     this.closed = zeroes(CLOSE_REASONS);
+    /** Those of the table, and any other that an application refuses with. @type {Record<number, number>} */
     this.refused = zeroes(REFUSAL_STATUSES);
     const histograms = HISTOGRAMS.map(({ name, unit }) => [name, new Histogram(unit)]);
     /** From both, since the last reset. @type {Record<HistogramName, Histogram>} */
     this.histograms = Object.fromEntries(histograms);
+  }
+
+  /** Counts a request that was refused. @param {number} status */
+  refuse(status) {
+    this.refused[status] = (this.refused[status] ?? 0) + 1;
   }
 
   /**
@@ -37,7 +43,7 @@ export class Tally {
         core?.counts,
       ),
       closed: added(CLOSE_REASONS, this.closed, core?.closed),
-      refused: added(REFUSAL_STATUSES, this.refused, core?.refused),
+      refused: { ...this.refused, ...added(REFUSAL_STATUSES, this.refused, core?.refused) },
       ...Object.fromEntries(encoded),
     });
   }
