@@ -11,13 +11,13 @@ export type Encoding = 'text' | 'events';
 export type Bytes = string | Uint8Array;
 
 /**
- * A message. Streams of events contain all of it, streams of text only the data. An id or type must be one line without
- * NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
+ * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
+ * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
  */
 export interface Message {
   id?: string;
   type?: string;
-  data: string;
+  data: Bytes;
 }
 
 /** The head of a request; frozen. */
@@ -37,7 +37,7 @@ export type CloseReason =
   | 'client-gone'
   /** More than `maxBacklogBytes` were waiting for the client. */
   | 'slow'
-  /** It was ended by `end` or `close`, or the application ended its response. */
+  /** It was ended by `end` or `close`, the application ended its response, or its request was a HEAD. */
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
@@ -56,7 +56,7 @@ export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 /** Opens a stream; a HEAD request gets only the head of the response. */
 export interface HoldDecision {
   hold: Encoding;
-  /** Channels that it listens to, at most 1024; `subscribe` can add more. */
+  /** Channels that it listens to, at most 1024; `subscribe` can add more. Names must be well-formed Unicode. */
   channels?: readonly string[];
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
@@ -234,7 +234,8 @@ export class Hold {
    * @param port 0, the default, takes a free one
    * @param host '', the default, is every address of the machine
    * @returns the port
-   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE
+   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE,
+   *   whose message names the address and port
    */
   listen(port?: number, host?: string): Promise<number>;
 
@@ -243,12 +244,13 @@ export class Hold {
    * it. If it is held natively, the response emits 'close' now, and JS no longer has its socket; if it is held in JS, the
    * response emits 'close' when the stream ends. An adopted stream does not keep the process alive; its server does.
    *
-   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
+   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows. A HEAD
+   * request gets the head of the stream, and `onClose(id, 'drain')` follows.
    * @param response of node:http, node:https or HTTP/2, without Content-Length. If its head was not sent yet, it is sent
    *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response is then
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
@@ -257,16 +259,16 @@ export class Hold {
   ): Promise<number>;
 
   /**
-   * Sends a message to every stream that listens to a channel. A string is the data of a message.
+   * Sends a message to every stream that listens to a channel. A string or bytes are the data of a message.
    * @throws {HoldfastError} BAD_ARGUMENT
    */
-  publish(channel: string, message: string | Message): void;
+  publish(channel: string, message: Bytes | Message): void;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @throws {HoldfastError} BAD_ARGUMENT
    */
-  send(id: number, message: string | Message): void;
+  send(id: number, message: Bytes | Message): void;
 
   /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;

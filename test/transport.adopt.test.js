@@ -348,7 +348,7 @@ for (const kind of KINDS) {
       }
     });
 
-    /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown, string?][]} */
+    /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown][]} */
     const REFUSED = [
       ['that has ended', /it has ended$/, (response) => response.end('whole')],
       ['with a Content-Length', /Content-Length/, (response) => response.setHeader('Content-Length', 2)],
@@ -362,25 +362,63 @@ for (const kind of KINDS) {
         /no middleware compresses what is written to it$/,
         (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
       ],
-      ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
-      ['of 204', /it has no body$/, (response) => response.writeHead(204)],
+      ['of 204', /its status is 204, so it has no body$/, (response) => response.writeHead(204)],
       [
         'of 304',
-        /it has no body$/,
+        /its status is 304, so it has no body$/,
         (response) => {
           response.statusCode = 304;
         },
       ],
     ];
-    for (const [name, why, prepare, request = get()] of REFUSED) {
+    for (const [name, why, prepare] of REFUSED) {
       test(`${name} is not adopted`, async (t) => {
         const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
           prepare(response);
           await adopt(response);
           if (!response.writableEnded) response.end(response.hasHeader('Content-Length') ? 'ok' : undefined);
         });
-        const client = rawClient(app.port, request);
+        const client = rawClient(app.port, get());
         await untilRefused(app, why);
+        client.close();
+      });
+    }
+
+    for (const framework of Object.keys(FRAMEWORKS)) {
+      test(`of ${framework} to a HEAD gets the head of the stream; its connection can be used again`, async (t) => {
+        const app = await startAdopting(
+          t,
+          kind,
+          (adopt) => (request, response) => {
+            if (request.headers.how === 'writeHead') response.writeHead(200, EVENTS);
+            if (request.headers.how === 'written') response.write('data: hello\n\n');
+            void adopt(response, { channels: ['news'] });
+          },
+          { framework },
+        );
+        const client = rawClient(app.port);
+        for (const how of ['setDefaults', 'writeHead', 'written']) {
+          client.received = '';
+          client.send(get({ how }).replace('GET', 'HEAD'));
+          await client.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
+          if (how === 'setDefaults')
+            assert.match(
+              client.received,
+              /text\/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no/,
+            );
+        }
+        await until(() => app.closes.length === 3, 'onClose');
+        assert.deepEqual(
+          app.closes,
+          app.ids.map((id) => ({ id, reason: 'drain' })),
+        );
+        const { streams, opened, closed } = app.hold.counters();
+        assert.deepEqual([streams, opened, closed.drain, app.errors.length], [0, 3, 3, 0]);
+        client.received = '';
+        client.send(get());
+        await until(() => app.ids.length === 4, 'the adoption of a GET');
+        app.hold.publish('news', 'hello');
+        await client.untilRead(/data: hello/);
         client.close();
       });
     }
@@ -421,7 +459,7 @@ for (const kind of KINDS) {
         [{ Own: '1' }, /\r\nContent-Type: text\/event-stream; charset=utf-8\r\nCache-Control: no-store\r\n/],
         [
           { Text: '1' },
-          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Content-Type-Options: nosniff/,
+          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff/,
         ],
       ];
       for (const [headers, pattern] of cases) {
@@ -498,7 +536,7 @@ for (const kind of KINDS) {
       await later.untilRead(/too late/);
       assert.deepEqual(
         app.errors.map(({ code }) => code),
-        ['OVER_CAPACITY', 'OVER_CAPACITY'],
+        ['CLOSED', 'CLOSED'],
       );
       late.close();
       later.close();
@@ -515,7 +553,7 @@ for (const kind of KINDS) {
       const client = rawClient(app.port, get({ Connection: 'close' }));
       await client.untilClosed();
       assert.deepEqual(chunksOf(client.received), ['begun ', 'and ended by the application', '']);
-      assert.equal(app.errors[0].code, 'OVER_CAPACITY');
+      assert.equal(app.errors[0].code, 'CLOSED');
     });
 
     test('subscribes to the channels that were given, even if the list is changed later', async (t) => {
@@ -537,6 +575,7 @@ for (const kind of KINDS) {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });
         await adopt(response, { channels: /** @type {any} */ ('news') });
+        await adopt(response, { channels: ['a lone \ud800 surrogate'] });
         await adopt(response, /** @type {any} */ ({ channel: 'news' }));
         await adopt(response, { encoding: /** @type {any} */ ('json') });
         await adopt(/** @type {any} */ (undefined));
@@ -548,7 +587,7 @@ for (const kind of KINDS) {
       await client.untilRead(/an answer/);
       assert.deepEqual(
         app.errors.map(({ code }) => code),
-        Array(7).fill('BAD_ARGUMENT'),
+        Array(8).fill('BAD_ARGUMENT'),
       );
       client.close();
     });

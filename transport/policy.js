@@ -70,13 +70,13 @@ const UNAVAILABLE = { refuse: 503 };
  * @param {(error: unknown) => void} onError called with what `decide` threw, or with why its result is invalid
  * @returns {Decision | Promise<Decision>} checked; the promise never rejects
  */
-export function decisionOn({ decide }, head, id, onError) {
+export function decisionOn(policy, head, id, onError) {
   const failed = (/** @type {unknown} */ error) => {
     onError(error);
     return UNAVAILABLE;
   };
   try {
-    const decision = decide(head, id);
+    const decision = policy.decide(head, id);
     if (isPromise(decision)) return Promise.resolve(decision).then(checked).catch(failed);
     return checked(decision);
   } catch (error) {

@@ -93,7 +93,7 @@ export class Shards {
    * @param {boolean} isChunked
    * @param {readonly string[]} channels
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
+   * @throws {HoldfastError} OVER_CAPACITY, CLOSED, CLIENT_GONE
    */
   async adopt(socket, encoding, isChunked, channels) {
     const token = ++this.lastToken;
@@ -111,7 +111,7 @@ export class Shards {
   /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
   async handOver(fd, token, format, channels) {
     for (;;) {
-      if (this.isDraining) throw overCapacity('the Hold is closing');
+      if (this.isDraining) throw closed();
       this.flush(); // earlier commands must reach native first
       const refused = this.core.adopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
@@ -170,7 +170,7 @@ export class Shards {
     this.heads.stop();
     this.core.stop();
     this.bell.destroy();
-    for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
+    for (const { reject } of this.adoptions.values()) reject(closed());
     this.adoptions.clear();
   }
 
@@ -237,7 +237,7 @@ export function overCapacity(why) {
 }
 
 export function closed() {
-  return new HoldfastError('CLOSED', "this Hold was closed and can't listen again: create a new one");
+  return new HoldfastError('CLOSED', 'this Hold was closed: create a new one');
 }
 
 /** @param {number} shard */
