@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import express from 'express';
 import fastify from 'fastify';
-import { chunksOf, get, rawClient } from './helpers/client.js';
+import { chunksOf, get, leavingClient, rawClient } from './helpers/client.js';
 import { KINDS, listening, startHold } from './helpers/hold.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -446,6 +446,33 @@ for (const kind of KINDS) {
       client.socket.resetAndDestroy();
       await until(() => app.closes.length === 1, 'onClose');
       assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
+    });
+
+    test('never fails because its client leaves, at whatever moment', async (t) => {
+      let requests = 0;
+      const app = await startAdopting(
+        t,
+        kind,
+        (adopt) => async (_request, response) => {
+          if (++requests % 3 === 0) response.write('data: hello\n\n');
+          if (requests % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+          if (requests % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+          void adopt(response, { channels: ['news'] });
+        },
+        { options: { shards: 2 } },
+      );
+      const clients = Array.from({ length: 500 }, (_, i) => leavingClient(app.port, get(), i));
+      for (const client of clients) await client.untilClosed();
+      await until(async () => (await connectionsOf(app.server)) === 0, 'node:http has none left');
+      await until(
+        () => app.ids.length + app.errors.length === requests && app.closes.length === app.ids.length,
+        () => `an end for each: ${requests} ${app.ids.length} ${app.closes.length} ${app.errors}`,
+      );
+      assert.deepEqual(app.errors, []);
+      const ended = app.closes.map(({ id }) => id);
+      assert.deepEqual(ended.sort(), [...app.ids].sort());
+      const { streams, opened, closed } = app.hold.counters();
+      assert.deepEqual([streams, opened, closed['client-gone']], [0, requests, requests]);
     });
 
     test('without a head gets the default headers of a stream, unless the application has set them', async (t) => {
