@@ -246,7 +246,7 @@ export class Hold {
    *
    * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows. A HEAD
    * request gets the head of the stream, and `onClose(id, 'drain')` follows.
-   * @param response of node:http, node:https or HTTP/2, without Content-Length. If its head was not sent yet, it is sent
+   * @param response of node:http, node:https or HTTP/2, of status 200 and without Content-Length. If its head was not sent yet, it is sent
    *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream

@@ -185,6 +185,15 @@ test('the program in the README is the one that is tested', () => {
   assert.ok(readFileSync(join(ROOT, 'README.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``));
 });
 
+test('a program in CommonJS can require it, without a warning', async (t) => {
+  const script =
+    "const { Hold } = require('holdfast'); new Hold().close().then(() => console.log('closed'));";
+  const program = runProgram(t, KINDS[0], ['--input-type=commonjs', '--eval', script]);
+  assert.deepEqual(await program.exit, { code: 0, signal: null });
+  assert.equal(program.output.stdout, 'closed\n');
+  assertWarnings(KINDS[0], program.output.stderr);
+});
+
 test('a value of HOLDFAST_NATIVE that means nothing is ignored, and one warning says so', async (t) => {
   const env = { HOLDFAST_NATIVE: 'of' };
   const program = runProgram(t, 'native', ['--input-type=module', '--eval', TWO_HOLDS], env);

@@ -22,8 +22,8 @@ import { streamHeaders } from './responses.js';
  * @property {boolean} canLeaveJs its connection is a descriptor that carries plain bytes
  */
 
-/** Statuses whose responses have no body. */
-const BODILESS = [204, 304];
+/** Successes without a body. */
+const BODILESS = [204, 205];
 
 /** Responses that are being adopted or have been. @type {WeakSet<object>} */
 const taken = new WeakSet();
@@ -40,6 +40,7 @@ export function checkOpen(given) {
     throw badArgument(`adopt takes a ServerResponse (of Fastify: reply.raw), not ${shown(given)}`);
   if (taken.has(response)) throw notAdoptable('it was adopted already');
   if (response.writableEnded) throw notAdoptable('it has ended');
+  checkStatus(response.statusCode);
   const socket = response.stream ? null : socketOf(response);
   if (socket === null && response.stream?.destroyed !== false) throw clientGone();
   return socket;
@@ -65,8 +66,6 @@ export function answerHead(response, encoding) {
  */
 export function adoptable(given, socket, encoding) {
   const response = /** @type {HandledResponse} */ (given);
-  const { statusCode } = response;
-  if (BODILESS.includes(statusCode)) throw notAdoptable(`its status is ${statusCode}, so it has no body`);
   checkLength((name) => response.hasHeader(name));
   if (!response.headersSent) setDefaults(response, encoding);
   // Does nothing if the head was sent. After writeHead it may still be waiting for the body.
@@ -89,6 +88,12 @@ function setDefaults(response, encoding) {
 /** @param {HandledSocket | null} socket @returns {boolean} */
 function isPlain(socket) {
   return socket?._handle != null && !socket.encrypted && socket._handle.fd >= 0;
+}
+
+/** An EventSource, for one, takes no other status than 200. Koa begins with 404. @param {number} status */
+function checkStatus(status) {
+  if (status < 200 || status > 299 || BODILESS.includes(status))
+    throw notAdoptable(`its status is ${status}: set it to 200 first`);
 }
 
 /** @param {(name: string) => boolean} has */
