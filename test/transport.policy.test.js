@@ -438,6 +438,8 @@ for (const kind of KINDS) {
         '/welcomes': () => ({ hold: 'text', welcome: ['a', null] }),
         '/header': () => ({ hold: 'text', headers: { 'X-A': 'a\r\nb' } }),
         '/name': () => ({ hold: 'text', headers: { 'X A': 'a' } }),
+        '/map': () => ({ hold: 'text', headers: new Map([['X-A', 'a']]) }),
+        '/fetch': () => ({ refuse: 401, headers: new Headers({ 'X-A': 'a' }) }),
         '/number': () => ({ hold: 'text', headers: { 'X-A': 1 } }),
         '/length': () => ({ hold: 'text', headers: { 'content-length': '1' } }),
         '/chunks': () => ({ answer: { headers: { 'Transfer-Encoding': 'chunked' } } }),

@@ -74,11 +74,19 @@ export function checkEncoding(encoding) {
     );
 }
 
-/** @param {Record<string, string>} headers of a response @throws {HoldfastError} BAD_ARGUMENT */
-export function checkHeaders(headers) {
-  if (typeof headers !== 'object' || headers === null)
-    throw badArgument(`headers must be an object of strings, not ${shown(headers)}`);
+/**
+ * @param {Record<string, string> | undefined} given headers of a response
+ * @returns {Record<string, string> | undefined} a copy
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkedHeaders(given) {
+  if (given === undefined) return undefined;
+  // A Map or Headers would be copied as an empty object.
+  if (typeof given !== 'object' || given === null || Symbol.iterator in given)
+    throw badArgument(`headers must be a plain object of strings, not ${shown(given)}`);
+  const headers = { ...given };
   for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
+  return headers;
 }
 
 /** @param {string} name @param {string} value */

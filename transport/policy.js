@@ -1,7 +1,7 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
-import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, shown } from './checks.js';
+import { badArgument, checkChannels, checkEncoding, checkedHeaders, checkKeys, shown } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
@@ -111,11 +111,10 @@ function checked(given) {
 function checkedHold(given) {
   const { hold, always } = given;
   const channels = copyOf(given.channels);
-  const headers = copyOf(given.headers);
+  const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
   if (channels !== undefined) checkChannels(channels);
-  if (headers !== undefined) checkHeaders(headers);
   checkWelcome(welcome);
   return { hold, channels, headers, welcome, always };
 }
@@ -128,19 +127,17 @@ function checkWelcome(welcome) {
   for (const variant of welcome) checkBytes('a welcome', variant ?? null);
 }
 
-/** @template T @param {T} value @returns {T} a copy of a list or of headers; bytes and texts are as they were */
+/** @template T @param {T} value @returns {T} a copy of a list; anything else as it is */
 function copyOf(value) {
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
-  return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
+  return /** @type {T} */ (Array.isArray(value) ? [...value] : value);
 }
 
 /** @param {Refusal} given @returns {Refusal} */
 function checkedRefusal(given) {
   const { refuse, body } = given;
-  const headers = copyOf(given.headers);
+  const headers = checkedHeaders(given.headers);
   if (!Number.isInteger(refuse) || refuse < 400 || refuse > 599)
     throw badArgument(`decide can refuse with a status from 400 to 599, not ${shown(refuse)}`);
-  if (headers !== undefined) checkHeaders(headers);
   checkBytes('the body of a refusal', body);
   return { refuse, headers, body };
 }
@@ -151,10 +148,9 @@ function checkedAnswer(given) {
     throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(given)}`);
   checkKeys('an answer', given, ANSWER_KEYS);
   const { status = 200, body } = given;
-  const headers = copyOf(given.headers);
+  const headers = checkedHeaders(given.headers);
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw badArgument(`the status of an answer must be a whole number from 200 to 599, not ${shown(status)}`);
-  if (headers !== undefined) checkHeaders(headers);
   checkBytes('the body of an answer', body);
   if (BODILESS.includes(status) && body !== undefined && body.length > 0)
     throw badArgument(`an answer with status ${status} can't have a body`);
