@@ -128,7 +128,7 @@ export interface HoldOptions {
    * process warnings.
    */
   onError?: (error: unknown) => void;
-  /** Payload of a ping for each encoding; by default 'ping' and ': ping\n\n'. */
+  /** Payload of a ping for each encoding, not empty; by default 'ping' and ': ping\n\n'. */
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
@@ -163,6 +163,7 @@ export interface EncodedHistogram {
   unit: 'ns' | 'µs';
   count: number;
   sum: number;
+  /** 0 when empty, as `max`. */
   min: number;
   max: number;
   /** Index, count, index, count… */
@@ -290,6 +291,9 @@ export class Hold {
    */
   close(periodMs?: number): Promise<void>;
 
-  /** @param options `reset` empties the histograms after reading them */
+  /**
+   * @param options `reset` empties the histograms after reading them
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
   counters(options?: { reset?: boolean }): Counters;
 }

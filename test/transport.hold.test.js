@@ -76,6 +76,9 @@ for (const kind of KINDS) {
 
     test('counts from the start, and keeps its histograms until they are reset', async (t) => {
       const { hold, closes, open } = await startListening(t, kind, { pingIntervalMs: 20 });
+      const empty = { count: 0, sum: 0, min: 0, max: 0, buckets: [] };
+      for (const reset of [false, true])
+        assert.deepEqual(hold.counters({ reset }).lateness, { unit: 'µs', ...empty });
       const [a, b] = [await open('/news'), await open('/news')];
       hold.publish('news', 'hello');
       await until(() => hold.counters().lateness.count > 2, 'pings');
@@ -126,6 +129,9 @@ for (const kind of KINDS) {
       assert.throws(() => any.send(1, { type: 'a\0', data: '' }), withCode('BAD_ARGUMENT'));
       assert.throws(() => any.subscribe(1), withCode('BAD_ARGUMENT'));
       await assert.rejects(hold.listen(70_000), withCode('BAD_ARGUMENT'));
+      for (const host of [null, 5]) await assert.rejects(any.listen(0, host), withCode('BAD_ARGUMENT'));
+      for (const options of [null, 5, { rest: true }, { reset: 1 }])
+        assert.throws(() => any.counters(options), withCode('BAD_ARGUMENT'));
       assert.throws(() => hold.close(-1), withCode('BAD_ARGUMENT'));
       for (const message of [undefined, null, 42, true, { data: 'a', event: 'b' }]) {
         assert.throws(() => any.publish('news', message), withCode('BAD_ARGUMENT'));

@@ -105,6 +105,19 @@ for (const kind of KINDS) {
       await client.untilRead(/news/);
     });
 
+    test('can be an object of a class, with state of its own', async (t) => {
+      class Door {
+        headers = ['cookie'];
+        welcome = 'Welcome!';
+        /** @returns {Decision} */
+        decide() {
+          return { hold: 'text', welcome: this.welcome };
+        }
+      }
+      const { open } = await startListening(t, kind, { policy: new Door() });
+      await open('/');
+    });
+
     test('may not announce trailers, which HTTP/1.0 has none of', async (t) => {
       const { ask } = await startDeciding(t, () => ({ hold: 'text', headers: { Trailer: 'a' } }), {
         onError: () => {},

@@ -137,6 +137,7 @@ export function badArgument(line) {
 export function shown(value) {
   if (typeof value === 'string') return `'${JSON.stringify(value.slice(0, MOST_SHOWN)).slice(1, -1)}'`;
   if (typeof value === 'function') return 'a function';
+  if (typeof value === 'bigint') return `${value}n`;
   if (Array.isArray(value)) return 'an array';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

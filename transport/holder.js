@@ -8,6 +8,7 @@ import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
+  badArgument,
   checkAdoptionBytes,
   checkChannel,
   checkChannels,
@@ -16,6 +17,7 @@ import {
   checkKeys,
   checkPeriod,
   checkPort,
+  shown,
 } from './checks.js';
 import { Door } from './door.js';
 import { messageOf } from './encodings.js';
@@ -80,6 +82,7 @@ export class StreamHolder {
    */
   async listen(port = 0, host = '') {
     checkPort(port);
+    if (typeof host !== 'string') throw badArgument(`a host must be a string, not ${shown(host)}`);
     const failed = (/** @type {unknown} */ error) => {
       throw listenFailure(error, host, port);
     };
@@ -233,8 +236,12 @@ export class StreamHolder {
   /**
    * @param {{ reset?: boolean }} [options] `reset` empties the histograms
    * @returns {import('../lib/counters.js').TransportCounters} counts since the start, histograms since the last reset
+   * @throws {HoldfastError} BAD_ARGUMENT
    */
-  counters({ reset = false } = {}) {
+  counters(options = {}) {
+    checkKeys('counters', options, ['reset']);
+    const { reset = false } = options;
+    if (typeof reset !== 'boolean') throw badArgument(`reset must be true or false, not ${shown(reset)}`);
     this.tally.counts.backlogBytes = this.streams.backlogBytes();
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }

@@ -33,7 +33,7 @@ export class Tally {
    */
   read(core, reset) {
     const encoded = HISTOGRAMS.map(({ name, unit }, i) => {
-      const recorded = core && { unit, ...core.histograms[i] };
+      const recorded = core && encodedOf(unit, core.histograms[i]);
       return [name, takeHistogram(this.histograms[name], recorded, reset)];
     });
     return /** @type {TransportCounters} */ ({
@@ -59,6 +59,15 @@ export class Tally {
 function added(names, own, native) {
   const pairs = names.map((name, i) => [name, own[name] + (native?.[i] ?? 0)]);
   return /** @type {Record<Name, number>} */ (Object.fromEntries(pairs));
+}
+
+/**
+ * @param {import('../lib/histogram.js').RecordedUnit} unit
+ * @param {import('../native/types.js').RawHistogram} raw whose minimum is the largest number if it is empty
+ * @returns {import('../lib/histogram.js').EncodedHistogram}
+ */
+function encodedOf(unit, raw) {
+  return { unit, ...raw, min: raw.count === 0 ? 0 : raw.min };
 }
 
 /**
