@@ -11,13 +11,13 @@ export type Encoding = 'text' | 'events';
 export type Bytes = string | Uint8Array;
 
 /**
- * A message. Streams of events contain all of it, streams of text only the data. An id or type must be one line without
- * NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
+ * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
+ * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
  */
 export interface Message {
   id?: string;
   type?: string;
-  data: string;
+  data: Bytes;
 }
 
 /** The head of a request; frozen. */
@@ -42,7 +42,7 @@ export type CloseReason =
   | 'client-gone'
   /** More than `maxBacklogBytes` were waiting for the client. */
   | 'slow'
-  /** It was ended by `end` or `close`, or the application ended its response. */
+  /** It was ended by `end` or `close`, the application ended its response, or its request was a HEAD. */
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
@@ -55,13 +55,13 @@ export type CloseReason =
   /** Its shard failed. */
   | 'failed';
 
-/** Statuses for refusing a request. */
+/** Statuses that Holdfast itself refuses requests with. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /** Opens a stream; a HEAD request gets only the head of the response. */
 export interface HoldDecision {
   hold: Encoding;
-  /** Channels that it listens to, at most 1024; `subscribe` can add more. */
+  /** Channels that it listens to, at most 1024; `subscribe` can add more. Names must be well-formed Unicode. */
   channels?: readonly string[];
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
@@ -90,11 +90,24 @@ export interface Answer {
   body?: Bytes;
 }
 
+/** Refuses a request; like an answer, but it is counted in `counters().refused`. */
+export interface Refusal {
+  /** 400 to 599. */
+  refuse: number;
+  /**
+   * They are added to the defaults, or replace them: Content-Type: text/plain; charset=utf-8, with 405 Allow: GET, HEAD,
+   * and with 503 Retry-After: 5. Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   */
+  headers?: Record<string, string>;
+  /** By default the status, its name, and for some of them what it usually means. */
+  body?: Bytes;
+}
+
 /**
  * What to do with a request: hold it as a stream, refuse it, answer it, or pass it on to `server`. `server` gets the
  * untouched connection; without the native core, it gets the parsed request as an event instead.
  */
-export type Decision = HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true };
+export type Decision = HoldDecision | Refusal | { answer: Answer } | { pass: true };
 
 export interface Policy {
   /** Lower-case names of the headers that `decide` reads. */
@@ -119,11 +132,12 @@ export interface HoldOptions {
   /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, and with SHARD_FAILED. Without
-   * it, these become process warnings.
+   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
+   * DECISION_TIMEOUT if decisions took too long (at most once a second, with their number). Without it, these become
+   * process warnings.
    */
   onError?: (error: unknown) => void;
-  /** Payload of a ping for each encoding; by default 'ping' and ': ping\n\n'. */
+  /** Payload of a ping for each encoding, not empty; by default 'ping' and ': ping\n\n'. */
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
@@ -179,6 +193,7 @@ export interface EncodedHistogram {
   unit: 'ns' | 'µs';
   count: number;
   sum: number;
+  /** 0 when empty, as `max`. */
   min: number;
   max: number;
   /** Index, count, index, count… */
@@ -206,8 +221,8 @@ export interface Counters {
   cut: number;
   shardFailures: number;
   closed: Record<CloseReason, number>;
-  /** Requests, by status. */
-  refused: Record<RefusalStatus, number>;
+  /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
+  refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };
   /** Of pings, in µs. */
   lateness: EncodedHistogram;
   /** CPU per opened stream, ping and delivery, in ns; empty for streams in JS, where it can't be measured. */
@@ -218,7 +233,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING or CLOSED, and for `onError` also SHARD_FAILED.
+ * LISTENING or CLOSED, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -250,7 +265,8 @@ export class Hold {
    * @param port 0, the default, takes a free one
    * @param host '', the default, is every address of the machine
    * @returns the port
-   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE
+   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE,
+   *   whose message names the address and port
    */
   listen(port?: number, host?: string): Promise<number>;
 
@@ -259,12 +275,13 @@ export class Hold {
    * it. If it is held natively, the response emits 'close' now, and JS no longer has its socket; if it is held in JS, the
    * response emits 'close' when the stream ends. An adopted stream does not keep the process alive; its server does.
    *
-   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
-   * @param response of node:http, node:https or HTTP/2, without Content-Length. If its head was not sent yet, it is sent
+   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows. A HEAD
+   * request gets the head of the stream, and `onClose(id, 'drain')` follows.
+   * @param response of node:http, node:https or HTTP/2, of status 200 and without Content-Length. If its head was not sent yet, it is sent
    *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response is then
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
@@ -273,20 +290,20 @@ export class Hold {
   ): Promise<number>;
 
   /**
-   * Sends a message to every stream that listens to a channel. A string is the data of a message.
+   * Sends a message to every stream that listens to a channel. A string or bytes are the data of a message.
    *
    * Channels take turns, so a channel with many streams, or many messages, doesn't delay the others.
    * @returns how many streams of this Hold the message was for, once it was written to all of them. Never rejects, so you
    *   need not wait for it
    * @throws {HoldfastError} BAD_ARGUMENT; BUSY if more than `maxQueueBytes` would wait for delivery
    */
-  publish(channel: string, message: string | Message): Promise<number>;
+  publish(channel: string, message: Bytes | Message): Promise<number>;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY as for `publish`
    */
-  send(id: number, message: string | Message): void;
+  send(id: number, message: Bytes | Message): void;
 
   /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;
@@ -308,6 +325,9 @@ export class Hold {
    */
   close(periodMs?: number): Promise<void>;
 
-  /** @param options `reset` empties the histograms after reading them */
+  /**
+   * @param options `reset` empties the histograms after reading them
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
   counters(options?: { reset?: boolean }): Counters;
 }

@@ -34,11 +34,12 @@ export const HISTOGRAMS = /** @type {const} */ ([
 /** @typedef {(typeof HISTOGRAMS)[number]['name']} HistogramName */
 
 /**
- * What a transport says about its streams: a value for every row of the tables, and two counters per reason.
+ * What a transport says about its streams: a value for every row of the tables, a counter per reason, and one per status
+ * (those of an application's own refusals appear when they are first used).
  * @typedef {Record<CountName, number>
  *   & Record<HistogramName, import('./histogram.js').EncodedHistogram>
  *   & { closed: Record<import('./reasons.js').CloseReason, number>,
- *       refused: Record<import('./reasons.js').RefusalStatus, number> }} TransportCounters
+ *       refused: Record<import('./reasons.js').RefusalStatus, number> & { [status: number]: number | undefined } }} TransportCounters
  */
 
 /**

@@ -63,6 +63,6 @@ export function listenError(error, flag, port, host) {
         ? `permission denied for ${where}: ports below 1024 need root; use another --${flag}`
         : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
           ? `'${host}' is not an address of this machine (${code}): use another --host`
-          : `can't listen on ${where}: ${messageOf(error)}`;
+          : `can't listen on ${where}: ${messageOf(error instanceof Error ? (error.cause ?? error) : error)}`;
   return new HoldfastError(code || 'LISTEN', line);
 }

@@ -22,7 +22,7 @@ const NANOSECONDS = { ns: 1, µs: 1000, ms: 1_000_000 };
  * @property {RecordedUnit} unit of `sum`, `min` and `max`
  * @property {number} count
  * @property {number} sum
- * @property {number} min
+ * @property {number} min 0 when empty, as `max`
  * @property {number} max
  * @property {number[]} buckets
  */
@@ -151,7 +151,7 @@ export class Histogram {
       if (this.counts[index] > 0) buckets.push(index, this.counts[index]);
     }
     const { unit, count, sum, min, max } = this;
-    return { unit, count, sum, min, max, buckets };
+    return { unit, count, sum, min: count === 0 ? 0 : min, max, buckets };
   }
 }
 

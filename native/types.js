@@ -11,6 +11,7 @@
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end
  * @property {number[]} refusals statuses
+ * @property {string[]} refusalBodies in the order of the statuses
  * @property {string[]} causes why a dialled connection failed or was lost
  * @property {string[]} counts
  * @property {string[]} histograms each as 'name unit'

@@ -104,6 +104,41 @@ for (const transport of TRANSPORTS) {
       }
     });
 
+    test('every refusal says in one line what is wrong', async (t) => {
+      const server = await startServer(t, [...args, '--head-timeout', '500', '--max-head', '1024']);
+      const head = (/** @type {string} */ line) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`;
+      /** @type {Record<string, string>} */
+      const cases = {
+        [head(`GET /?${'channel=a&'.repeat(17)}`)]:
+          '400 Bad Request: a stream can have at most 16 channels, not 17',
+        [head('GET /?channel=')]: '400 Bad Request: a channel needs a name, as in /?channel=news',
+        [head(`GET /?channel=${'x'.repeat(300)}`)]:
+          '400 Bad Request: the name of a channel can have at most 256 bytes, not 300',
+        'GET / HTTP/1.1\r\n\r\n': '400 Bad Request: a request of HTTP/1.1 needs a Host header',
+        [`${get({ 'Content-Length': '1' })}x`]: '400 Bad Request: a request for a stream has no body',
+        'GET / HTTP/1.1\r\nbad header\r\n\r\n': '400 Bad Request: the request is invalid',
+        [head('GET /news')]: '404 Not Found: streams are at /',
+        [head('PUT /')]: '405 Method Not Allowed: the Allow header lists the methods',
+        'GET / HT': '408 Request Timeout: the request took too long to arrive',
+        [get({ Cookie: 'x'.repeat(2000) })]:
+          '431 Request Header Fields Too Large: the request head is too large',
+        'GET / HTTP/3.0\r\n\r\n': '505 HTTP Version Not Supported: use HTTP/1.1 or HTTP/1.0',
+      };
+      const answers = await Promise.all(Object.keys(cases).map((bytes) => answerTo(server.port, bytes)));
+      const bodies = answers.map((answer) => answer.slice(answer.indexOf('\r\n\r\n') + 4));
+      assert.deepEqual(
+        bodies,
+        Object.values(cases).map((line) => `${line}\n`),
+      );
+      for (const [i, line] of Object.values(cases).entries())
+        assert.ok(answers[i].startsWith(`HTTP/1.1 ${line.split(':')[0]}\r\n`), answers[i]);
+      const totals = await server.untilTotals(({ refused408 }) => refused408 === 1, 'the last is counted');
+      assert.deepEqual(
+        [totals.refused400, totals.refused404, totals.refused405, totals.opened],
+        [6, 1, 1, 0],
+      );
+    });
+
     test('an Expect header, alone or among other requests, breaks nothing', async (t) => {
       const server = await startServer(t, args);
       const expecting = (/** @type {string} */ what) => get({ Expect: what });

@@ -16,6 +16,7 @@ import { performance } from 'node:perf_hooks';
 import { plainAddress } from '../lib/addresses.js';
 import { watchForMore } from './adopt.js';
 import { reasonOfError, statusOfError } from './failures.js';
+import { LateDecisions } from './late.js';
 import { listenOn, openServer, release } from './listener.js';
 import { Newcomers } from './newcomers.js';
 import { bareResponse, passOn } from './passing.js';
@@ -46,7 +47,6 @@ const kError = Symbol('error');
 
 /** @typedef {import('./policy.js').Decision} Decision */
 /** @typedef {import('./passing.js').Call} Call */
-/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
@@ -86,7 +86,8 @@ export class Door {
     /** Those of them that are new. */
     this.newcomers = new Newcomers(settings.maxHeadsPerAddress, settings.proxies);
     /** @type {Waiting<Visit>} requests whose decision is a promise */
-    this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.act(visit, { refuse: 503 }));
+    this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.giveUp(visit));
+    this.late = new LateDecisions(settings.answerTimeoutMs, onError);
     this.connections = 0;
     this.onEmpty = () => {};
     this.reportedMs = Number.NEGATIVE_INFINITY;
@@ -199,6 +200,12 @@ export class Door {
     if (this.waiting.delete(visit)) this.act(visit, decision);
   }
 
+  /** @param {Visit} visit whose decision did not come in time */
+  giveUp(visit) {
+    this.act(visit, { refuse: 503 });
+    this.late.add();
+  }
+
   /** @param {Visit} visit @param {Decision} decision */
   act(visit, decision) {
     const { request, socket } = visit;
@@ -206,7 +213,7 @@ export class Door {
     if ('pass' in decision && this.application) return this.pass(visit, this.application);
     request.resume();
     if ('pass' in decision) this.refuse(socket, 404, isHead);
-    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead);
+    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead, decision);
     else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
     else if (isHead) {
       const head = streamLines(decision.hold, false, decision.headers);
@@ -249,10 +256,13 @@ export class Door {
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
-  /** @param {DoorSocket} socket @param {RefusalStatus} status @param {boolean} isHead */
-  refuse(socket, status, isHead) {
-    this.tally.refused[status]++;
-    this.answer(socket, refusal(status), isHead);
+  /**
+   * @param {DoorSocket} socket @param {number} status @param {boolean} isHead
+   * @param {import('./policy.js').Refusal} [decision] of the policy
+   */
+  refuse(socket, status, isHead, decision = { refuse: status }) {
+    this.tally.refuse(status);
+    this.answer(socket, refusal(decision), isHead);
   }
 
   /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */

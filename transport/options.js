@@ -22,10 +22,13 @@ const USER_TIMEOUT_MIN_MS = 5000;
 const FUNCTION = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 /** @type {Check} */
 const SWITCH = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+/** `address` asks for the address of the client. */
+const POLICY_KEYS = ['headers', 'address', 'decide'];
 /** @type {Check} */
 const POLICY = {
   expected: 'an object { headers, address, decide }: header names in lower case, a boolean, and a function',
   accepts: (value) => {
+    if (isPlain(value) && !Object.keys(value).every((key) => POLICY_KEYS.includes(key))) return false;
     const { headers = [], address = false, decide } = /** @type {Record<string, unknown>} */ (value ?? {});
     return typeof decide === 'function' && typeof address === 'boolean' && areHeaderNames(headers);
   },
@@ -37,10 +40,10 @@ const RANGES = {
 };
 /** @type {Check} */
 const PINGS = {
-  expected: 'an object of two strings, { text, events }',
+  expected: 'an object of two strings that are not empty, { text, events }',
   accepts: (value) => {
     const { text, events } = /** @type {Record<string, unknown>} */ (value ?? {});
-    return typeof text === 'string' && typeof events === 'string';
+    return isText(text) && isText(events);
   },
 };
 /** @type {Check} */
@@ -192,6 +195,16 @@ export function limitsInJs({ shards, capacity, connectionLimit, maxChannelBytes 
     connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
     maxChannelBytes: shards * maxChannelBytes,
   };
+}
+
+/** @param {unknown} value @returns {value is object} whether it is an object without a class, which has no other state */
+function isPlain(value) {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+/** @param {unknown} value */
+function isText(value) {
+  return typeof value === 'string' && value !== '';
 }
 
 /** @param {unknown} names @returns {boolean} whether they are in lower case */

@@ -30,9 +30,9 @@ export class Shards {
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
    * @param {boolean} sharesPort whether other processes may listen on the same port
-   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} listener
    */
-  constructor(native, settings, sharesPort, { onClose, onError }) {
+  constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
     this.native = native;
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
@@ -40,9 +40,10 @@ export class Shards {
     this.onClose = onClose;
     this.onError = onError;
     this.commands = new Commands();
-    this.heads = new Heads(settings.policy, settings.server !== undefined, this.commands, {
+    this.heads = new Heads(settings, this.commands, {
       onError,
       onAnswer: () => this.flushSoon(),
+      onRefusal,
     });
     this.isFlushing = false;
     this.isDraining = false;
@@ -103,7 +104,7 @@ export class Shards {
    * @param {boolean} isChunked
    * @param {readonly string[]} channels
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
+   * @throws {HoldfastError} OVER_CAPACITY, CLOSED, CLIENT_GONE
    */
   async adopt(socket, encoding, isChunked, channels) {
     const token = this.nextToken();
@@ -121,7 +122,7 @@ export class Shards {
   /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
   async handOver(fd, token, format, channels) {
     for (;;) {
-      if (this.isDraining) throw overCapacity('the Hold is closing');
+      if (this.isDraining) throw closed();
       this.flush(); // earlier commands must reach native first
       const refused = this.core.adopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
@@ -207,9 +208,10 @@ export class Shards {
     clearInterval(wait);
     clearInterval(this.anchor);
     this.isStopped = true;
+    this.heads.stop();
     this.core.stop();
     this.bell.destroy();
-    for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
+    for (const { reject } of this.adoptions.values()) reject(closed());
     this.adoptions.clear();
     for (const resolve of this.publications.values()) resolve(0);
     this.publications.clear();
@@ -287,7 +289,7 @@ export function overCapacity(why) {
 }
 
 export function closed() {
-  return new HoldfastError('CLOSED', "this Hold was closed and can't listen again: create a new one");
+  return new HoldfastError('CLOSED', 'this Hold was closed: create a new one');
 }
 
 /** @param {number} shard */

@@ -107,14 +107,15 @@ export class Streams {
   }
 
   /**
-   * Counts and reports a stream whose client disconnected before it could be held.
+   * Counts and reports a stream that has ended before it could be held.
+   * @param {CloseReason} reason
    * @returns {number} its id; the application gets it before `onClose` is called
    */
-  miss() {
+  miss(reason) {
     const id = this.nextId();
     this.tally.counts.opened++;
-    this.tally.closed['client-gone']++;
-    setImmediate(this.onClose, id, 'client-gone');
+    this.tally.closed[reason]++;
+    setImmediate(this.onClose, id, reason);
     return id;
   }
 

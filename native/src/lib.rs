@@ -28,6 +28,8 @@ pub struct Protocol {
     pub framings: Vec<String>,
     pub reasons: Vec<String>,
     pub refusals: Vec<u32>,
+    /// The body that each refusal has by default.
+    pub refusal_bodies: Vec<String>,
     pub causes: Vec<String>,
     pub options: Vec<String>,
     pub counts: Vec<String>,
@@ -53,6 +55,7 @@ pub fn protocol() -> Protocol {
         framings: texts(&FRAMING_NAMES),
         reasons: texts(Reason::NAMES),
         refusals: Refusal::STATUSES.iter().map(|status| u32::from(*status)).collect(),
+        refusal_bodies: Refusal::STATUSES.iter().filter_map(|status| Refusal::of(*status)).map(|refusal| refusal.body().into()).collect(),
         causes: texts(dial::Cause::NAMES),
         options: camels(Options::NAMES),
         counts: camels(Telemetry::COUNTS),

@@ -463,8 +463,7 @@ impl World {
     }
 
     fn check_refusal(&self, client: &Client, status: u16, body: &[u8]) {
-        let refusal = Refusal::of(status).expect("a refusal");
-        let whole = format!("{status} {}\n", refusal.reason());
+        let whole = Refusal::of(status).expect("a refusal").body();
         assert!(whole.as_bytes().starts_with(body), "the body of a refusal");
         assert!(!client.is_alive() || body.len() == whole.len(), "a refusal is whole");
     }

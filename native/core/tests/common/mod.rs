@@ -365,8 +365,9 @@ pub fn expect_end(client: &mut impl Read, bytes: &[u8]) {
 
 /// The next bytes are a whole refusal, and then the connection ends.
 pub fn expect_refusal(client: &mut impl Read, status: u16) {
-    let reason = Refusal::of(status).unwrap().reason();
+    let refusal = Refusal::of(status).unwrap();
+    let reason = refusal.reason();
     let head = String::from_utf8(read_head(client)).unwrap();
     assert!(head.starts_with(&format!("HTTP/1.1 {status} {reason}\r\n")), "{head}");
-    expect_end(client, format!("{status} {reason}\n").as_bytes());
+    expect_end(client, refusal.body().as_bytes());
 }
