@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { helpText, readConfig } from './lib/config.js';
+import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
@@ -19,6 +19,7 @@ import { formatCount, formatElapsed } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
+import { variableWarnings } from './lib/variables.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
@@ -69,6 +70,10 @@ class Server {
       descriptorLimit: descriptorLimit(),
       mostShards: transport.mostShards,
     });
+    this.warnings = [
+      ...variableWarnings(OPTIONS, process.env),
+      ...uselessOptions(config, globalThis.gc !== undefined),
+    ];
     /** @type {State} */
     this.state = 'starting';
     this.workers = new Workers({
@@ -92,6 +97,7 @@ class Server {
 
   async run() {
     const { config, workers, admin } = this;
+    for (const line of this.warnings) this.note(line);
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
@@ -156,6 +162,7 @@ class Server {
     this.note(planLine(plan, transport));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
+    if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // it hides the first time
   }
 
   isReady() {

@@ -3,6 +3,7 @@
  */
 
 import { MOST_WORKERS } from './descriptors.js';
+import { HoldfastError } from './errors.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from './options.js';
 
 /**
@@ -62,7 +63,21 @@ export const OPTIONS = [
  */
 export function readConfig(args, env) {
   const { values, help, version } = readOptions(OPTIONS, args, env);
-  return { config: /** @type {Config} */ (/** @type {unknown} */ (values)), help, version };
+  const config = /** @type {Config} */ (/** @type {unknown} */ (values));
+  if (config.port !== 0 && config.port === config.adminPort) {
+    throw new HoldfastError(
+      'BAD_OPTION',
+      `--admin-port got ${config.port}, which is the --port of the streams: use another, or 0 for no admin port`,
+    );
+  }
+  return { config, help, version };
+}
+
+/** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
+export function uselessOptions({ gcIntervalMs }, canCollect) {
+  const byDefault = OPTIONS.find(({ key }) => key === 'gcIntervalMs')?.default;
+  if (canCollect || gcIntervalMs === byDefault) return [];
+  return ['--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N'];
 }
 
 /** @returns {string} what `--help` prints */

@@ -3,11 +3,11 @@
  */
 import { HoldfastError } from '../../lib/errors.js';
 import { formatCount } from '../../lib/format.js';
+import { nearest } from '../../lib/nearest.js';
 import { integer } from '../../lib/options.js';
 import { each, setParams, tell } from '../ask.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
 import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
-import { nearest } from '../nearest.js';
 import { openPlace } from '../places.js';
 import { dronesText } from '../show/table.js';
 import { spread } from '../spread.js';
