@@ -15,7 +15,7 @@ import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError } from './lib/errors.js';
-import { formatCount, formatElapsed } from './lib/format.js';
+import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
@@ -25,7 +25,7 @@ import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
-import { limitsLine, planLine } from './primary/verdict.js';
+import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport } from './transport/index.js';
 
@@ -47,7 +47,9 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
-  await new Server(config, await chooseTransport(config.transport)).run();
+  const transport = await chooseTransport(config.transport);
+  checkMemory(config, transport);
+  await new Server(config, transport).run();
 }
 
 /** @returns {string} */
@@ -127,7 +129,7 @@ class Server {
   async start() {
     const { port, host } = this.config;
     const { workers } = this.plan;
-    const slow = setTimeout(() => this.note(`starting ${workers} workers`), SLOW_START_MS);
+    const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
       return await this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
     } catch (error) {
@@ -197,7 +199,7 @@ class Server {
   summary() {
     const { elapsedMs = 0, counts } = this.monitor?.reading ?? {};
     const lost = counts ? lostOf(counts) : 0;
-    return `ran for ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams opened, ${formatCount(lost)} lost`;
+    return `ran for ${formatElapsed(elapsedMs)}; ${formatNoun(counts?.opened ?? 0, 'stream')} opened, ${formatCount(lost)} lost`;
   }
 
   /** Removes the CSV if the server did not start. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { MOST_WORKERS } from '../lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { warnAboutVariables } from '../lib/variables.js';
 import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
@@ -141,7 +142,7 @@ function apply(config) {
   const wish = wishOf(config, machine);
   const findings = findingsOf(config, machine, wish);
   const steps = stepsOf(config.root, findings);
-  if (steps.length === 0) say(`nothing to change for ${wish.streams} streams`);
+  if (steps.length === 0) say(`nothing to change for ${formatNoun(wish.streams, 'stream')}`);
   if (config.dryRun) {
     for (const { text: what } of steps) say(`would ${what}`);
     return true;

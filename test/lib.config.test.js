@@ -21,6 +21,7 @@ test('without flags all options have their documented defaults', () => {
     host: '',
     workers: 'auto',
     streams: 0,
+    force: false,
     transport: 'auto',
     pingIntervalMs: 20_000,
     sampleIntervalMs: 10,
