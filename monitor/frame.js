@@ -4,6 +4,7 @@
 import { HISTOGRAMS } from '../lib/counters.js';
 import { addCounts, closedOf, lostOf } from '../lib/counts.js';
 import { mergeHistograms } from '../lib/histogram.js';
+import { addToDistributions } from './distributions.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
 /** With fewer streams, the server's own memory hides their cost. */
@@ -47,6 +48,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @property {Record<RateName, number>} rates per second
  * @property {{ userPercent: number, sysPercent: number, idlePercent: number } | null} cpu of the machine; 100 is one core
  * @property {Map<number, number>} cpuSecondsOf every process so far, by pid
+ * @property {import('./distributions.js').Distributions} distributions since the server started
  * @property {Base} base
  * @property {number} peakStreams the most so far
  * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null if it is unknown
@@ -60,6 +62,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @property {Record<string, import('./fields.js').Value>} totals by field
  * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
  * @property {FrameWorker[]} workers
+ * @property {import('./distributions.js').Distributions} distributions
  * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
  *
  * @typedef {object} FrameWorker
@@ -81,10 +84,12 @@ export function deriveReading(previous, sample) {
   const streams = sample.workers.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0);
   const peakStreams = Math.max(previous?.peakStreams ?? 0, streams);
   const base = counts.opened === 0 || !previous ? memoryOf(sample) : previous.base;
+  const histograms = histogramsOf(unread);
   return {
     ...sample,
     workers,
-    ...histogramsOf(unread),
+    ...histograms,
+    distributions: addToDistributions(previous?.distributions ?? null, histograms),
     counts,
     ended,
     rates: ratesOf(previous, { elapsedMs: sample.elapsedMs, counts, ended }),
@@ -110,7 +115,7 @@ function histogramsOf(snapshots) {
 
 /** @param {Reading} reading @returns {Frame} */
 export function frameOf(reading) {
-  const { workers, primary, log } = reading;
+  const { workers, primary, distributions, log } = reading;
   return {
     totals: Object.fromEntries(FIELDS.map(({ name, total }) => [name, rounded(total(reading))])),
     primary: { pid: primary.pid, values: primaryValues(primary) },
@@ -120,6 +125,7 @@ export function frameOf(reading) {
       state: worker.late ? 'late' : worker.state,
       values: valuesOf(worker),
     })),
+    distributions,
     log,
   };
 }
