@@ -105,7 +105,7 @@ class Server {
     const log = await this.log;
     if (this.state !== 'starting') return;
     const port = await this.start();
-    const makeView = await loadView(this.dashboard);
+    const makeView = await loadView(this.dashboard, config.refreshMs);
     if (this.state !== 'starting') return;
     this.state = 'running';
     if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
