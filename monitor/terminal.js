@@ -1,8 +1,10 @@
 /*
- * The dashboard: frames drawn in the terminal with blessed-contrib. Loaded only if it is used.
+ * The dashboard: frames drawn in the terminal with blessed-contrib, of which two widgets are needed (monitor/unused/README.md).
+ * Loaded only if it is used.
  */
 import blessed from 'blessed';
-import contrib from 'blessed-contrib';
+import canvas from 'blessed-contrib/lib/widget/canvas.js';
+import table from 'blessed-contrib/lib/widget/table.js';
 import { dotsOf, drawChart, fitCanvas, prepareCanvas, timeAxis } from './chart.js';
 import { FEWEST_COLUMNS, FEWEST_ROWS, layout } from './layout.js';
 import { costContent, HELP, headerContent, PANELS, TABLE, tableRows } from './panels.js';
@@ -34,14 +36,12 @@ export class Terminal {
     this.header = box({ style: { inverse: true } });
     // Without `wrap: false` a full row that ends in a colour would wrap, and push the rest down.
     this.charts = /** @type {Record<PanelName, any>} */ (
-      Object.fromEntries(
-        Object.keys(PANELS).map((name) => [name, this.add(contrib.canvas, { border, wrap: false })]),
-      )
+      Object.fromEntries(Object.keys(PANELS).map((name) => [name, this.add(canvas, { border, wrap: false })]))
     );
     this.times = /** @type {Record<PanelName, any>} */ (
       Object.fromEntries(Object.keys(PANELS).map((name) => [name, this.timeAxisOf(name)]))
     );
-    this.table = this.add(contrib.table, {
+    this.table = this.add(table, {
       border,
       label: ' workers ',
       columnSpacing: 1,
