@@ -11,20 +11,21 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { helpText, readConfig } from './lib/config.js';
+import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { codeOf, exitWith, HoldfastError, listenError } from './lib/errors.js';
-import { formatCount, formatElapsed } from './lib/format.js';
+import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
+import { variableWarnings } from './lib/variables.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { watchNeighbours } from './primary/neighbours.js';
-import { limitsLine, planLine } from './primary/verdict.js';
+import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
 
@@ -46,7 +47,9 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
-  await new Server(config, await chooseTransport(config.transport)).run();
+  const transport = await chooseTransport(config.transport);
+  checkMemory(config, transport);
+  await new Server(config, transport).run();
 }
 
 /** @returns {string} */
@@ -69,6 +72,10 @@ class Server {
       descriptorLimit: descriptorLimit(),
       mostShards: transport.mostShards,
     });
+    this.warnings = [
+      ...variableWarnings(OPTIONS, process.env),
+      ...uselessOptions(config, globalThis.gc !== undefined),
+    ];
     /** @type {State} */
     this.state = 'starting';
     this.workers = new Workers({
@@ -94,12 +101,13 @@ class Server {
 
   async run() {
     const { config, transport, workers, admin } = this;
+    for (const line of this.warnings) this.note(line);
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
     if (this.state !== 'starting') return;
     const port = await this.start();
-    const makeView = await loadView(this.dashboard);
+    const makeView = await loadView(this.dashboard, config.refreshMs);
     if (this.state !== 'starting') return;
     this.state = 'running';
     if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
@@ -123,7 +131,7 @@ class Server {
   /** @returns {Promise<number>} the port, once all workers listen */
   async start() {
     const { workers } = this.plan;
-    const slow = setTimeout(() => this.note(`starting ${workers} workers`), SLOW_START_MS);
+    const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
       this.claim = await this.claimPort();
       return await this.workers.start(this.claim.port);
@@ -167,6 +175,7 @@ class Server {
     this.note(planLine(plan, transport));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
+    if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // it hides the first time
   }
 
   /** @returns {string} why it is not ready; '' if it is */
@@ -203,7 +212,7 @@ class Server {
   summary() {
     const { elapsedMs = 0, counts } = this.monitor?.reading ?? {};
     const lost = counts ? lostOf(counts) : 0;
-    return `ran for ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams opened, ${formatCount(lost)} lost`;
+    return `ran for ${formatElapsed(elapsedMs)}; ${formatNoun(counts?.opened ?? 0, 'stream')} opened, ${formatCount(lost)} lost`;
   }
 
   /** Removes the CSV if the server did not start. */

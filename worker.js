@@ -65,7 +65,7 @@ async function start({ type, config, transport: name, ...share }) {
 /** @param {import('./primary/messages.js').Publish} message */
 async function publish({ id, channel, message }) {
   try {
-    const listeners = (await transport?.publish(channel, message)) ?? 0;
+    const listeners = await transport?.publish(channel, message);
     tell({ type: 'published', id, listeners });
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;

@@ -29,6 +29,8 @@ async function main() {
   const { HOLDFAST_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
   const { values, help } = readOptions([...PARAMS, ...OPTIONS], process.argv.slice(2), { HOLDFAST_TOKEN });
   if (help) return void process.stdout.write(helpText());
+  const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
+  variables?.warnAboutVariables('drone');
   const { listen, listenPort, token, register: folder, quiet, ...params } = /** @type {any} */ (values);
   const drone = new Drone(await createDialer());
   const stop = () => {

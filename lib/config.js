@@ -23,6 +23,7 @@ import {
  * @property {string} host '' for every address of the machine
  * @property {number | 'auto'} workers
  * @property {number} streams how many to plan for; 0 for as many as the workers' file descriptors allow
+ * @property {boolean} force start even if memory forbids `streams`
  * @property {'auto' | 'http' | 'hold'} transport
  * @property {number} pingIntervalMs
  * @property {number} sampleIntervalMs
@@ -59,6 +60,7 @@ export const OPTIONS = [
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is as many as the workers can hold'),
+  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams'),
   option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold if it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to the same stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker, which show how late its event loop is'),
@@ -98,6 +100,13 @@ function checkPorts({ port, adminPort }) {
   if (port === 0 || port !== adminPort) return;
   const line = `--port and --admin-port are both ${port}: they must be different`;
   throw new HoldfastError('BAD_OPTION', line);
+}
+
+/** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
+export function uselessOptions({ gcIntervalMs }, canCollect) {
+  const byDefault = OPTIONS.find(({ key }) => key === 'gcIntervalMs')?.default;
+  if (canCollect || gcIntervalMs === byDefault) return [];
+  return ['--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N'];
 }
 
 /** @returns {string} what `--help` prints */

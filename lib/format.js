@@ -9,6 +9,11 @@ export function formatCount(n) {
   return Math.round(n).toLocaleString('en-US');
 }
 
+/** @param {number} n @param {string} noun 1, 'stream' → '1 stream'; 1234 → '1,234 streams' */
+export function formatNoun(n, noun) {
+  return `${formatCount(n)} ${noun}${Math.round(n) === 1 ? '' : 's'}`;
+}
+
 /** @param {number} n 8123 → '8.1 KB' (1 KB is 1,000 bytes) */
 export function formatBytes(n) {
   let size = 0;

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { addCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { Publications } from './publications.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
@@ -165,7 +166,8 @@ export class Workers extends EventEmitter {
 
   /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
   exitedWhileEnding(slot, how, lost) {
-    if (lost > 0) this.note(`${nameOf(slot)} died (${how}) while draining: ${lost} streams lost`);
+    if (lost > 0)
+      this.note(`${nameOf(slot)} died (${how}) while draining: ${formatNoun(lost, 'stream')} lost`);
     slot.state = 'gone';
   }
 
@@ -180,7 +182,9 @@ export class Workers extends EventEmitter {
   restart(slot, how, lost) {
     slot.state = 'dead';
     const { failures, delayMs } = backOff(slot);
-    this.note(`${nameOf(slot)} died (${how}): ${lost} streams lost; restarting in ${delayMs} ms`);
+    this.note(
+      `${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost; restarting in ${delayMs} ms`,
+    );
     slot.timer = setTimeout(() => {
       this.slots[slot.id - 1] = this.fork(slot.id, failures);
     }, delayMs);

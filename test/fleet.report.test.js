@@ -62,7 +62,7 @@ test('lost streams are not ok, even if all were reopened', () => {
   summary.counts.opened += 7;
   const report = reportOf(factsOf({ summary }));
   assert.deepEqual([report.isOk, report.retried], [false, 7]);
-  assert.deepEqual(report.problems, ['7 streams were lost']);
+  assert.deepEqual(report.problems, ['7 streams lost']);
 });
 
 test('the report of an interrupted run says so, and does not complain about --within', () => {

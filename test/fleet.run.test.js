@@ -147,7 +147,7 @@ test('the death of a drone is reported, its streams are lost, and another drone 
   const [{ pid }] = drones();
   process.kill(pid, 'SIGKILL');
   await until(
-    () => output.stdout.includes(`drone ${pid} died: 20 streams were lost; another drone takes over`),
+    () => output.stdout.includes(`drone ${pid} died: 20 streams lost; another drone takes over`),
     'it is reported',
   );
   await server.untilTotals(({ streams, opened }) => streams === 40 && opened === 60, 'all are open again');

@@ -21,6 +21,7 @@ test('without flags all options have their documented defaults', () => {
     host: '',
     workers: 'auto',
     streams: 0,
+    force: false,
     transport: 'auto',
     pingIntervalMs: 20_000,
     sampleIntervalMs: 10,
@@ -56,6 +57,14 @@ test('a flag without a value is on if present; an environment variable is 1 or 0
   assert.equal(read([], { HOLDFAST_NO_LOG: '0' }).noLog, false);
 });
 
+test('the streams and the admin port need ports of their own', () => {
+  assert.match(
+    refusalOf(['--port', '9000', '--admin-port', '9000']),
+    /--admin-port got 9000, which is the --port/,
+  );
+  assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
+});
+
 test('some numbers can also be auto', () => {
   assert.equal(read(['--workers', '3']).workers, 3);
   assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
@@ -78,6 +87,7 @@ test('an error says what was given and what was expected', () => {
   );
   assert.match(refusalOf(['--pong-interval', '1']), /unknown option --pong-interval/);
   assert.match(refusalOf(['--por', '1']), /did you mean --port\?/);
+  assert.match(refusalOf(['--prot', '1']), /did you mean --port\?/);
   assert.match(refusalOf(['-p', '80']), /unknown option -p: did you mean --port\?/);
   assert.match(refusalOf(['8888']), /unexpected argument '8888'/);
   assert.match(refusalOf(['--log-dir', '']), /--log-dir got ''/);

@@ -27,6 +27,26 @@ test('promtool accepts the metrics', async (t) => {
   assert.equal(`${stdout}${stderr}`, '');
 });
 
+test('the buckets of a histogram stay when a worker dies', async (t) => {
+  const server = await startServer(t, ['--workers', '1']);
+  const ticks = async () => {
+    const text = await (await server.admin('/metrics')).text();
+    return Number(/^holdfast_tick_seconds_bucket\{le="\+Inf"\} (\d+)$/m.exec(text)?.[1]);
+  };
+  const before = await until(async () => {
+    const count = await ticks();
+    return count > 20 && count;
+  }, 'some ticks');
+  const [{ pid }] = (await server.frame()).workers;
+  process.kill(pid, 'SIGKILL');
+  await until(async () => {
+    const [worker] = (await server.frame()).workers;
+    assert.ok((await ticks()) >= before);
+    return worker.pid !== pid && worker.state === 'ready';
+  }, 'it is replaced');
+  await until(async () => (await ticks()) > before, 'more ticks');
+});
+
 test('/ticks has all ticks of each worker since it started', async (t) => {
   const server = await startServer(t);
   const ticksOf = async () => {

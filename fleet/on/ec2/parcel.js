@@ -9,8 +9,8 @@ import { brotliCompressSync, constants } from 'node:zlib';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
-/** Only for the addon, which isn't sent: it is large, and built for one kind of machine. */
-const NOT_SENT = new Set(['fleet/drone/dial.native.js']);
+/** Only for the addon, which isn't sent: it is large, and built for one kind of machine; and for drones started by hand. */
+const NOT_SENT = new Set(['fleet/drone/dial.native.js', 'lib/variables.js']);
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*'([^']+)'/g;
 
