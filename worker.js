@@ -65,7 +65,7 @@ async function start({ type, config, transport: name, ...share }) {
 /** @param {import('./primary/messages.js').Publish} message */
 async function publish({ id, channel, message }) {
   try {
-    const listeners = await transport?.publish(channel, message);
+    const listeners = transport ? await transport.publish(channel, message) : 0;
     tell({ type: 'published', id, listeners });
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;

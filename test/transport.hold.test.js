@@ -92,7 +92,10 @@ for (const kind of KINDS) {
     });
 
     test('cuts the oldest connection without a head when there is no room for a new one', async (t) => {
-      const { hold, port, open } = await startListening(t, kind, { connectionLimit: 3 });
+      const { hold, port, open } = await startListening(t, kind, {
+        connectionLimit: 3,
+        headTimeoutMs: 86_400_000,
+      });
       const stream = await open('/a');
       const [older, newer] = [rawClient(port, 'G'), rawClient(port, 'G')];
       t.after(newer.close);
