@@ -110,7 +110,7 @@ test('a stream listens to the channels in its target, if they are few and short'
 });
 
 test('consent to load is an answer of its own, and changes nothing else', () => {
-  const consenting = withConsent(policy, 1234);
+  const consenting = withConsent(policy, { consent: true, pingIntervalMs: 1234 });
   const head = {
     method: 'GET',
     target: '/.well-known/holdfast-load',
