@@ -51,7 +51,7 @@ const handlers = {
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
-  const chosen = acceptLoad ? withConsent(policy, pingIntervalMs) : policy;
+  const chosen = withConsent(policy, { consent: acceptLoad, pingIntervalMs });
   const made = await createTransport(name, { ...config, ...share, policy: chosen });
   transport = made; // publications reach the first stream, even before `ready` is sent
   const bound = await made.listen(port, host).catch((error) => {

@@ -1,3 +1,5 @@
+import { printable } from './format.js';
+
 /**
  * An error that the user can act on: it is shown as one line, without a stack, and ends the program with status 1.
  * The message says what is wrong, what was given, what was expected, and what to do.
@@ -40,7 +42,7 @@ export function messageOf(error) {
  */
 export function exitWith(program, error) {
   const known = error instanceof HoldfastError;
-  const text = known ? messageOf(error) : error instanceof Error ? error.stack : String(error);
+  const text = known ? printable(messageOf(error)) : error instanceof Error ? error.stack : String(error);
   process.stderr.write(`${program}: ${text}\n`);
   process.exit(1);
 }

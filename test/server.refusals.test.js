@@ -51,9 +51,11 @@ for (const transport of TRANSPORTS) {
       assert.equal((await fetch(`${url}/more`)).status, 404);
     });
 
-    test('without --accept-load it says nothing about load', async (t) => {
-      const server = await startServer(t, args);
-      assert.equal((await fetch(`http://127.0.0.1:${server.port}/.well-known/holdfast-load`)).status, 404);
+    test('without --accept-load it says its ping interval and does not consent', async (t) => {
+      const server = await startServer(t, [...args, '--ping-interval', '1234']);
+      const response = await fetch(`http://127.0.0.1:${server.port}/.well-known/holdfast-load`);
+      assert.equal(response.status, 200);
+      assert.deepEqual(await response.json(), { consent: false, pingIntervalMs: 1234 });
     });
 
     test('404, 405 with Allow, 400 and 505 are sent and counted', async (t) => {

@@ -128,7 +128,7 @@ test('a stream listens to the channels in its target, and a refusal says what is
 });
 
 test('consent to load is an answer of its own, and changes nothing else', () => {
-  const consenting = withConsent(policy, 1234);
+  const consenting = withConsent(policy, { consent: true, pingIntervalMs: 1234 });
   const head = {
     method: 'GET',
     target: '/.well-known/holdfast-load',

@@ -1,8 +1,7 @@
 /*
  * The report of a run: JSON for scripts, and text. Pure.
  */
-import { formatBytes, formatCount, formatMs, formatNoun } from '../../lib/format.js';
-import { printable } from '../ask.js';
+import { formatBytes, formatCount, formatMs, formatNoun, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 import { causesText, dronesText } from './table.js';
 
@@ -111,7 +110,7 @@ export function reportText(report) {
     verdict(report),
     report.machine,
   ];
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 /** @param {Report} report */
@@ -169,7 +168,7 @@ function hints({ opened, pings, percentiles, publications, messages }) {
     const why =
       pings === 0
         ? 'no ping came; hold for more than two ping intervals'
-        : 'the ping interval is unknown, or no stream was pinged twice; give --interval MS here or --accept-load to the server, and hold for two intervals';
+        : 'no stream was pinged twice, or the server does not say its ping interval; hold for more than two intervals, or give --interval MS';
     lines.push(`ping lateness is unknown: ${why}`);
   }
   if (publications && messages > 0 && percentiles.deliveryMs.count === 0)
@@ -180,7 +179,7 @@ function hints({ opened, pings, percentiles, publications, messages }) {
 /** @param {Report} report */
 function sampleLines({ samples }) {
   if (samples.length === 0) return [];
-  const shown = new Set(samples.map(({ cause, text }) => `  ${cause}: ${printable(JSON.stringify(text))}`));
+  const shown = new Set(samples.map(({ cause, text }) => `  ${cause}: ${JSON.stringify(text)}`));
   return ['', 'the last unexpected bytes:', ...shown];
 }
 
