@@ -57,14 +57,6 @@ test('a flag without a value is on if present; an environment variable is 1 or 0
   assert.equal(read([], { HOLDFAST_NO_LOG: '0' }).noLog, false);
 });
 
-test('the streams and the admin port need ports of their own', () => {
-  assert.match(
-    refusalOf(['--port', '9000', '--admin-port', '9000']),
-    /--admin-port got 9000, which is the --port/,
-  );
-  assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
-});
-
 test('some numbers can also be auto', () => {
   assert.equal(read(['--workers', '3']).workers, 3);
   assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
