@@ -11,13 +11,13 @@ export type Encoding = 'text' | 'events';
 export type Bytes = string | Uint8Array;
 
 /**
- * A message. Streams of events contain all of it, streams of text only the data. An id or type must be one line without
- * NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
+ * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
+ * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
  */
 export interface Message {
   id?: string;
   type?: string;
-  data: string;
+  data: Bytes;
 }
 
 /** The head of a request; frozen. */
@@ -29,6 +29,11 @@ export interface Head {
   version: string;
   /** Only those that the policy names. The values of a repeated header are joined by ', '. */
   headers: Readonly<Record<string, string | undefined>>;
+  /**
+   * The client's address, if the policy asks for it; behind a proxy that of the proxy. IPv4 is always written as such;
+   * '' if it is unknown.
+   */
+  address?: string;
 }
 
 /** Why a stream ended. */
@@ -37,11 +42,11 @@ export type CloseReason =
   | 'client-gone'
   /** More than `maxBacklogBytes` were waiting for the client. */
   | 'slow'
-  /** It was ended by `end` or `close`, or the application ended its response. */
+  /** It was ended by `end` or `close`, the application ended its response, or its request was a HEAD. */
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
-  /** There was no room for it. */
+  /** There was no room for it, or for another channel that it subscribed to. */
   | 'over-capacity'
   /** The client sent something on a connection that carries a stream. */
   | 'bad-request'
@@ -50,13 +55,13 @@ export type CloseReason =
   /** Its shard failed. */
   | 'failed';
 
-/** Statuses for refusing a request. */
+/** Statuses that Holdfast itself refuses requests with. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
 
 /** Opens a stream; a HEAD request gets only the head of the response. */
 export interface HoldDecision {
   hold: Encoding;
-  /** Channels that it listens to, at most 1024; `subscribe` can add more. */
+  /** Channels that it listens to, at most 1024; `subscribe` can add more. Names must be well-formed Unicode. */
   channels?: readonly string[];
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
@@ -85,15 +90,32 @@ export interface Answer {
   body?: Bytes;
 }
 
+/** Refuses a request; like an answer, but it is counted in `counters().refused`. */
+export interface Refusal {
+  /** 400 to 599. */
+  refuse: number;
+  /**
+   * They are added to the defaults, or replace them: Content-Type: text/plain; charset=utf-8, with 405 Allow: GET, HEAD,
+   * and with 503 Retry-After: 5. Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   */
+  headers?: Record<string, string>;
+  /** By default the status, its name, and for some of them what it usually means. */
+  body?: Bytes;
+}
+
 /**
  * What to do with a request: hold it as a stream, refuse it, answer it, or pass it on to `server`. `server` gets the
  * untouched connection; without the native core, it gets the parsed request as an event instead.
  */
-export type Decision = HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true };
+export type Decision = HoldDecision | Refusal | { answer: Answer } | { pass: true };
 
 export interface Policy {
   /** Lower-case names of the headers that `decide` reads. */
   headers?: readonly string[];
+  /**
+   * Whether `decide` reads the client's address (`head.address`). An `always` decision must not depend on it.
+   */
+  address?: boolean;
   /**
    * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
    * request gets 503, and a later decision is ignored.
@@ -110,11 +132,12 @@ export interface HoldOptions {
   /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, and with SHARD_FAILED. Without
-   * it, these become process warnings.
+   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
+   * DECISION_TIMEOUT if decisions took too long (at most once a second, with their number). Without it, these become
+   * process warnings.
    */
   onError?: (error: unknown) => void;
-  /** Payload of a ping for each encoding; by default 'ping' and ': ping\n\n'. */
+  /** Payload of a ping for each encoding, not empty; by default 'ping' and ': ping\n\n'. */
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
@@ -123,8 +146,8 @@ export interface HoldOptions {
   /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */
   capacity?: number;
   /**
-   * Most connections per shard, up to 2,097,152; further ones wait, or without the native core are cut. By default what
-   * the descriptor limit allows.
+   * Most connections per shard, up to 2,097,152. When there are more, the oldest that has not sent a complete request head
+   * is cut; if there is none, they wait, or without the native core are cut. By default what the descriptor limit allows.
    */
   connectionLimit?: number;
   /** Whether small writes wait for an acknowledgement (Nagle's algorithm); false by default. */
@@ -133,10 +156,31 @@ export interface HoldOptions {
   maxHeadBytes?: number;
   /** ms until a request head must be complete; after that 408. 10,000 by default. */
   headTimeoutMs?: number;
+  /**
+   * Most incomplete request heads per shard from one address (of IPv6: from a /64); with more, the oldest connection is cut.
+   * 256 by default.
+   */
+  maxHeadsPerAddress?: number;
+  /**
+   * Addresses and ranges, such as '10.0.0.0/8', to which `maxHeadsPerAddress` does not apply, because all clients behind a
+   * proxy have its address. Loopback by default.
+   */
+  proxies?: readonly string[];
   /** ms that the promise of a decision may take; after that 503. 10,000 by default. */
   answerTimeoutMs?: number;
   /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
   maxBacklogBytes?: number;
+  /**
+   * Most bytes of messages waiting for delivery; with more, `publish` and `send` throw BUSY. 16,777,216 by default. A message
+   * takes its text and 256 bytes.
+   */
+  maxQueueBytes?: number;
+  /**
+   * Most memory that channels may take per shard: about 128 bytes and the name for each channel, and 16 bytes for each
+   * subscription. A request that needs more gets 503, and a stream that subscribes beyond it is closed as
+   * 'over-capacity'. 16,777,216 by default.
+   */
+  maxChannelBytes?: number;
   /** Position of its first shard among all shards of this machine, so that they don't all wake up together; 0 by default. */
   phase?: number;
   /** Number of shards on this machine; by default those of this Hold. */
@@ -149,6 +193,7 @@ export interface EncodedHistogram {
   unit: 'ns' | 'µs';
   count: number;
   sum: number;
+  /** 0 when empty, as `max`. */
   min: number;
   max: number;
   /** Index, count, index, count… */
@@ -168,16 +213,16 @@ export interface Counters {
   bytesWritten: number;
   /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  /** Commands waiting now in the shards. */
-  queuedJobs: number;
+  /** Bytes of messages that wait now for delivery in the native core. */
+  queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
-  /** Connections over the limit that were closed without an answer. */
+  /** Connections closed without an answer, because there was no room or their address had too many incomplete heads. */
   cut: number;
   shardFailures: number;
   closed: Record<CloseReason, number>;
-  /** Requests, by status. */
-  refused: Record<RefusalStatus, number>;
+  /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
+  refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };
   /** Of pings, in µs. */
   lateness: EncodedHistogram;
   /** CPU per opened stream, ping and delivery, in ns; empty for streams in JS, where it can't be measured. */
@@ -187,8 +232,8 @@ export interface Counters {
 }
 
 /**
- * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, LISTENING
- * or CLOSED, and for `onError` also SHARD_FAILED.
+ * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
+ * LISTENING or CLOSED, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -199,8 +244,8 @@ export interface HoldfastError extends Error {
  * responses) is held in JS behind the same methods. Without the native core everything is held in JS, and one process
  * warning (NO_NATIVE) says why. HOLDFAST_NATIVE=off in the environment forces that.
  *
- * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that,
- * and nothing published before.
+ * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that, and
+ * nothing published before. Each stream gets messages in the order of the calls, whichever channels they were for.
  */
 export class Hold {
   /** @throws {HoldfastError} BAD_OPTION */
@@ -220,7 +265,8 @@ export class Hold {
    * @param port 0, the default, takes a free one
    * @param host '', the default, is every address of the machine
    * @returns the port
-   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE
+   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE,
+   *   whose message names the address and port
    */
   listen(port?: number, host?: string): Promise<number>;
 
@@ -229,12 +275,13 @@ export class Hold {
    * it. If it is held natively, the response emits 'close' now, and JS no longer has its socket; if it is held in JS, the
    * response emits 'close' when the stream ends. An adopted stream does not keep the process alive; its server does.
    *
-   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
-   * @param response of node:http, node:https or HTTP/2, without Content-Length. If its head was not sent yet, it is sent
+   * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows. A HEAD
+   * request gets the head of the stream, and `onClose(id, 'drain')` follows.
+   * @param response of node:http, node:https or HTTP/2, of status 200 and without Content-Length. If its head was not sent yet, it is sent
    *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response is then
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
@@ -243,16 +290,20 @@ export class Hold {
   ): Promise<number>;
 
   /**
-   * Sends a message to every stream that listens to a channel. A string is the data of a message.
-   * @throws {HoldfastError} BAD_ARGUMENT
+   * Sends a message to every stream that listens to a channel. A string or bytes are the data of a message.
+   *
+   * Channels take turns, so a channel with many streams, or many messages, doesn't delay the others.
+   * @returns how many streams of this Hold the message was for, once it was written to all of them. Never rejects, so you
+   *   need not wait for it
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if more than `maxQueueBytes` would wait for delivery
    */
-  publish(channel: string, message: string | Message): void;
+  publish(channel: string, message: Bytes | Message): Promise<number>;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
-   * @throws {HoldfastError} BAD_ARGUMENT
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY as for `publish`
    */
-  send(id: number, message: string | Message): void;
+  send(id: number, message: Bytes | Message): void;
 
   /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;
@@ -274,6 +325,9 @@ export class Hold {
    */
   close(periodMs?: number): Promise<void>;
 
-  /** @param options `reset` empties the histograms after reading them */
+  /**
+   * @param options `reset` empties the histograms after reading them
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
   counters(options?: { reset?: boolean }): Counters;
 }

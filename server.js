@@ -11,22 +11,23 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { helpText, readConfig } from './lib/config.js';
+import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
-import { exitWith, HoldfastError } from './lib/errors.js';
-import { formatCount, formatElapsed } from './lib/format.js';
+import { codeOf, exitWith, HoldfastError, listenError } from './lib/errors.js';
+import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
-import { freePort } from './lib/port.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
+import { variableWarnings } from './lib/variables.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
-import { limitsLine, planLine } from './primary/verdict.js';
+import { watchNeighbours } from './primary/neighbours.js';
+import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
-import { chooseTransport } from './transport/index.js';
+import { chooseTransport, claimPort } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
@@ -46,7 +47,9 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
-  await new Server(config, await chooseTransport(config.transport)).run();
+  const transport = await chooseTransport(config.transport);
+  checkMemory(config, transport);
+  await new Server(config, transport).run();
 }
 
 /** @returns {string} */
@@ -69,6 +72,10 @@ class Server {
       descriptorLimit: descriptorLimit(),
       mostShards: transport.mostShards,
     });
+    this.warnings = [
+      ...variableWarnings(OPTIONS, process.env),
+      ...uselessOptions(config, globalThis.gc !== undefined),
+    ];
     /** @type {State} */
     this.state = 'starting';
     this.workers = new Workers({
@@ -78,26 +85,29 @@ class Server {
       config,
     });
     this.admin = new Admin({
-      isReady: () => this.isReady(),
+      problem: () => this.problem(),
       publish: (channel, message) => this.workers.publish(channel, message),
     });
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
     this.monitor = null;
+    /** @type {import('./transport/index.js').PortClaim | null} */
+    this.claim = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
   async run() {
-    const { config, workers, admin } = this;
+    const { config, transport, workers, admin } = this;
+    for (const line of this.warnings) this.note(line);
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
     if (this.state !== 'starting') return;
     const port = await this.start();
-    const makeView = await loadView(this.dashboard);
+    const makeView = await loadView(this.dashboard, config.refreshMs);
     if (this.state !== 'starting') return;
     this.state = 'running';
     if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
@@ -106,6 +116,7 @@ class Server {
     const csvPath = log?.path ?? '';
     this.describe(port, adminPort, csvPath);
     await this.monitor.start();
+    if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
     tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
   }
@@ -119,17 +130,25 @@ class Server {
 
   /** @returns {Promise<number>} the port, once all workers listen */
   async start() {
-    const { port, host } = this.config;
     const { workers } = this.plan;
-    const slow = setTimeout(() => this.note(`starting ${workers} workers`), SLOW_START_MS);
+    const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
-      return await this.workers.start(this.transport.name === 'hold' ? await freePort(port, host) : port);
+      this.claim = await this.claimPort();
+      return await this.workers.start(this.claim.port);
     } catch (error) {
       await this.discardLog();
       throw error;
     } finally {
       clearTimeout(slow);
     }
+  }
+
+  /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
+  claimPort() {
+    const { port, host } = this.config;
+    return claimPort(this.transport.name, port, host).catch((error) => {
+      throw codeOf(error) ? listenError(error, 'port', port, host) : error;
+    });
   }
 
   /** What the keys of the dashboard do. */
@@ -156,10 +175,12 @@ class Server {
     this.note(planLine(plan, transport));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
+    if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // it hides the first time
   }
 
-  isReady() {
-    return this.state === 'running' && this.workers.slots.every(({ state }) => state === 'ready');
+  /** @returns {string} why it is not ready; '' if it is */
+  problem() {
+    return this.state === 'running' ? this.workers.problem : `the server is ${this.state}`;
   }
 
   /**
@@ -179,6 +200,7 @@ class Server {
         ? `draining over ${config.drainMs} ms; press Ctrl-C again to quit now`
         : 'stopping before the server was listening',
     );
+    this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
@@ -190,7 +212,7 @@ class Server {
   summary() {
     const { elapsedMs = 0, counts } = this.monitor?.reading ?? {};
     const lost = counts ? lostOf(counts) : 0;
-    return `ran for ${formatElapsed(elapsedMs)}; ${formatCount(counts?.opened ?? 0)} streams opened, ${formatCount(lost)} lost`;
+    return `ran for ${formatElapsed(elapsedMs)}; ${formatNoun(counts?.opened ?? 0, 'stream')} opened, ${formatCount(lost)} lost`;
   }
 
   /** Removes the CSV if the server did not start. */

@@ -40,7 +40,7 @@ const handlers = {
   },
 
   /** @param {import('./primary/messages.js').Publish} message */
-  publish: ({ channel, message }) => transport?.publish(channel, message),
+  publish: (message) => void publish(message).catch(fail),
 
   gc: () => collectGarbage(),
 
@@ -51,15 +51,27 @@ const handlers = {
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
-  const chosen = acceptLoad ? withConsent(policy, pingIntervalMs) : policy;
+  const chosen = withConsent(policy, { consent: acceptLoad, pingIntervalMs });
   const made = await createTransport(name, { ...config, ...share, policy: chosen });
+  transport = made; // publications reach the first stream, even before `ready` is sent
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
-  transport = made;
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
   tell({ type: 'ready', port: bound });
+}
+
+/** @param {import('./primary/messages.js').Publish} message */
+async function publish({ id, channel, message }) {
+  try {
+    const listeners = transport ? await transport.publish(channel, message) : 0;
+    tell({ type: 'published', id, listeners });
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    const outcome = error.code === 'BUSY' ? { busy: true } : { problem: error.message };
+    tell({ type: 'published', id, ...outcome });
+  }
 }
 
 /** @param {number} periodMs */

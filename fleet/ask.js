@@ -3,6 +3,7 @@
  */
 import { request } from 'node:http';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { printable } from '../lib/format.js';
 import { isEncoded, MEASURES } from './drone/histograms.js';
 
 /** A drone that takes longer to answer is late. */
@@ -10,9 +11,6 @@ const ANSWER_MS = 1000;
 /** `set` and `restart` may have to ask the target for its consent first. */
 const ACT_MS = 15_000;
 const MOST_ANSWER_BYTES = 4_194_304;
-/** What a terminal would interpret instead of showing. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for control characters
-const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
 const NO_DRONE = 'what answers there is not a drone of this version';
 
 /**
@@ -88,7 +86,7 @@ function problemOf(error) {
  * @throws {HoldfastError} LATE, GONE, REFUSED with the answer of the drone
  */
 export function setParams(member, params) {
-  return send(member, 'GET', `/set?${new URLSearchParams(params)}`, ACT_MS);
+  return send(member, 'POST', `/set?${new URLSearchParams(params)}`, ACT_MS);
 }
 
 /** @param {Member} member @param {'restart' | 'stop'} what @returns {Promise<void>} */
@@ -166,9 +164,4 @@ function failureOf(error, url, deadlineMs) {
   if (error.name === 'AbortError' || error.name === 'TimeoutError')
     return new HoldfastError('LATE', `${url} did not answer within ${deadlineMs / 1000} s`);
   return new HoldfastError('GONE', `${url} does not answer (${codeOf(error) || messageOf(error)})`);
-}
-
-/** @param {string} text from elsewhere @returns {string} safe to show in a terminal */
-export function printable(text) {
-  return text.replace(CONTROLS, ' ');
 }

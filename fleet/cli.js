@@ -2,14 +2,16 @@
  * The fleet command: starts, controls and watches drones. Each of its commands is a file in commands/.
  */
 import { readFileSync } from 'node:fs';
+import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { exitWith, HoldfastError } from '../lib/errors.js';
+import { nearest } from '../lib/nearest.js';
 import { optionLines, readOptions } from '../lib/options.js';
+import { warnAboutVariables } from '../lib/variables.js';
 import { run } from './commands/run.js';
 import { set } from './commands/set.js';
 import { start } from './commands/start.js';
 import { status } from './commands/status.js';
 import { stop } from './commands/stop.js';
-import { nearest } from './nearest.js';
 
 /**
  * @typedef {object} Command
@@ -49,6 +51,7 @@ async function main() {
   );
   if (help) return say(commandHelp(command, options));
   if (version) return say(`${versionOf()}\n`);
+  warnAboutVariables('fleet', [...options, ...SERVER_OPTIONS]);
   process.exit(await command.act(words, values));
 }
 

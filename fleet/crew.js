@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { descriptorLimit } from '../lib/descriptors.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
-import { formatCount } from '../lib/format.js';
+import { formatCount, formatNoun } from '../lib/format.js';
 import { native } from '../native/index.js';
 import { askAll, each, setParams } from './ask.js';
 import { DRONE_DIED, merge, noGauges } from './merge.js';
@@ -129,10 +129,10 @@ export class Crew {
     const needed = Math.ceil(streams / Math.max(1, most));
     if (needed <= members.length) return;
     if (kind !== 'local' || drones > 0) {
-      const line = `${dronesText(members.length)} can hold ${formatCount(most)} streams each, too few for ${formatCount(streams)}: use ${needed} drones`;
+      const line = `${dronesText(members.length)} can hold ${formatNoun(most, 'stream')} each, too few for ${formatCount(streams)}: use ${formatNoun(needed, 'drone')}`;
       throw new HoldfastError('FEW_DRONES', line);
     }
-    this.say(`${dronesText(needed - members.length)} more: each can hold ${formatCount(most)} streams here`);
+    this.say(`${dronesText(needed - members.length)} more: each can hold ${formatNoun(most, 'stream')} here`);
     members.push(...(await this.place.start(needed - members.length, {})));
   }
 
@@ -193,8 +193,8 @@ export class Crew {
 
   /** Keeps the final stats of a drone whose streams were lost. @param {Slot} slot @param {string} how */
   retire(slot, how) {
-    const open = formatCount(slot.last?.counts.open ?? 0);
-    this.say(`drone ${slot.member.name} ${how}: ${open} streams were lost; another drone takes over`);
+    const lost = formatNoun(slot.last?.counts.open ?? 0, 'stream');
+    this.say(`drone ${slot.member.name} ${how}: ${lost} lost; another drone takes over`);
     if (slot.last) this.finalStats.push(finalStatsOf(slot.last));
     slot.last = null;
   }
@@ -236,9 +236,9 @@ export class Crew {
   async endInstances() {
     await this.pending;
     if (this.started === 0) return;
-    this.say(`ending ${this.started} instances`);
+    this.say(`ending ${formatNoun(this.started, 'instance')}`);
     const ended = await this.place.stop(this.started);
-    this.say(`${ended} instances ended`);
+    this.say(`${formatNoun(ended, 'instance')} ended`);
   }
 }
 

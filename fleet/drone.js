@@ -5,7 +5,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
-import { formatCount } from '../lib/format.js';
+import { formatCount, printable } from '../lib/format.js';
 import { tellParent } from '../lib/listening.js';
 import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
 import { sumOf } from './drone/causes.js';
@@ -29,8 +29,11 @@ async function main() {
   const { HOLDFAST_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
   const { values, help } = readOptions([...PARAMS, ...OPTIONS], process.argv.slice(2), { HOLDFAST_TOKEN });
   if (help) return void process.stdout.write(helpText());
+  const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
+  variables?.warnAboutVariables('drone');
   const { listen, listenPort, token, register: folder, quiet, ...params } = /** @type {any} */ (values);
-  const drone = new Drone(await createDialer());
+  const note = (/** @type {string} */ line) => void process.stderr.write(`drone: ${printable(line)}\n`);
+  const drone = new Drone(await createDialer(), note);
   const stop = () => {
     control.close();
     clearInterval(report);
@@ -44,6 +47,7 @@ async function main() {
       set: (changes) => drone.set(changes),
       restart: () => drone.restart(),
       stop,
+      note,
     },
     token,
   );
@@ -77,7 +81,7 @@ function lineOf(drone) {
   const streams = `streams ${formatCount(open)} of ${formatCount(target)} (${drone.state()})`;
   const failures = `failed ${formatCount(sumOf(counts.failed))}, lost ${formatCount(sumOf(counts.lost))}`;
   const problem = sample ? `last ${sample.cause}: ${JSON.stringify(sample.text)}` : '';
-  return `drone: ${streams}, ${failures}, pings read ${formatCount(pings)}${problem ? ` (${problem})` : ''}\n`;
+  return `drone: ${streams}, ${failures}, pings read ${formatCount(pings)}${problem ? ` (${printable(problem)})` : ''}\n`;
 }
 
 /**
@@ -109,7 +113,7 @@ function helpText() {
   return `Usage: node fleet/drone.js [options]
 
 Opens streams to a server, keeps the requested number open, and measures what clients see. It is controlled over HTTP:
-GET / returns everything it measured, GET /counts only the counts, GET /set?n=1000&ramp=500 changes parameters,
+GET / returns everything it measured, GET /counts only the counts, POST /set?n=1000&ramp=500 changes parameters,
 POST /restart reopens all streams and counts from 0, POST /stop ends it.
 
 Parameters, which can be changed while it runs:

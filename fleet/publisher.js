@@ -53,7 +53,7 @@ export class Publisher {
     try {
       const sentUs = Math.round((performance.timeOrigin + performance.now()) * 1000);
       const status = await this.ask('POST', this.url, `@${sentUs} holdfast`);
-      if (status === 202) this.sent++;
+      if (status === 200 || status === 202) this.sent++;
       else this.fail(`status ${status}`);
     } catch (error) {
       this.fail(codeOf(error) || messageOf(error));

@@ -6,9 +6,14 @@
  *         \------------ signal ---\---------------------\-------------------->/
  */
 import { setTimeout as after } from 'node:timers/promises';
+import { HoldfastError } from '../lib/errors.js';
+import { sumOf } from './drone/causes.js';
 import { merge } from './merge.js';
 import { reportOf } from './show/report.js';
 
+/** At first more often, to notice quickly that every connection is refused. */
+const FIRST_POLL_MS = 100;
+const FIRST_MS = 1000;
 /** Asking the drones costs CPU that their streams could use. */
 const RAMP_POLL_MS = 500;
 const HOLD_POLL_MS = 1000;
@@ -57,7 +62,7 @@ export class Run {
 
   /**
    * @returns {Promise<import('./show/report.js').Report>} up to its end, even an early one
-   * @throws {import('../lib/errors.js').HoldfastError} if it couldn't begin
+   * @throws {HoldfastError} if it couldn't begin; NO_SERVER if nothing listens
    */
   async run() {
     try {
@@ -85,12 +90,21 @@ export class Run {
     await this.unlessAborted(this.crew.aim());
     for (;;) {
       const { counts } = await this.look('ramping', elapsedMs());
+      if (isNobodyThere(counts)) throw this.noServer();
       const isComplete = counts.open >= this.plan.streams;
       this.ramp = { elapsedMs: elapsedMs(), opened: counts.opened, isComplete };
       if (isComplete) return true;
       if (elapsedMs() >= this.plan.withinMs) return false;
-      await this.pause(RAMP_POLL_MS);
+      await this.pause(elapsedMs() < FIRST_MS ? FIRST_POLL_MS : RAMP_POLL_MS);
     }
+  }
+
+  noServer() {
+    const { target } = this.plan;
+    return new HoldfastError(
+      'NO_SERVER',
+      `nothing is listening on ${target}: start the server there, or use another --target`,
+    );
   }
 
   async hold() {
@@ -164,4 +178,12 @@ export class Run {
       machine,
     });
   }
+}
+
+/**
+ * @param {import('./ask.js').Counts} counts
+ * @returns {boolean} whether every connection so far was refused; a server that was there before may only be restarting
+ */
+function isNobodyThere({ opened, inFlight, failed }) {
+  return opened === 0 && inFlight === 0 && failed.refused > 0 && failed.refused === sumOf(failed);
 }

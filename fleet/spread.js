@@ -2,7 +2,7 @@
  * How many drones to start, and how the streams are divided among them. Pure.
  */
 import { OWN_DESCRIPTORS } from '../lib/descriptors.js';
-import { formatCount } from '../lib/format.js';
+import { formatNoun } from '../lib/format.js';
 
 /**
  * @param {object} wanted
@@ -20,7 +20,7 @@ export function planDrones({ streams, ramp, drones, isNative, cores, descriptorL
   if (isNative) return { count: Math.min(cores, most), why: 'native dialer, one drone per core' };
   const each = descriptorLimit - OWN_DESCRIPTORS;
   const count = Math.max(1, Math.ceil(streams / each));
-  return { count: Math.min(count, most), why: `plain sockets, ${formatCount(each)} streams per process` };
+  return { count: Math.min(count, most), why: `plain sockets, ${formatNoun(each, 'stream')} per process` };
 }
 
 /**

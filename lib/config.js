@@ -2,8 +2,20 @@
  * The one table of the server's options. No other code has defaults. Times are in ms.
  */
 
+import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
-import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from './options.js';
+import { HoldfastError } from './errors.js';
+import {
+  choice,
+  either,
+  FLAG,
+  integer,
+  option,
+  optionLines,
+  readOptions,
+  repeated,
+  text,
+} from './options.js';
 
 /**
  * @typedef {object} Config
@@ -11,6 +23,7 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
  * @property {string} host '' for every address of the machine
  * @property {number | 'auto'} workers
  * @property {number} streams how many to plan for; 0 for as many as the workers' file descriptors allow
+ * @property {boolean} force start even if memory forbids `streams`
  * @property {'auto' | 'http' | 'hold'} transport
  * @property {number} pingIntervalMs
  * @property {number} sampleIntervalMs
@@ -19,8 +32,12 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
  * @property {boolean} nagle
  * @property {number} maxHeadBytes
  * @property {number} headTimeoutMs
+ * @property {number} maxHeadsPerAddress
+ * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
+ * @property {number} maxQueueBytes
  * @property {number} drainMs
+ * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
@@ -30,6 +47,12 @@ import { choice, either, FLAG, integer, option, optionLines, readOptions, text }
 
 const DAY_MS = 86_400_000;
 const PORT = integer(0, 65_535);
+/** @type {import('./options.js').Kind} */
+const RANGE = {
+  expected: 'an address or a range such as 10.0.0.0/8',
+  word: 'RANGE',
+  read: (given) => (isRange(given) ? given : undefined),
+};
 
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
@@ -37,6 +60,7 @@ export const OPTIONS = [
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is as many as the workers can hold'),
+  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams'),
   option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold if it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to the same stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker, which show how late its event loop is'),
@@ -45,8 +69,12 @@ export const OPTIONS = [
   option('nagle', 'nagle', FLAG, false, 'keep Nagle\'s algorithm on: small writes wait for an acknowledgement'),
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
+  option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
+  option('proxy', 'proxies', repeated(RANGE), LOOPBACK, 'address or range of a proxy, exempt from --max-heads-per-address; can be repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
+  option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
+  option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
@@ -62,7 +90,23 @@ export const OPTIONS = [
  */
 export function readConfig(args, env) {
   const { values, help, version } = readOptions(OPTIONS, args, env);
-  return { config: /** @type {Config} */ (/** @type {unknown} */ (values)), help, version };
+  const config = /** @type {Config} */ (/** @type {unknown} */ (values));
+  if (!help && !version) checkPorts(config);
+  return { config, help, version };
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkPorts({ port, adminPort }) {
+  if (port === 0 || port !== adminPort) return;
+  const line = `--port and --admin-port are both ${port}: they must be different`;
+  throw new HoldfastError('BAD_OPTION', line);
+}
+
+/** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
+export function uselessOptions({ gcIntervalMs }, canCollect) {
+  const byDefault = OPTIONS.find(({ key }) => key === 'gcIntervalMs')?.default;
+  if (canCollect || gcIntervalMs === byDefault) return [];
+  return ['--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N'];
 }
 
 /** @returns {string} what `--help` prints */

@@ -13,9 +13,9 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'deliveries', kind: 'counter', help: 'messages written to streams, once per stream' },
   { name: 'bytesWritten', kind: 'counter', help: 'bytes written to streams' },
   { name: 'backlogBytes', kind: 'gauge', help: 'bytes the kernel refused, waiting to be written' },
-  { name: 'queuedJobs', kind: 'gauge', help: 'commands waiting in the shards' },
+  { name: 'queuedBytes', kind: 'gauge', help: 'bytes of messages waiting in the shards for delivery' },
   { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
-  { name: 'cut', kind: 'counter', help: 'connections over the limit, closed without an answer' },
+  { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
 ]);
 
@@ -34,11 +34,12 @@ export const HISTOGRAMS = /** @type {const} */ ([
 /** @typedef {(typeof HISTOGRAMS)[number]['name']} HistogramName */
 
 /**
- * What a transport says about its streams: a value for every row of the tables, and two counters per reason.
+ * What a transport says about its streams: a value for every row of the tables, a counter per reason, and one per status
+ * (those of an application's own refusals appear when they are first used).
  * @typedef {Record<CountName, number>
  *   & Record<HistogramName, import('./histogram.js').EncodedHistogram>
  *   & { closed: Record<import('./reasons.js').CloseReason, number>,
- *       refused: Record<import('./reasons.js').RefusalStatus, number> }} TransportCounters
+ *       refused: Record<import('./reasons.js').RefusalStatus, number> & { [status: number]: number | undefined } }} TransportCounters
  */
 
 /**

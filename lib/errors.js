@@ -1,3 +1,5 @@
+import { printable } from './format.js';
+
 /**
  * An error that the user can act on: it is shown as one line, without a stack, and ends the program with status 1.
  * The message says what is wrong, what was given, what was expected, and what to do.
@@ -40,7 +42,7 @@ export function messageOf(error) {
  */
 export function exitWith(program, error) {
   const known = error instanceof HoldfastError;
-  const text = known ? messageOf(error) : error instanceof Error ? error.stack : String(error);
+  const text = known ? printable(messageOf(error)) : error instanceof Error ? error.stack : String(error);
   process.stderr.write(`${program}: ${text}\n`);
   process.exit(1);
 }
@@ -63,6 +65,6 @@ export function listenError(error, flag, port, host) {
         ? `permission denied for ${where}: ports below 1024 need root; use another --${flag}`
         : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
           ? `'${host}' is not an address of this machine (${code}): use another --host`
-          : `can't listen on ${where}: ${messageOf(error)}`;
+          : `can't listen on ${where}: ${messageOf(error instanceof Error ? (error.cause ?? error) : error)}`;
   return new HoldfastError(code || 'LISTEN', line);
 }

@@ -3,10 +3,17 @@
  */
 
 const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'];
+/** What a terminal would interpret instead of showing: C0 and C1 control characters, and those that change the order of text. */
+const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 /** @param {number} n 12345.6 → '12,346' */
 export function formatCount(n) {
   return Math.round(n).toLocaleString('en-US');
+}
+
+/** @param {number} n @param {string} noun 1, 'stream' → '1 stream'; 1234 → '1,234 streams' */
+export function formatNoun(n, noun) {
+  return `${formatCount(n)} ${noun}${Math.round(n) === 1 ? '' : 's'}`;
 }
 
 /** @param {number} n 8123 → '8.1 KB' (1 KB is 1,000 bytes) */
@@ -41,6 +48,11 @@ export function formatElapsed(ms) {
   const seconds = Math.floor(ms / 1000);
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+/** @param {string} text from elsewhere @returns {string} one line, safe to show in a terminal */
+export function printable(text) {
+  return text.replace(CONTROLS, ' ');
 }
 
 /** @param {number} n */

@@ -11,7 +11,7 @@ const STEPS_LOG2 = 7;
 const BUCKETS = 26 << STEPS_LOG2;
 const MOST = 0xffffffff;
 
-const NANOSECONDS = { ns: 1, µs: 1000, ms: 1_000_000 };
+const NANOSECONDS = { ns: 1, µs: 1000, ms: 1_000_000, s: 1_000_000_000 };
 
 /** @typedef {'ns' | 'µs'} RecordedUnit what a histogram can hold */
 /** @typedef {keyof typeof NANOSECONDS} Unit what it can be read in */
@@ -22,7 +22,7 @@ const NANOSECONDS = { ns: 1, µs: 1000, ms: 1_000_000 };
  * @property {RecordedUnit} unit of `sum`, `min` and `max`
  * @property {number} count
  * @property {number} sum
- * @property {number} min
+ * @property {number} min 0 when empty, as `max`
  * @property {number} max
  * @property {number[]} buckets
  */
@@ -76,6 +76,23 @@ export class Histogram {
     if (this.count === 0) return 0;
     const middle = middleOf(this.bucketAt(Math.max(1, Math.ceil(fraction * this.count))));
     return this.in(unit, Math.min(Math.max(middle, this.min), this.max));
+  }
+
+  /**
+   * @param {number[]} bounds smallest first
+   * @param {Unit} unit of the bounds
+   * @returns {number[]} how many values are at or below each bound, as far as a bucket tells (0.8 %)
+   */
+  upTo(bounds, unit) {
+    const found = bounds.map(() => 0);
+    for (let index = 0; index < BUCKETS; index++) {
+      if (this.counts[index] === 0) continue;
+      const value = this.in(unit, Math.min(Math.max(middleOf(index), this.min), this.max));
+      const at = bounds.findIndex((bound) => value <= bound);
+      if (at !== -1) found[at] += this.counts[index];
+    }
+    for (let i = 1; i < found.length; i++) found[i] += found[i - 1];
+    return found;
   }
 
   /** @param {number} rank from 1 @returns {number} index of the bucket that holds the value of this rank */
@@ -151,7 +168,7 @@ export class Histogram {
       if (this.counts[index] > 0) buckets.push(index, this.counts[index]);
     }
     const { unit, count, sum, min, max } = this;
-    return { unit, count, sum, min, max, buckets };
+    return { unit, count, sum, min: count === 0 ? 0 : min, max, buckets };
   }
 }
 

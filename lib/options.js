@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { HoldfastError } from './errors.js';
+import { nearest } from './nearest.js';
 
 /**
  * How the text of an option becomes its value: `read` returns undefined for a text that is not valid.
@@ -78,7 +79,7 @@ export function option(flag, key, kind, byDefault, help, short = '') {
 }
 
 /** @param {string} flag @returns {string} 'ping-interval' → 'HOLDFAST_PING_INTERVAL' */
-function variableOf(flag) {
+export function variableOf(flag) {
   return `HOLDFAST_${flag.toUpperCase().replaceAll('-', '_')}`;
 }
 
@@ -162,8 +163,9 @@ function tokensOf(options, args) {
 function findOption(options, name) {
   const found = options.find(({ flag }) => flag === name);
   if (found) return found;
-  const near = options.find(({ flag }) => flag.startsWith(name) || name.startsWith(flag));
-  const hint = near ? `did you mean --${near.flag}? ` : '';
+  const flags = options.map(({ flag }) => flag);
+  const near = nearest(name, [...flags, 'help', 'version']);
+  const hint = near ? `did you mean --${near}? ` : '';
   const given = name.length === 1 ? `-${name}` : `--${name}`;
   throw new HoldfastError(
     'BAD_OPTION',

@@ -23,8 +23,7 @@ export function openPort(server, { port, host, flag }) {
 }
 
 /**
- * Finds out whether a port is free. Each shard opens it with its own socket (SO_REUSEPORT), which succeeds even if another
- * server does the same on that port. So it has to be tried without that option first.
+ * Finds a port that is free at this moment.
  * @param {number} port 0 to let the system choose
  * @param {string} host '' for all addresses
  * @returns {Promise<number>} the port; nobody listens on it

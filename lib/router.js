@@ -77,13 +77,15 @@ export async function route(table, request, { problem = asText, statusOf = () =>
   }
 }
 
-/** @param {IncomingMessage} request @returns {URL} only its path and query matter */
+/**
+ * Not relative to a base: in '//x/healthz', 'x' would be a host, and '/healthz' the path.
+ * @param {IncomingMessage} request @returns {URL} only its path and query matter
+ */
 function urlOf({ url = '/' }) {
-  try {
-    return new URL(url, 'http://localhost');
-  } catch {
+  const text = `http://localhost${url}`;
+  if (!url.startsWith('/') || !URL.canParse(text))
     throw new RequestError(400, `'${url}' is not a valid path`);
-  }
+  return new URL(text);
 }
 
 /** @param {readonly Route[]} table @param {string} path @param {string} method @returns {Route} */

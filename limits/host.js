@@ -1,7 +1,7 @@
 /*
  * The limits of the host: file descriptors, memory, threads, CPU.
  */
-import { formatBytes, formatCount } from '../lib/format.js';
+import { formatBytes, formatCount, formatNoun } from '../lib/format.js';
 import { atLeast, finding, LIMITS_FILE, numbersOf, SYSCTL_FILE } from './finding.js';
 
 /** Room for other files and threads of the machine. */
@@ -78,7 +78,7 @@ function nofile(machine, { nofile: needed, plan }, kind) {
   const hard = plan
     ? isMet
       ? 'file descriptors per process or shard: each stream uses one'
-      : `each stream uses a file descriptor: with this few, it takes ${plan.workers} workers instead of one per core`
+      : `each stream uses a file descriptor: with this few, it takes ${formatNoun(plan.workers, 'worker')} instead of one per core`
     : 'each stream uses a file descriptor, and no number of workers has enough';
   return finding({
     name: `nofile (${kind})`,
@@ -125,13 +125,16 @@ function groupThreads({ group }, { threads, shards }) {
   });
 }
 
+/** Its names: in the control group, or the machine's. */
+export const MEMORY_ROWS = ['memory of the control group (free)', 'memory (free)'];
+
 /** @type {Row} */
 function memory({ memory: { availableBytes }, group }, { bytes, streamBytes, processes }) {
   const free = group.memoryFreeBytes ?? Number.POSITIVE_INFINITY;
   const isGroup = free < availableBytes;
   const now = Math.min(free, availableBytes);
   return finding({
-    name: isGroup ? 'memory of the control group (free)' : 'memory (free)',
+    name: MEMORY_ROWS[isGroup ? 0 : 1],
     unit: 'bytes',
     now,
     needed: bytes,
@@ -154,7 +157,7 @@ function cpu({ cores, group }, { wish, cpu: { low, high, pings }, pings: rate })
     unit: 'percent',
     now,
     needed: Math.ceil(high),
-    why: `${formatCount(rate)} pings and ${formatCount(wish.openRate)} new streams per second: ${low.toFixed(0)} to ${high.toFixed(0)} % of a core (docs/bench.md)`,
+    why: `${formatNoun(rate, 'ping')} and ${formatCount(wish.openRate)} new streams per second: ${low.toFixed(0)} to ${high.toFixed(0)} % of a core (docs/bench.md)`,
     isMet: now >= high,
     forbids: pings > now,
     fix: { file: '', line: `--ping-interval ${intervalMs} or more, or fewer new streams per second` },

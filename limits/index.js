@@ -2,8 +2,8 @@
  * Compares what a machine allows with what streams need. Pure: a machine (limits/kernel.js) and a wish become findings.
  * scripts/tune.js shows them as a table, the server as one line.
  */
-import { formatBytes, formatCount } from '../lib/format.js';
-import { DESCRIPTOR_ROWS, HOST_ROWS } from './host.js';
+import { formatBytes, formatCount, formatNoun } from '../lib/format.js';
+import { DESCRIPTOR_ROWS, HOST_ROWS, MEMORY_ROWS } from './host.js';
 import { needsOf, planHere } from './needs.js';
 import { NETWORK_ROWS } from './network.js';
 
@@ -65,6 +65,29 @@ export function streamsHere(machine, wish) {
 }
 
 /**
+ * Whether memory forbids the server that was asked for: starting it would only take the machine down with it.
+ * @param {Machine} machine
+ * @param {Wish} wish
+ * @returns {string} one line with what fits; '' if memory allows it, or if nothing was asked for
+ */
+export function memoryRefusal(machine, wish) {
+  const { streams, workers = 'auto', transport } = wish;
+  if (streams === 0 && workers === 'auto') return '';
+  const finding = findLimits(machine, wish).find((one) => one.isForbidding && isMemory(one));
+  if (!finding) return '';
+  const [needed, free] = [finding.needed, finding.now].map((bytes) => formatValue(finding, bytes));
+  const most = mostStreams(machine, wish, isMemory);
+  const isTooMany = streams > 0 && most > 0;
+  const what = streams > 0 ? `--streams ${streams}` : `--workers ${workers}`;
+  const fits = isTooMany ? `, enough for about ${formatNoun(most, 'stream')}` : '';
+  const fewer = isTooMany ? `--streams ${most} or fewer` : 'fewer --workers';
+  return `${what} needs ${needed} of memory with the ${transport} transport, but ${finding.name} is ${free}${fits}: use ${fewer}, or --force to start anyway`;
+}
+
+/** @param {Finding} finding */
+const isMemory = ({ name }) => MEMORY_ROWS.includes(name);
+
+/**
  * The findings in one line, with what to do about them.
  * @param {Finding[]} findings
  * @param {number} streams that they were computed for
@@ -83,7 +106,7 @@ export function verdictLine(findings, streams, { hasTune = true } = {}) {
 /** The worst finding, and how many more there are. @param {Finding[]} findings @param {number} streams @returns {string} */
 export function verdictText(findings, streams) {
   const [worst, ...others] = unmet(findings);
-  if (!worst) return `limits: fine for ${formatCount(streams)} streams`;
+  if (!worst) return `limits: fine for ${formatNoun(streams, 'stream')}`;
   const { now, needed } = { now: plainValue(worst, worst.now), needed: plainValue(worst, worst.needed) };
   const more = others.length > 0 ? ` (and ${others.length} more)` : '';
   return `limits: ${worst.name} is ${now}, ${worst.isForbidding ? 'must' : 'should'} be ${needed}${more}`;

@@ -2,6 +2,8 @@
  * The admin view, on 127.0.0.1 only: health, the last frame and the metrics over HTTP, and the way to publish.
  */
 import { createServer } from 'node:http';
+import { limitConnections } from '../lib/crowd.js';
+import { HoldfastError, messageOf } from '../lib/errors.js';
 import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
 import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
@@ -12,24 +14,36 @@ const HOST = '127.0.0.1';
 const MOST_MESSAGE_BYTES = 65_536;
 /** Enough for its readers, too few to use up the primary's file descriptors. */
 const MOST_CONNECTIONS = 64;
+/** How long a request may take to arrive, and how long a connection may wait for the next one. */
+const REQUEST_MS = 5000;
+const IDLE_MS = 5000;
+/** Those names of this port that nobody can point elsewhere: a page that has the browser resolve its own name to 127.0.0.1 sends another. */
+const OWN_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
+/** What browsers say of requests that no other page made. */
+const OWN_SITES = ['same-origin', 'none'];
+const RETRY_AFTER_S = 1;
 
 /** @typedef {import('../lib/router.js').Answer} Answer */
+/** @typedef {import('node:http').IncomingMessage} IncomingMessage */
+/** @typedef {{ listeners: number, unanswered: number }} Outcome of a publication: listeners, and workers whose answer is missing */
 
 export class Admin {
   /**
    * @param {object} server
-   * @param {() => boolean} server.isReady whether it accepts streams
-   * @param {(channel: string, message: string) => void} server.publish
+   * @param {() => string} server.problem why it does not accept all streams; '' if it does
+   * @param {(channel: string, message: string) => Promise<Outcome>} server.publish
    */
-  constructor({ isReady, publish }) {
-    this.isReady = isReady;
+  constructor({ problem, publish }) {
+    this.problem = problem;
     this.publish = publish;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
     /** All ticks of each worker that is alive. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
     this.ticks = new Map();
-    this.server = createServer(listenerOf(this.routes));
-    this.server.maxConnections = MOST_CONNECTIONS;
+    const timeouts = { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, keepAliveTimeout: IDLE_MS };
+    const checks = { connectionsCheckingInterval: REQUEST_MS / 5 };
+    this.server = createServer({ ...timeouts, ...checks }, listenerOf(this.routes, { check: checkHost }));
+    limitConnections(this.server, MOST_CONNECTIONS);
   }
 
   /** @type {import('../lib/router.js').Route[]} */
@@ -54,7 +68,8 @@ export class Admin {
 
   /** @returns {Answer} */
   readiness() {
-    return this.isReady() ? { status: 200, body: 'ready\n' } : { status: 503, body: 'not ready\n' };
+    const problem = this.problem();
+    return problem ? { status: 503, body: `not ready: ${problem}\n` } : { status: 200, body: 'ready\n' };
   }
 
   /** @returns {import('./frame.js').Frame} */
@@ -69,15 +84,17 @@ export class Admin {
   }
 
   /**
-   * POST /publish?channel=NAME, the body is the message. Web pages may not publish: they send an Origin.
-   * @param {import('node:http').IncomingMessage} request @param {URL} url @returns {Promise<Answer>}
+   * POST /publish?channel=NAME, the body is the message. The answer comes once all workers have delivered it, and has the
+   * number of streams. Web pages may not publish.
+   * @param {IncomingMessage} request @param {URL} url @returns {Promise<Answer>}
    */
   async takeMessage(request, { searchParams }) {
+    checkSite(request);
     const channel = searchParams.get('channel');
-    if (request.headers.origin !== undefined) throw new RequestError(403, 'web pages may not publish');
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
-    this.publish(channel, await readBody(request, MOST_MESSAGE_BYTES));
-    return { status: 202, body: 'published\n' };
+    const message = await readBody(request, MOST_MESSAGE_BYTES);
+    const { listeners, unanswered } = await this.publish(channel, message).catch(refusePublication);
+    return { status: 202, body: unanswered > 0 ? { listeners, unanswered } : { listeners } };
   }
 
   /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
@@ -104,4 +121,25 @@ export class Admin {
     this.server.close();
     this.server.closeAllConnections();
   }
+}
+
+/** @param {IncomingMessage} request @throws {RequestError} 403 */
+function checkHost({ headersDistinct: { host = [] } }) {
+  if (host.length === 1 && OWN_NAME.test(host[0])) return;
+  const given = host.length === 0 ? 'no Host' : `Host: ${host.join(', ')}`;
+  throw new RequestError(403, `got ${given}: this port is called localhost, 127.0.0.1 or [::1]`);
+}
+
+/** Refuses what other web pages send: browsers add one of these headers to it. @param {IncomingMessage} request @throws {RequestError} 403 */
+function checkSite({ headers }) {
+  const site = headers['sec-fetch-site'] ?? 'none';
+  if (headers.origin === undefined && OWN_SITES.includes(String(site))) return;
+  throw new RequestError(403, 'web pages may not publish');
+}
+
+/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */
+function refusePublication(error) {
+  if (!(error instanceof HoldfastError)) throw error;
+  if (error.code === 'BAD_ARGUMENT') throw new RequestError(400, messageOf(error));
+  throw new RequestError(503, messageOf(error), { 'Retry-After': String(RETRY_AFTER_S) });
 }

@@ -7,10 +7,16 @@
 export const AXIS_COLUMNS = 6;
 const DOTS_PER_COLUMN = 2;
 const DOTS_PER_ROW = 4;
-/** How far from a row, in rows, a value may be to get its label there. */
-const NEAR_ROW = 0.35;
 /** Rows per power of ten from which 2 and 5 get a label as well. */
 const ROWS_PER_DECADE = 6;
+/** Labels on an axis: with fewer it is hard to read a value, more are a crowd. */
+const FEWEST_LABELS = 3;
+/** From so many rows on, one more. */
+const TALL_ROWS = 9;
+const MOST_LABELS = 6;
+/** Between two labels of the time axis, s, and the fewest characters. */
+const TIME_STEPS = [1, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
+const TIME_LABEL_COLUMNS = 9;
 
 /**
  * @typedef {object} Scale
@@ -21,37 +27,49 @@ const ROWS_PER_DECADE = 6;
 /** @typedef {{ values: (number | null)[], color: string }} Series one value per frame, newest last */
 
 /**
- * From 0 to a round number above all values.
+ * From 0 to at least the largest value. Each label is in a row of its own, with the same number of rows and the same round step
+ * between two; of the possible steps, the one that leaves the least empty.
  * @param {number} max the largest value
- * @param {number} count approximate number of steps
+ * @param {number} rows of the chart
  * @returns {Scale}
  */
-export function linearScale(max, count) {
-  const step = roundStep(Math.max(max, 1) / Math.max(1, count));
-  const steps = Math.max(1, Math.ceil(Math.max(max, 1) / step));
-  const top = step * steps;
+export function linearScale(max, rows) {
+  const gaps = Math.max(1, rows - 1);
+  const most = Math.min(MOST_LABELS - 1, gaps);
+  const least = Math.min(rows < TALL_ROWS ? FEWEST_LABELS - 1 : FEWEST_LABELS, most);
+  const choices = Array.from({ length: gaps }, (_, i) => i + 1)
+    .filter((each) => Math.floor(gaps / each) <= most && Math.floor(gaps / each) >= least)
+    .map((each) => ({ each, step: roundStep((Math.max(max, 1) * each) / gaps) }));
+  const topOf = (/** @type {{ each: number, step: number }} */ { each, step }) => (step * gaps) / each;
+  const best = choices.sort((a, b) => topOf(a) - topOf(b) || b.each - a.each)[0];
+  const top = topOf(best);
   return {
     fraction: (value) => clamp(value / top),
-    ticks: Array.from({ length: steps + 1 }, (_, i) => i * step),
+    ticks: Array.from({ length: Math.floor(gaps / best.each) + 1 }, (_, i) => i * best.step),
   };
 }
 
 /**
- * Whole powers of ten around all values, with 2 and 5 in between if there is room.
+ * Powers of ten from below the smallest value to above the largest, each the same number of rows from the last, with 2 and 5
+ * in between if there is room.
  * @param {number} min the smallest value, above 0
  * @param {number} max the largest value
  * @param {number} rows of the chart
  * @returns {Scale}
  */
 export function logScale(min, max, rows) {
+  const gaps = Math.max(1, rows - 1);
   const low = Math.floor(Math.log10(min));
-  const high = Math.max(low + 1, Math.ceil(Math.log10(max)));
-  const digits = rows >= ROWS_PER_DECADE * (high - low) ? [1, 2, 5] : [1];
+  const decades = Math.max(1, Math.log10(max) - low);
+  const each = Math.max(1, Math.floor(gaps / decades));
+  const decadesEach = Math.max(1, Math.ceil(decades / gaps));
+  const height = (gaps / each) * decadesEach;
+  const digits = each >= ROWS_PER_DECADE ? [1, 2, 5] : [1];
+  const powers = Array.from({ length: Math.floor(gaps / each) + 1 }, (_, i) => low + i * decadesEach);
+  const ticks = powers.flatMap((power) => digits.map((digit) => digit * 10 ** power));
   return {
-    fraction: (value) => (value <= 0 ? 0 : clamp((Math.log10(value) - low) / (high - low))),
-    ticks: Array.from({ length: high - low }, (_, i) => digits.map((digit) => digit * 10 ** (low + i)))
-      .flat()
-      .concat(10 ** high),
+    fraction: (value) => (value <= 0 ? 0 : clamp((Math.log10(value) - low) / height)),
+    ticks: ticks.filter((tick) => Math.log10(tick) <= low + height + 1e-9),
   };
 }
 
@@ -68,20 +86,39 @@ function clamp(fraction) {
 }
 
 /**
- * The row of each tick's label. A tick between two rows has none; of two in one row the later wins, so that the top
- * always has a label.
  * @param {Scale} scale
  * @param {number} rows of the chart
- * @returns {Map<number, number>} row from the top → value
+ * @returns {Map<number, number>} row of each label, from the top → its value
  */
-export function labelRows(scale, rows) {
-  /** @type {Map<number, number>} */
-  const found = new Map();
-  for (const tick of scale.ticks) {
-    const exact = (1 - scale.fraction(tick)) * (rows - 1);
-    if (Math.abs(exact - Math.round(exact)) <= NEAR_ROW) found.set(Math.round(exact), tick);
+export function labelRows({ ticks, fraction }, rows) {
+  return new Map(ticks.map((tick) => [Math.round((1 - fraction(tick)) * (rows - 1)), tick]));
+}
+
+/**
+ * The time axis, which replaces the lower border of a chart: how long ago each part of it was. The newest value is at the right.
+ * @param {number} columns
+ * @param {number} seconds between two values, of which a column shows two
+ * @returns {string}
+ */
+export function timeAxis(columns, seconds) {
+  const columnSeconds = seconds * DOTS_PER_COLUMN;
+  const step =
+    TIME_STEPS.find((one) => one / columnSeconds >= TIME_LABEL_COLUMNS) ?? Number.POSITIVE_INFINITY;
+  const line = Array(columns).fill('─');
+  for (let ago = 0; ago / columnSeconds < columns - AXIS_COLUMNS; ago += step) {
+    const label = ago === 0 ? ' now' : ` -${agoText(ago)} `;
+    const end = Math.min(columns, columns - Math.round(ago / columnSeconds) + Math.floor(label.length / 2));
+    if (end - label.length < AXIS_COLUMNS) break;
+    line.splice(end - label.length, label.length, ...label);
   }
-  return found;
+  return line.join('');
+}
+
+/** @param {number} seconds 30 → '30s', 90 → '1:30', 7200 → '2h' */
+function agoText(seconds) {
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds >= 3600) return `${seconds / 3600}h`;
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
 
 /** @param {import('blessed-contrib').Widgets.CanvasElement} canvas @returns {number} values that it can show, one per dot */

@@ -13,6 +13,7 @@ import { readHost } from './host.js';
  * The workers, as the monitor sees them (`Workers` in primary/workers.js).
  * @typedef {object} Workers
  * @property {readonly Slot[]} slots
+ * @property {{ bytes: number }} publications those that workers have not answered yet
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {(deadlineMs: number) => Promise<void>} sample asks each for its snapshot; resolves at the deadline at the latest
  *
@@ -44,6 +45,7 @@ import { readHost } from './host.js';
  * @property {number} collectMs how long collecting took
  * @property {WorkerSample[]} workers
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
+ * @property {number} queueBytes publications that workers have not answered yet
  * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
  * @property {import('./host.js').Host | null} host
  * @property {import('./csv.js').LogStatus | null} log
@@ -78,6 +80,7 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
     collectMs: performance.now() - beginMs,
     workers: workers.slots.map((slot) => sampleOf(slot, usage.get(slot.pid) ?? null)),
     retired: structuredClone(workers.retired),
+    queueBytes: workers.publications.bytes,
     primary: { pid: process.pid, ...(usage.get(process.pid) ?? NO_USAGE), ...sampler.take() },
     host,
     log,

@@ -4,12 +4,9 @@
 import { HISTOGRAMS } from '../lib/counters.js';
 import { addCounts, closedOf, lostOf } from '../lib/counts.js';
 import { mergeHistograms } from '../lib/histogram.js';
+import { costsOf, memoryOf, watchSockets } from './cost.js';
+import { addToDistributions } from './distributions.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
-
-/** With fewer streams, the server's own memory hides their cost. */
-export const COST_FROM_STREAMS = 1000;
-/** Memory does not shrink when streams leave, so the cost is known only close to the peak. */
-const COST_FROM_PEAK_SHARE = 0.9;
 
 /** @typedef {import('./collect.js').Sample} Sample */
 /** @typedef {import('./collect.js').WorkerSample} WorkerSample */
@@ -30,15 +27,6 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  */
 
 /**
- * The baseline for costs: the memory at the last frame before the first stream.
- * @typedef {object} Base
- * @property {number} heapBytes
- * @property {number} nativeBytes
- * @property {number} kernelBytes
- * @property {number} tcpSockets
- */
-
-/**
  * A sample, and everything derived from it and the reading before.
  * @typedef {object} Derived
  * @property {WorkerReading[]} workers
@@ -47,9 +35,11 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @property {Record<RateName, number>} rates per second
  * @property {{ userPercent: number, sysPercent: number, idlePercent: number } | null} cpu of the machine; 100 is one core
  * @property {Map<number, number>} cpuSecondsOf every process so far, by pid
- * @property {Base} base
+ * @property {import('./distributions.js').Distributions} distributions since the server started
+ * @property {import('./cost.js').Base} base memory at the last frame before the first stream
+ * @property {import('./cost.js').Sockets | null} sockets
  * @property {number} peakStreams the most so far
- * @property {{ heapBytes: number, nativeBytes: number, kernelBytes: number } | null} cost of one stream; null if it is unknown
+ * @property {import('./cost.js').Costs} cost of one stream
  *
  * @typedef {Omit<Sample, 'workers'> & Derived & Histograms} Reading its histograms are those of all workers
  */
@@ -60,6 +50,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @property {Record<string, import('./fields.js').Value>} totals by field
  * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
  * @property {FrameWorker[]} workers
+ * @property {import('./distributions.js').Distributions} distributions
  * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
  *
  * @typedef {object} FrameWorker
@@ -81,18 +72,22 @@ export function deriveReading(previous, sample) {
   const streams = sample.workers.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0);
   const peakStreams = Math.max(previous?.peakStreams ?? 0, streams);
   const base = counts.opened === 0 || !previous ? memoryOf(sample) : previous.base;
+  const sockets = watchSockets(previous?.sockets ?? null, sample.host);
+  const histograms = histogramsOf(unread);
   return {
     ...sample,
     workers,
-    ...histogramsOf(unread),
+    ...histograms,
+    distributions: addToDistributions(previous?.distributions ?? null, histograms),
     counts,
     ended,
     rates: ratesOf(previous, { elapsedMs: sample.elapsedMs, counts, ended }),
     cpu: cpuOf(previous?.host ?? null, sample.host),
     cpuSecondsOf: cpuSecondsAfter(previous, sample),
     base,
+    sockets,
     peakStreams,
-    cost: streams >= COST_FROM_PEAK_SHARE * peakStreams ? costOf(base, sample, streams) : null,
+    cost: costsOf({ sample, streams, peakStreams, base, sockets }),
   };
 }
 
@@ -110,7 +105,7 @@ function histogramsOf(snapshots) {
 
 /** @param {Reading} reading @returns {Frame} */
 export function frameOf(reading) {
-  const { workers, primary, log } = reading;
+  const { workers, primary, distributions, log } = reading;
   return {
     totals: Object.fromEntries(FIELDS.map(({ name, total }) => [name, rounded(total(reading))])),
     primary: { pid: primary.pid, values: primaryValues(primary) },
@@ -120,6 +115,7 @@ export function frameOf(reading) {
       state: worker.late ? 'late' : worker.state,
       values: valuesOf(worker),
     })),
+    distributions,
     log,
   };
 }
@@ -182,33 +178,4 @@ function cpuOf(before, now) {
   const percent = (/** @type {'user' | 'sys' | 'idle'} */ name) =>
     (100 * now.cpu.cores * (now.cpu[name] - before.cpu[name])) / (now.cpu.total - before.cpu.total);
   return { userPercent: percent('user'), sysPercent: percent('sys'), idlePercent: percent('idle') };
-}
-
-/** @param {Sample} sample @returns {Base} */
-function memoryOf({ workers, host }) {
-  let heapBytes = 0;
-  let nativeBytes = 0;
-  for (const { snapshot, usage } of workers) {
-    heapBytes += snapshot?.heapPhysicalBytes ?? 0;
-    nativeBytes += snapshot && usage ? usage.rssBytes - snapshot.heapPhysicalBytes : 0;
-  }
-  const kernelBytes = host ? host.memory.slabBytes + host.sockets.bufferBytes : 0;
-  return { heapBytes, nativeBytes, kernelBytes, tcpSockets: host?.sockets.tcp ?? 0 };
-}
-
-/**
- * The cost of a stream: the growth of memory since the baseline, divided by the streams. Kernel memory is that of the
- * whole machine, so it is divided by all new sockets: otherwise the sockets of local clients, one per stream, would be
- * charged to the server.
- * @param {Base} base @param {Sample} sample @param {number} streams
- */
-function costOf(base, sample, streams) {
-  if (streams < COST_FROM_STREAMS) return null;
-  const now = memoryOf(sample);
-  const sockets = Math.max(streams, now.tcpSockets - base.tcpSockets);
-  return {
-    heapBytes: (now.heapBytes - base.heapBytes) / streams,
-    nativeBytes: (now.nativeBytes - base.nativeBytes) / streams,
-    kernelBytes: (now.kernelBytes - base.kernelBytes) / sockets,
-  };
 }

@@ -3,6 +3,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { Sampler } from '../lib/sampler.js';
 import { collect } from './collect.js';
 import { deriveReading, frameOf } from './frame.js';
@@ -101,7 +102,7 @@ export class Monitor {
       this.note(
         problem
           ? `CSV: row dropped: ${problem}`
-          : `CSV: writing again; ${rowsDropped} rows were dropped in total`,
+          : `CSV: writing again; ${formatNoun(rowsDropped, 'row')} dropped in total`,
       );
     }
     this.problem = problem;

@@ -14,7 +14,7 @@ const ROW_SHARE = 0.27;
 const CHART_ROWS_MIN = 5;
 /** Borders, the header, the primary and two workers. */
 const TABLE_ROWS_MIN = 7;
-const COST_COLUMNS = 17;
+const COST_COLUMNS = 18;
 
 /**
  * @param {number} columns

@@ -21,27 +21,60 @@ export function lineOf({ totals, workers, log }) {
       ? 'no worker'
       : `RSS ${formatBytes(n('rssBytes'))}, heap ${formatBytes(n('heapUsedBytes'))}`,
   ];
-  if (totals.streamHeapBytes !== null) parts.push(`per stream ${costText(totals)}`);
-  const cpu = cpuText(totals);
-  if (cpu) parts.push(`µs open/ping/delivery ${cpu}`);
+  const [memory, cpu] = [costText(totals), cpuText(totals)];
+  if (memory) parts.push(`per stream ${memory}`);
+  if (cpu) parts.push(`CPU to ${cpu}`);
   if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
   if (log?.problem) parts.push(`CSV row dropped: ${log.problem}`);
   return parts.join(' | ');
 }
 
-/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} the cost of a stream by kind of memory */
-export function costText(totals) {
-  const kinds = /** @type {const} */ (['Heap', 'Native', 'Kernel']);
-  return kinds
-    .map((kind) => `${formatBytes(Number(totals[`stream${kind}Bytes`] ?? 0))} ${kind.toLowerCase()}`)
-    .join(' + ');
+/** Kinds of memory, as in the names of fields. */
+export const MEMORY_KINDS = /** @type {const} */ (['Heap', 'Native', 'Kernel']);
+/** A value with a larger error is shown as its upper bound only. */
+const PRECISE_SHARE = 0.2;
+
+/** @typedef {Record<string, import('./fields.js').Value>} Totals */
+
+/**
+ * @param {Totals} totals @param {(typeof MEMORY_KINDS)[number]} kind
+ * @returns {{ bytes: number, isMost: boolean } | null} the memory of a stream, or the most that it can be; null if it is unknown
+ */
+export function costOf(totals, kind) {
+  const [bytes, most] = [totals[`stream${kind}Bytes`], totals[`stream${kind}MostBytes`]].map(Number);
+  if (totals[`stream${kind}MostBytes`] === null) return null;
+  const isPrecise = bytes > 0 && most - bytes <= PRECISE_SHARE * bytes;
+  return isPrecise ? { bytes, isMost: false } : { bytes: most, isMost: true };
 }
 
-/** @param {Record<string, import('./fields.js').Value>} totals @returns {string} µs of CPU to open, ping, deliver; '' if none is known */
+/** @param {ReturnType<typeof costOf>} cost @returns {string} '4.1 KB'; '<4.1 KB' if that is the most; '?' if it is unknown */
+export function formatCost(cost) {
+  return cost ? `${cost.isMost ? '<' : ''}${formatBytes(cost.bytes)}` : '?';
+}
+
+/** @param {Totals} totals @returns {string} the cost of a stream by kind of memory; '' if none is known */
+export function costText(totals) {
+  const costs = MEMORY_KINDS.map((kind) => ({ kind, cost: costOf(totals, kind) }));
+  if (costs.every(({ cost }) => cost === null)) return '';
+  return costs.map(({ kind, cost }) => `${formatCost(cost)} ${kind.toLowerCase()}`).join(' + ');
+}
+
+/** What costs CPU, and the field with its µs. */
+export const CPU_KINDS = /** @type {const} */ ([
+  { name: 'open', field: 'openCpuUs' },
+  { name: 'ping', field: 'pingCpuUs' },
+  { name: 'deliver', field: 'deliveryCpuUs' },
+]);
+
+/** @param {import('./fields.js').Value} us @returns {string} '4.9 µs' */
+export function formatMicros(us) {
+  return us === null ? '-' : `${Number(us).toFixed(Number(us) < 10 ? 1 : 0)} µs`;
+}
+
+/** @param {Totals} totals @returns {string} CPU to open, ping, deliver; '' if none is known */
 export function cpuText(totals) {
-  const all = [totals.openCpuUs, totals.pingCpuUs, totals.deliveryCpuUs];
-  if (all.every((us) => us === null)) return '';
-  return all.map((us) => (us === null ? '-' : Number(us).toFixed(Number(us) < 10 ? 1 : 0))).join('/');
+  const known = CPU_KINDS.filter(({ field }) => totals[field] !== null);
+  return known.map(({ name, field }) => `${name} ${formatMicros(totals[field])}`).join(', ');
 }
 
 export class Lines {

@@ -3,6 +3,7 @@
  * each scrape, so that no values of dead workers remain.
  */
 import { Counter, Gauge, Registry } from 'prom-client';
+import { DISTRIBUTIONS } from './distributions.js';
 import { FIELDS, METRICS_ONLY } from './fields.js';
 
 /** Factors to base units, which Prometheus expects. @type {Record<string, number>} */
@@ -27,7 +28,25 @@ export function metricsText(frame) {
     const made = kind === 'counter' ? new Counter(options) : new Gauge(options);
     for (const field of fields) fill(made, field, frame);
   }
+  for (const row of DISTRIBUTIONS) registry.registerMetric(histogramOf(row, frame.distributions[row.metric]));
   return registry.metrics();
+}
+
+/**
+ * A histogram of prom-client only counts what it observes itself, so this is an object with what its registry reads.
+ * @param {(typeof DISTRIBUTIONS)[number]} row
+ * @param {import('./distributions.js').Distribution} distribution
+ * @returns {import('prom-client').Metric}
+ */
+function histogramOf({ metric: name, help, bounds }, { counts, count, sum }) {
+  const buckets = [...bounds.map((le, i) => ({ le, value: counts[i] })), { le: '+Inf', value: count }];
+  const values = [
+    ...buckets.map(({ le, value }) => ({ metricName: `${name}_bucket`, labels: { le }, value })),
+    { metricName: `${name}_sum`, labels: {}, value: sum },
+    { metricName: `${name}_count`, labels: {}, value: count },
+  ];
+  const made = { name, get: () => ({ name, help, type: 'histogram', values, aggregator: 'sum' }) };
+  return /** @type {import('prom-client').Metric} */ (/** @type {unknown} */ (made));
 }
 
 /** The content type of `metricsText`. */

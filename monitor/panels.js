@@ -4,8 +4,8 @@
 import { basename } from 'node:path';
 import { formatBytes, formatCount, formatElapsed, formatMs, formatShort } from '../lib/format.js';
 import { linearScale, logScale } from './chart.js';
-import { COST_FROM_STREAMS } from './frame.js';
-import { cpuText } from './lines.js';
+import { COST_FROM_STREAMS } from './cost.js';
+import { CPU_KINDS, costOf, formatCost, formatMicros, MEMORY_KINDS } from './lines.js';
 
 /** @typedef {import('./frame.js').Frame} Frame */
 
@@ -13,7 +13,7 @@ import { cpuText } from './lines.js';
  * A chart: which values of a frame it shows, and how.
  * @typedef {object} Panel
  * @property {Line[]} lines
- * @property {(frame: Frame) => string} label its title, which is also its legend
+ * @property {(frame: Frame, columns: number) => string} label its title, which is also its legend
  * @property {(values: number[], rows: number) => import('./chart.js').Scale} scale for all values shown
  * @property {(value: number) => string} format of the axis
  */
@@ -21,6 +21,26 @@ import { cpuText } from './lines.js';
 /** @typedef {{ color: string, read: (frame: Frame) => number | null }} Line */
 
 const IDLE_TICK_MS = 10;
+
+/** What the keys and the words mean: no line may be longer than the smallest terminal's box. */
+export const HELP = [
+  'q, Ctrl-C  drain and exit; press again to quit now',
+  'g          collect garbage in every worker now',
+  'up, down   scroll the workers',
+  '?, Esc     show or hide this help',
+  '',
+  'late p99   99 % of the pings were less late',
+  'CPU        100% is one core',
+  'memory     stacked: kernel + native + heap',
+  'kernel     slab and socket buffers of the machine',
+  'native     memory of the workers minus their JS heap',
+  'heap       JS heap of the workers',
+  'ticks      time between two runs of a 10 ms interval',
+  'cost       memory per stream; < means at most: less',
+  "           than that can't be told from noise",
+  'open, ping, deliver',
+  '           CPU for each (hold transport only)',
+];
 
 /** @param {Frame} frame @param {string} name @returns {number} 0 if it is unknown */
 const n = (frame, name) => Number(frame.totals[name] ?? 0);
@@ -34,8 +54,18 @@ const tint = (color, text) => `{${color}-fg}${text}{/${color}-fg}`;
 /** @param {Frame} frame */
 const kernelBytes = (frame) => n(frame, 'slabBytes') + n(frame, 'kernelSocketBytes');
 
-/** @param {number} max @param {number} rows */
-const scaleTo = (max, rows) => linearScale(max, Math.max(1, Math.floor(rows / 2)));
+/** It says that the values are stacked, in as many words as fit. @param {Frame} frame @param {number} columns */
+function memoryLabel(frame, columns) {
+  const parts = /** @type {const} */ ([
+    ['red', 'kernel', kernelBytes(frame)],
+    ['yellow', 'native', n(frame, 'nativeBytes')],
+    ['green', 'heap', n(frame, 'heapPhysicalBytes')],
+  ]);
+  const long = parts.map(([, name, bytes]) => `${name} ${formatShort(bytes)}`);
+  const isLong = `stacked memory: ${long.join(' + ')}`.length <= columns;
+  const shown = parts.map(([color, name], i) => tint(color, isLong ? long[i] : name));
+  return `stacked memory: ${shown.join(isLong ? ' + ' : '+')}`;
+}
 
 /** @type {Record<'streams' | 'memory' | 'cpu' | 'ticks', Panel>} */
 export const PANELS = {
@@ -47,7 +77,7 @@ export const PANELS = {
       );
       return `${tint('cyan', `streams ${formatCount(n(frame, 'streams'))}`)} +${opened} -${closed} /s`;
     },
-    scale: (values, rows) => scaleTo(Math.max(10, ...values), rows),
+    scale: (values, rows) => linearScale(Math.max(10, ...values), rows),
     format: formatShort,
   },
   memory: {
@@ -59,13 +89,8 @@ export const PANELS = {
       { color: 'yellow', read: (frame) => kernelBytes(frame) + n(frame, 'nativeBytes') },
       { color: 'red', read: kernelBytes },
     ],
-    label: (frame) =>
-      [
-        tint('red', `kernel ${formatShort(kernelBytes(frame))}`),
-        tint('yellow', `native ${formatShort(n(frame, 'nativeBytes'))}`),
-        tint('green', `heap ${formatShort(n(frame, 'heapPhysicalBytes'))}`),
-      ].join(' '),
-    scale: (values, rows) => scaleTo(Math.max(1e6, ...values), rows),
+    label: memoryLabel,
+    scale: (values, rows) => linearScale(Math.max(1e6, ...values), rows),
     format: (value) => (value === 0 ? '0' : `${formatShort(value)}B`),
   },
   cpu: {
@@ -84,7 +109,7 @@ export const PANELS = {
       const server = tint('magenta', `server ${n(frame, 'processCpuPercent').toFixed(0)}%`);
       return `CPU ${server} machine ${machine.toFixed(0)}%`;
     },
-    scale: (values, rows) => scaleTo(Math.max(100, ...values), rows),
+    scale: (values, rows) => linearScale(Math.max(100, ...values), rows),
     format: (value) => `${formatShort(value)}%`,
   },
   ticks: {
@@ -151,24 +176,41 @@ function rowOf(name, pid, values) {
   ];
 }
 
-/** @param {Frame} frame @returns {string} memory per stream, and CPU to open, to ping and to deliver */
-export function costContent(frame) {
-  const cpu = cpuText(frame.totals);
-  return [...memoryRows(frame), ...(cpu ? [` µs ${cpu}`] : [])].join('\n');
+/** The figures of one kind, heaviest line first: colour and field. */
+const COST_COLORS = { Heap: 'green', Native: 'yellow', Kernel: 'red' };
+/** Rows of the cost box that stay if there is little room: the memory, and the CPU of a ping. */
+const FEW_COST_ROWS = 5;
+
+/**
+ * @param {Frame} frame @param {number} rows of the box
+ * @returns {string} memory per stream, and CPU to open, to ping and to deliver
+ */
+export function costContent({ totals }, rows) {
+  const kinds = CPU_KINDS.filter(({ name }) => rows > FEW_COST_ROWS || name === 'ping');
+  const isKnown = CPU_KINDS.some(({ field }) => totals[field] !== null);
+  const cpu = isKnown ? kinds.map(({ name, field }) => costRow(name, formatMicros(totals[field]))) : [];
+  return [...memoryRows(totals), ...cpu].join('\n');
 }
 
-/** @param {Frame} frame @returns {string[]} */
-function memoryRows(frame) {
-  if (frame.totals.streamHeapBytes === null) {
-    return [' measured from', ` ${formatCount(COST_FROM_STREAMS)} streams,`, ' at the peak'];
-  }
-  const [heap, native, kernel] = ['Heap', 'Native', 'Kernel'].map((kind) => n(frame, `stream${kind}Bytes`));
-  return [
-    tint('green', ` heap  ${formatBytes(heap).padStart(8)}`),
-    tint('yellow', ` native${formatBytes(native).padStart(8)}`),
-    tint('red', ` kernel${formatBytes(kernel).padStart(8)}`),
-    ` total ${formatBytes(heap + native + kernel).padStart(8)}`,
-  ];
+/** @param {string} name @param {string} value */
+const costRow = (name, value) => ` ${name.padEnd(7)}${value.padStart(8)}`;
+
+/** @param {Frame['totals']} totals @returns {string[]} */
+function memoryRows(totals) {
+  const costs = MEMORY_KINDS.map((kind) => ({ kind, cost: costOf(totals, kind) }));
+  if (costs.every(({ cost }) => cost === null))
+    return [' memory: from', ` ${formatCount(COST_FROM_STREAMS)} streams`, ' on, at the peak'];
+  const all = costs.map(({ cost }) => cost);
+  const total = all.some((cost) => cost === null)
+    ? null
+    : {
+        bytes: all.reduce((sum, cost) => sum + (cost?.bytes ?? 0), 0),
+        isMost: all.some((cost) => cost?.isMost),
+      };
+  const rows = costs.map(({ kind, cost }) =>
+    tint(COST_COLORS[kind], costRow(kind.toLowerCase(), formatCost(cost))),
+  );
+  return [...rows, costRow('total', formatCost(total))];
 }
 
 /**

@@ -1,32 +1,18 @@
 /*
- * The dashboard: frames drawn in the terminal with blessed-contrib. Loaded only if it is used.
+ * The dashboard: frames drawn in the terminal with blessed-contrib, of which two widgets are needed (monitor/unused/README.md).
+ * Loaded only if it is used.
  */
 import blessed from 'blessed';
-import contrib from 'blessed-contrib';
-import { dotsOf, drawChart, fitCanvas, prepareCanvas } from './chart.js';
+import canvas from 'blessed-contrib/lib/widget/canvas.js';
+import table from 'blessed-contrib/lib/widget/table.js';
+import { dotsOf, drawChart, fitCanvas, prepareCanvas, timeAxis } from './chart.js';
 import { FEWEST_COLUMNS, FEWEST_ROWS, layout } from './layout.js';
-import { costContent, headerContent, PANELS, TABLE, tableRows } from './panels.js';
+import { costContent, HELP, headerContent, PANELS, TABLE, tableRows } from './panels.js';
 
 /** Frames kept for the charts: more than the widest terminal shows. */
 const HISTORY = 600;
 /** Lines kept for the log pane: also more than it shows. */
 const NOTES = 200;
-
-const HELP = `
-  q, Ctrl-C   drain and exit; press again to quit now
-  g           collect garbage in every worker now
-  up, down    scroll the workers
-  ?           show or hide this help
-
-  kernel   slab and socket buffers of the machine
-  native   memory of the workers minus their JS heap
-  heap     JS heap of the workers
-  ticks    time between two runs of a 10 ms interval
-  cost     memory growth since the first stream, per
-           stream; µs of CPU to open, ping and deliver
-           (hold transport only)
-  CPU      100% is one core
-`;
 
 /** @typedef {keyof typeof PANELS} PanelName */
 
@@ -35,8 +21,10 @@ export class Terminal {
    * @param {object} commands
    * @param {() => void} commands.quit
    * @param {() => void} commands.collectGarbage
+   * @param {number} refreshMs between two frames
    */
-  constructor({ quit, collectGarbage }) {
+  constructor({ quit, collectGarbage }, refreshMs) {
+    this.refreshMs = refreshMs;
     /** @type {import('./frame.js').Frame[]} */
     this.frames = [];
     /** @type {string[]} */
@@ -48,11 +36,12 @@ export class Terminal {
     this.header = box({ style: { inverse: true } });
     // Without `wrap: false` a full row that ends in a colour would wrap, and push the rest down.
     this.charts = /** @type {Record<PanelName, any>} */ (
-      Object.fromEntries(
-        Object.keys(PANELS).map((name) => [name, this.add(contrib.canvas, { border, wrap: false })]),
-      )
+      Object.fromEntries(Object.keys(PANELS).map((name) => [name, this.add(canvas, { border, wrap: false })]))
     );
-    this.table = this.add(contrib.table, {
+    this.times = /** @type {Record<PanelName, any>} */ (
+      Object.fromEntries(Object.keys(PANELS).map((name) => [name, this.timeAxisOf(name)]))
+    );
+    this.table = this.add(table, {
       border,
       label: ' workers ',
       columnSpacing: 1,
@@ -68,12 +57,13 @@ export class Terminal {
     this.help = box({
       border,
       label: ' help ',
-      content: HELP,
+      content: HELP.map((line) => ` ${line}`).join('\n'),
       hidden: true,
+      wrap: false,
       top: 'center',
       left: 'center',
-      width: 58,
-      height: 17,
+      width: Math.max(...HELP.map((line) => line.length)) + 4,
+      height: HELP.length + 2,
     });
     this.tooSmall = box({
       hidden: true,
@@ -81,7 +71,8 @@ export class Terminal {
     });
     this.screen.key(['q', 'C-c'], quit);
     this.screen.key(['g'], collectGarbage);
-    this.screen.key(['?', 'h'], () => this.toggleHelp());
+    this.screen.key(['?', 'h'], () => this.showHelp(this.help.hidden));
+    this.screen.key(['escape'], () => this.showHelp(false));
     this.screen.on('resize', () => this.resize());
     this.table.focus();
     this.resize();
@@ -93,6 +84,20 @@ export class Terminal {
     if (made.type === 'canvas') prepareCanvas(made);
     this.screen.append(made);
     return made;
+  }
+
+  /** Text on the lower border of a chart. @param {string} name */
+  timeAxisOf(name) {
+    const parent = this.charts[/** @type {PanelName} */ (name)];
+    return blessed.box({
+      parent,
+      bottom: -1,
+      left: 0,
+      height: 1,
+      right: 0,
+      style: { fg: 'cyan' },
+      wrap: false,
+    });
   }
 
   /** Moves every part to its place and redraws. */
@@ -123,7 +128,7 @@ export class Terminal {
       this.header.setContent(headerContent(frame, Number(this.screen.width)));
       for (const name of /** @type {PanelName[]} */ (Object.keys(PANELS))) this.drawPanel(name, frame);
       this.table.setData({ headers: TABLE.headers, data: tableRows(frame) });
-      this.cost.setContent(costContent(frame));
+      this.cost.setContent(costContent(frame, Number(this.cost.height) - 2));
     }
     this.log.setContent(this.notes.slice(2 - Number(this.log.height)).join('\n'));
     this.screen.render();
@@ -137,12 +142,14 @@ export class Terminal {
     const series = panel.lines.map(({ color, read }) => ({ color, values: frames.map(read) }));
     const values = series.flatMap((one) => one.values.filter((value) => value !== null));
     const rows = Number(chart.height) - 2;
-    chart.setLabel(` ${panel.label(frame)} `);
+    chart.setLabel(` ${panel.label(frame, Number(chart.width) - 4)} `);
+    this.times[name].setContent(timeAxis(Number(chart.width) - 2, this.refreshMs / 1000));
     drawChart(chart, series, panel.scale(values, rows), panel.format);
   }
 
-  toggleHelp() {
-    this.help.toggle();
+  /** @param {boolean} isShown */
+  showHelp(isShown) {
+    this.help.hidden = !isShown;
     this.help.setFront();
     this.screen.render();
   }

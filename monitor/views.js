@@ -29,13 +29,14 @@ function isTerminal() {
 
 /**
  * @param {Dashboard} dashboard
+ * @param {number} refreshMs between two frames
  * @returns {Promise<(commands: { quit: () => void, collectGarbage: () => void }) => import('./index.js').View>} makes the
  *   view; the modules it needs are loaded by then
  */
-export async function loadView(dashboard) {
+export async function loadView(dashboard, refreshMs) {
   const { stdout, stderr } = process;
   if (dashboard === 'lines') return () => new Lines(stdout, stderr);
   if (dashboard === 'off') return () => new Notes(stdout, stderr);
   const { Terminal } = await import('./terminal.js');
-  return (commands) => new Terminal(commands);
+  return (commands) => new Terminal(commands, refreshMs);
 }

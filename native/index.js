@@ -10,13 +10,20 @@ export const ADDON = fileURLToPath(new URL('holdfast.node', import.meta.url));
 
 /** @typedef {import('./types.js').Native} Native */
 
+const SWITCH = process.env.HOLDFAST_NATIVE ?? '';
+
+/** What is wrong with HOLDFAST_NATIVE, in one line; '' if nothing. */
+export const mistake = ['', 'on', 'off'].includes(SWITCH)
+  ? ''
+  : `HOLDFAST_NATIVE=${SWITCH} is ignored: set it to off to hold all streams in JS, or leave it unset`;
+
 /** `problem` is the reason, in one line, why there is no addon. */
 /** @type {{ native: Native, problem: '' } | { native: null, problem: string }} */
 export const { native, problem } = load();
 
 /** @returns {{ native: Native, problem: '' } | { native: null, problem: string }} */
 function load() {
-  if (process.env.HOLDFAST_NATIVE === 'off') return missing('HOLDFAST_NATIVE is off');
+  if (SWITCH === 'off') return missing('HOLDFAST_NATIVE is off');
   if (!existsSync(ADDON)) return missing('it was not built: run npm install with cargo in PATH');
   try {
     return checked(createRequire(import.meta.url)(ADDON));

@@ -11,6 +11,7 @@
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end
  * @property {number[]} refusals statuses
+ * @property {string[]} refusalBodies in the order of the statuses
  * @property {string[]} causes why a dialled connection failed or was lost
  * @property {string[]} counts
  * @property {string[]} histograms each as 'name unit'
@@ -34,6 +35,7 @@
  * @property {Float64Array} options in the order of `Protocol.options`; booleans are 0 or 1
  * @property {string[]} headers lower-case names of the headers to include in the record of each head
  * @property {Buffer[]} pings the payload of a ping, by encoding
+ * @property {string[]} proxies addresses and ranges
  */
 
 /**
@@ -43,7 +45,9 @@
  * @property {Buffer} lines
  * @property {Float64Array} closed id, index of the reason, id, index…
  * @property {Float64Array} adopted token, id (negative if refused), token, id…
+ * @property {Float64Array} published token, number of streams, token…
  * @property {number[]} passed descriptors
+ * @property {Buffer[]} passedRead what was read from each of them already
  * @property {number[]} failed shards that panicked and were restarted
  * @property {number} drained shards that have no connection left
  * @property {boolean} hasMore whether to call again soon
@@ -66,9 +70,17 @@
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
+ * @property {() => number} queuedBytes what messages take that wait for delivery
  * @property {() => CoreCounters} takeCounters
  * @property {(shard: number) => void} failShard makes a shard panic; for tests
  * @property {() => void} stop
+ */
+
+/**
+ * Keeps a port from other servers; native/core/src/claim.rs says how.
+ * @typedef {object} PortClaim
+ * @property {number} port
+ * @property {() => void} release
  */
 
 /**
@@ -112,6 +124,7 @@
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
+ * @property {new (address: string, port: number) => PortClaim} PortClaim throws EADDRINUSE
  * @property {new (settings: DialSettings) => Dialer} Dialer
  * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */

@@ -7,7 +7,8 @@
  *       | <--- ready | failed ---------- |    it listens, or why it can't
  *       | ---- sample {id} ------------> |    each second, one at a time
  *       | <--- snapshot {id, …} -------- |    by the deadline; after that the worker is late
- *       | ---- publish {channel, …} ---> |
+ *       | ---- publish {id, …} --------> |    few at a time (publications.js)
+ *       | <--- published {id, …} ------- |    once it is delivered, or if there was no room for it
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -28,7 +29,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @property {number} phases shards of all workers
  *
  * @typedef {{ type: 'sample', id: number }} Sample
- * @typedef {{ type: 'publish', channel: string, message: string }} Publish
+ * @typedef {{ type: 'publish', id: number, channel: string, message: string }} Publish
  * @typedef {{ type: 'gc' }} Gc
  * @typedef {{ type: 'drain', periodMs: number }} Drain
  * @typedef {Start | Sample | Publish | Gc | Drain} ToWorker
@@ -38,5 +39,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'failed', code: string, message: string }} Failed
  * @typedef {{ type: 'snapshot', id: number, snapshot: Snapshot }} SnapshotMessage
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
- * @typedef {Hello | Ready | Failed | SnapshotMessage | Drained} ToPrimary
+ * @typedef {{ type: 'published', id: number, listeners?: number, busy?: boolean, problem?: string }} Published how many
+ *   streams it was addressed to, or that it was dropped for lack of room, or what is wrong with it
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | Drained} ToPrimary
  */

@@ -19,6 +19,7 @@ const STEADY_MS = 60_000;
  * @property {number} startedMs on performance's clock
  * @property {number} failures consecutive
  * @property {number} askedId id of the sample request that has no answer yet; 0 if there is none
+ * @property {number} silentFrames frames in a row without an answer
  * @property {Snapshot | null} snapshot the last one of this process
  * @property {Snapshot[]} unread those not used in a frame yet
  * @property {boolean} drained it has sent its last message
@@ -35,6 +36,7 @@ export function makeSlot(id, failures, process) {
     startedMs: performance.now(),
     failures,
     askedId: 0,
+    silentFrames: 0,
     snapshot: null,
     unread: [],
     drained: false,

@@ -2,8 +2,9 @@
  * The lines about the plan and the limits of the machine that the server prints at its start.
  */
 import { existsSync } from 'node:fs';
-import { formatCount } from '../lib/format.js';
-import { findLimits, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
+import { HoldfastError } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
+import { findLimits, memoryRefusal, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
 import { readMachine } from '../limits/kernel.js';
 
 /** The limits are judged for this many streams opened per second. */
@@ -18,7 +19,7 @@ const HAS_TUNE = existsSync(new URL('../scripts/tune.js', import.meta.url));
 /** @param {Plan} plan @param {Choice} transport @returns {string} one line */
 export function planLine(plan, transport) {
   const shards = plan.shards > 1 ? ` with ${plan.shards} shards each` : '';
-  return `${plan.workers} workers${shards}, ${transport.name} transport, room for ${formatCount(roomOf(plan))} streams`;
+  return `${formatNoun(plan.workers, 'worker')}${shards}, ${transport.name} transport, room for ${formatNoun(roomOf(plan), 'stream')}`;
 }
 
 /**
@@ -30,8 +31,29 @@ export function planLine(plan, transport) {
  */
 export function limitsLine(config, plan, transport, port) {
   const machine = readMachine();
-  /** @type {import('../limits/index.js').Wish} */
-  const wish = {
+  const wish = wishOf(config, transport, port);
+  const possible = () => Math.min(roomOf(plan), streamsHere(machine, wish), mostStreams(machine, wish));
+  const streams = config.streams || possible();
+  return verdictLine(findLimits(machine, { ...wish, streams }), streams, { hasTune: HAS_TUNE });
+}
+
+/**
+ * Before anything is forked: refuses what memory forbids, unless --force says otherwise.
+ * @param {import('../lib/config.js').Config} config
+ * @param {Choice} transport
+ * @throws {HoldfastError} NO_MEMORY
+ */
+export function checkMemory(config, transport) {
+  const refusal = config.force ? '' : memoryRefusal(readMachine(), wishOf(config, transport, config.port));
+  if (refusal) throw new HoldfastError('NO_MEMORY', refusal);
+}
+
+/**
+ * @param {import('../lib/config.js').Config} config @param {Choice} transport @param {number} port
+ * @returns {import('../limits/index.js').Wish}
+ */
+function wishOf(config, transport, port) {
+  return {
     ...config,
     transport: transport.name,
     mostShards: transport.mostShards,
@@ -39,9 +61,6 @@ export function limitsLine(config, plan, transport, port) {
     isFleetHere: false,
     ports: [port],
   };
-  const possible = () => Math.min(roomOf(plan), streamsHere(machine, wish), mostStreams(machine, wish));
-  const streams = config.streams || possible();
-  return verdictLine(findLimits(machine, { ...wish, streams }), streams, { hasTune: HAS_TUNE });
 }
 
 /** @param {Plan} plan @returns {number} streams */

@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline';
 import { addCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
+import { Publications } from './publications.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
@@ -15,6 +17,10 @@ const START_MS = 30_000;
 const START_MS_PER_WORKER = 200;
 /** How long after the drain a worker may take to exit. */
 const EXIT_GRACE_MS = 3000;
+/** A worker that has not reported for this long is not ready, or half as long as it takes to be killed for it. */
+const SILENT_MS = 3000;
+/** A publication is answered with its outcome so far after this time: publishers usually wait for 5 s. */
+const PUBLISH_MS = 4000;
 
 /** @typedef {import('./slot.js').Slot} Slot */
 
@@ -42,6 +48,12 @@ export class Workers extends EventEmitter {
     this.retired = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
+    this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
+    const { hungAfterMs, refreshMs } = config;
+    const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
+    /** Frames in a row without a report. Not ms: if the primary or the machine was suspended, nobody is late. */
+    this.silentAfter = Math.max(2, Math.ceil(silentMs / refreshMs));
+    this.hungAfter = hungAfterMs && Math.max(this.silentAfter + 1, Math.ceil(hungAfterMs / refreshMs));
     /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
     this.starting = null;
     cluster.schedulingPolicy = plan.scheduling === 'shared' ? cluster.SCHED_NONE : cluster.SCHED_RR;
@@ -89,8 +101,11 @@ export class Workers extends EventEmitter {
       /** @param {import('./messages.js').SnapshotMessage} message */
       snapshot: ({ id, snapshot }) => {
         if (slot.askedId === id) slot.askedId = 0;
+        slot.silentFrames = 0;
         this.read(slot, snapshot);
       },
+      /** @param {import('./messages.js').Published} message */
+      published: (message) => this.publications.answered(slot, message),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -107,6 +122,8 @@ export class Workers extends EventEmitter {
     const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
     slot.state = 'starting';
     this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
+    // From now on, not when it is ready: it may have streams before we know that it is.
+    this.publications.add(slot, (message) => this.send(slot, message));
   }
 
   /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
@@ -149,7 +166,8 @@ export class Workers extends EventEmitter {
 
   /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
   exitedWhileEnding(slot, how, lost) {
-    if (lost > 0) this.note(`${nameOf(slot)} died (${how}) while draining: ${lost} streams lost`);
+    if (lost > 0)
+      this.note(`${nameOf(slot)} died (${how}) while draining: ${formatNoun(lost, 'stream')} lost`);
     slot.state = 'gone';
   }
 
@@ -164,7 +182,9 @@ export class Workers extends EventEmitter {
   restart(slot, how, lost) {
     slot.state = 'dead';
     const { failures, delayMs } = backOff(slot);
-    this.note(`${nameOf(slot)} died (${how}): ${lost} streams lost; restarting in ${delayMs} ms`);
+    this.note(
+      `${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost; restarting in ${delayMs} ms`,
+    );
     slot.timer = setTimeout(() => {
       this.slots[slot.id - 1] = this.fork(slot.id, failures);
     }, delayMs);
@@ -177,6 +197,7 @@ export class Workers extends EventEmitter {
    */
   retire(slot) {
     const { snapshot } = slot;
+    this.publications.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
     if (!snapshot) return 0;
@@ -186,23 +207,55 @@ export class Workers extends EventEmitter {
   }
 
   /**
-   * Asks every worker for its snapshot, except those that have not answered the last request yet.
+   * Asks every worker for its snapshot, except those that have not answered the last request yet. A worker that does not
+   * answer for too many frames is killed, and replaced like any other that dies.
    * @param {number} deadlineMs
    * @returns {Promise<void>} resolves when all have answered, or at the deadline
    */
-  sample(deadlineMs) {
+  async sample(deadlineMs) {
     for (const slot of this.slots) {
       const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
       if (!canAnswer || slot.askedId !== 0) continue;
       slot.askedId = ++this.lastId;
       this.send(slot, { type: 'sample', id: slot.askedId });
     }
-    return this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
+    await this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
+    for (const slot of this.slots) if (slot.askedId !== 0) this.missed(slot);
   }
 
-  /** Sends a message to every stream on a channel. @param {string} channel @param {string} message */
-  publish(channel, message) {
-    this.tellReady({ type: 'publish', channel, message });
+  /** @param {Slot} slot whose worker did not answer in this frame */
+  missed(slot) {
+    slot.silentFrames++;
+    const ms = slot.silentFrames * this.config.refreshMs;
+    if (slot.silentFrames === this.silentAfter)
+      this.note(`${nameOf(slot)} has not reported for ${ms} ms: the server is not ready`);
+    if (slot.silentFrames !== this.hungAfter) return;
+    this.note(`${nameOf(slot)} has not reported for ${ms} ms (--hung-after): killing it`);
+    slot.process.process.kill('SIGKILL');
+  }
+
+  /** @returns {string} why not all streams would be served; '' if they would */
+  get problem() {
+    for (const { id, state, silentFrames } of this.slots) {
+      if (state !== 'ready') return `worker ${id} is ${state}`;
+      if (silentFrames >= this.silentAfter) return `worker ${id} does not report`;
+    }
+    return '';
+  }
+
+  /**
+   * Sends a message to every stream on a channel.
+   * @param {string} channel @param {string} message
+   * @returns {Promise<import('./publications.js').Outcome>}
+   * @throws {HoldfastError} NO_WORKER if no worker is ready, BUSY
+   */
+  async publish(channel, message) {
+    if (!this.slots.some(({ state }) => state === 'ready'))
+      throw new HoldfastError(
+        'NO_WORKER',
+        `no worker is ready${this.ending ? ': the server is ending' : ''}`,
+      );
+    return this.publications.publish(channel, message);
   }
 
   gc() {

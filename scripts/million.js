@@ -12,6 +12,7 @@ import { runExperiment } from './lab/session.js';
 
 const MOST_STREAMS = 10_000_000;
 const PING_INTERVAL_MS = 20_000;
+const REFRESH_MS = 1000;
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
@@ -49,7 +50,7 @@ async function main() {
 /** @param {() => void} quit @returns {Promise<import('./lab/session.js').View>} */
 async function openDashboard(quit) {
   const { Terminal } = await import('../monitor/terminal.js');
-  return new Terminal({ quit, collectGarbage: () => {} });
+  return new Terminal({ quit, collectGarbage: () => {} }, REFRESH_MS);
 }
 
 function helpText() {

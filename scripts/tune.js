@@ -4,9 +4,12 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { MOST_WORKERS } from '../lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { choice, either, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { warnAboutVariables } from '../lib/variables.js';
 import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
 import { readMachine, SYSCTLS } from '../limits/kernel.js';
 import { planHere } from '../limits/needs.js';
@@ -46,6 +49,7 @@ const OPTIONS = [
 
 function main() {
   const { values, words, help, version } = readOptions(OPTIONS, process.argv.slice(2), process.env, 1);
+  if (!help && !version) warnAboutVariables('tune', [...OPTIONS, ...SERVER_OPTIONS]);
   const config = /** @type {Config} */ (/** @type {unknown} */ (values));
   const action = words[0] ?? 'check';
   if (help) return void say(helpText());
@@ -138,7 +142,7 @@ function apply(config) {
   const wish = wishOf(config, machine);
   const findings = findingsOf(config, machine, wish);
   const steps = stepsOf(config.root, findings);
-  if (steps.length === 0) say(`nothing to change for ${wish.streams} streams`);
+  if (steps.length === 0) say(`nothing to change for ${formatNoun(wish.streams, 'stream')}`);
   if (config.dryRun) {
     for (const { text: what } of steps) say(`would ${what}`);
     return true;

@@ -134,3 +134,9 @@ test('the report survives JSON', () => {
     assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
   }
 });
+
+test('what a server says about itself reaches the terminal without control characters', () => {
+  const text = reportText(saved('count', { server: 'evil\x9b2J\x1b[31m', lastError: 'a\x07b' }));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for control characters
+  assert.doesNotMatch(text, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+});

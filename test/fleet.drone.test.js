@@ -40,16 +40,16 @@ test('opens and closes streams as told, and a bad parameter changes nothing', as
   const server = await startServer(t);
   const drone = await startDrone(t, server.port);
   assert.equal((await drone.ask('/')).body.drone.state, 'idle');
-  assert.equal((await drone.ask('/set?n=60&ramp=5000')).body.params.n, 60);
+  assert.equal((await drone.ask('/set?n=60&ramp=5000', 'POST')).body.params.n, 60);
   await server.untilTotals(({ streams }) => streams === 60, '60 streams');
-  assert.equal((await drone.ask('/set?n=5&ramp=none')).status, 400);
-  assert.equal((await drone.ask('/set?n=20')).status, 200);
+  assert.equal((await drone.ask('/set?n=5&ramp=none', 'POST')).status, 400);
+  assert.equal((await drone.ask('/set?n=20', 'POST')).status, 200);
   await server.untilTotals(({ streams }) => streams === 20, '20 streams');
   await drone.untilStats(
     ({ counts: { closed, lost } }) => closed === 40 && lost.closed === 0,
     '40 closed, none lost',
   );
-  await drone.ask('/set?n=0');
+  await drone.ask('/set?n=0', 'POST');
   await server.untilTotals(({ streams }) => streams === 0, 'no streams');
 });
 
@@ -83,6 +83,18 @@ test('what is not a Holdfast stream fails with a cause and a sample of the bytes
   await until(() => /last unexpected: "SSH-2\.0-other/.test(drone.output.stdout), 'it says so');
 });
 
+test('what a hostile server sends reaches the terminal without control characters, C1 included', async (t) => {
+  const evil = '\x9b2J\x1b[31mEVIL\x07\x85';
+  const port = await startOther(t, (socket) => {
+    const chunk = `${evil.length.toString(16)}\r\n${evil}\r\n`;
+    socket.end(Buffer.from(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`, 'latin1'));
+  });
+  const drone = await startDrone(t, port, '--n', '1');
+  await until(() => /last unexpected: .*EVIL/.test(drone.output.stdout), 'it shows the bytes');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for control characters
+  assert.doesNotMatch(drone.output.stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+});
+
 test('measures what clients see: times to connect and to the first byte, and lateness of pings', async (t) => {
   const server = await startServer(t, ['--ping-interval', '200', '--accept-load']);
   const drone = await startDrone(t, server.port, '--n', '20', '--ramp', '1000');
@@ -94,9 +106,17 @@ test('measures what clients see: times to connect and to the first byte, and lat
 });
 
 test('without the ping interval of the server no lateness is made up; it can be given', async (t) => {
-  const server = await startServer(t, ['--ping-interval', '100']);
-  const uninformed = await startDrone(t, server.port, '--n', '5');
-  const informed = await startDrone(t, server.port, '--n', '5', '--interval', '100');
+  const port = await startOther(t, (socket) => {
+    socket.once('data', (head) => {
+      if (head.includes('holdfast-load'))
+        return void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nWelcome!\r\n');
+      const timer = setInterval(() => socket.write('4\r\nping\r\n'), 100);
+      socket.once('close', () => clearInterval(timer));
+    });
+  });
+  const uninformed = await startDrone(t, port, '--n', '5');
+  const informed = await startDrone(t, port, '--n', '5', '--interval', '100');
   await informed.untilStats(({ percentiles: { latenessMs } }) => latenessMs.count > 20, 'lateness');
   const { percentiles } = await uninformed.untilStats(({ counts: { pings } }) => pings > 20, 'pings');
   assert.equal(percentiles.latenessMs.count, 0);
@@ -122,6 +142,20 @@ test('messages with their send time are measured on a channel, and are errors wi
     'the strict one lost it',
   );
   assert.equal(samples[0].text, body);
+});
+
+test('changes at the same time take turns, so that none undoes another, and only few wait', async (t) => {
+  const port = await startOther(t, (socket) => {
+    const answer = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n';
+    socket.once('data', () => setTimeout(() => socket.end(answer), 200));
+  });
+  const drone = await startDrone(t, port);
+  const changes = ['n=5', 'path=/b'].map((change) => drone.ask(`/set?${change}`, 'POST'));
+  for (const { status } of await Promise.all(changes)) assert.equal(status, 200);
+  const { params } = (await drone.ask('/')).body;
+  assert.deepEqual([params.n, params.path], [5, '/b']);
+  const many = await Promise.all(Array.from({ length: 12 }, () => drone.ask('/set?ramp=500', 'POST')));
+  assert.deepEqual([...new Set(many.map(({ status }) => status))].sort(), [200, 503]);
 });
 
 test('a restart reopens all streams and counts from 0', async (t) => {

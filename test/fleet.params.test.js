@@ -36,7 +36,8 @@ const BAD = [
   ['n', '-1'], ['n', '1e3'], ['n', ''], ['port', '0'], ['port', '70000'], ['port', '9-8'], ['port', ''], ['port', '80,'],
   ['host', 'a b'], ['host', ''], ['path', 'x'], ['path', '/a b'], ['path', '/a\r\nX: y'], ['accept', 'json'], ['ramp', '0'],
   ['sources', '127.0.0.9-127.0.0.2'], ['sources', '127.0.0.2-::1'], ['sources', 'localhost'], ['sources', '0.0.0.0-255.255.255.255'],
-  ['interval', '0'], ['expect', 'all'],
+  ['interval', '0'], ['expect', 'all'], ['host', '10.0.0.1-10.0.0.2'], ['host', '127.0.0.1,10.0.0.1-10.0.0.2'],
+  ['host', '126.255.255.255-127.0.0.1'], ['host', '127.0.0.1-127.0.1.200'], ['port', '1-4097'], ['port', '1-4096,9'],
 ];
 
 for (const [name, given] of BAD) {
@@ -81,4 +82,14 @@ test('loopback has one source address for every 8,000 streams to a port', () => 
   assert.equal(loopbackSources(1_000_000, 0, 1).length, 125);
   assert.equal(loopbackSources(1_000_000, 0, 10).length, 13);
   assert.equal(loopbackSources(0, 0, 1).length, 1);
+});
+
+test('a text of many ranges is refused before it takes up memory', () => {
+  const before = process.memoryUsage().heapUsed;
+  for (const range of ['1-65535', '1-4096'])
+    assert.throws(() => changed({ port: Array(2000).fill(range).join(',') }), { code: 'BAD_PARAM' });
+  assert.throws(() => changed({ sources: Array(500).fill('127.0.0.0-127.0.255.255').join(',') }), {
+    code: 'BAD_PARAM',
+  });
+  assert.ok(process.memoryUsage().heapUsed - before < 100_000_000);
 });

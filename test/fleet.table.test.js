@@ -79,3 +79,12 @@ test('colours are used only when asked for', () => {
   assert.ok(!tableLines(rowsOf(ALL, [])).join('').includes('\x1b'));
   assert.ok(tableLines(rowsOf(ALL, []), { hasColours: true }).join('').includes('\x1b[31mbacking-off'));
 });
+
+test('what a drone says reaches the terminal without control characters', () => {
+  const hostile = answer(1, (stats) => {
+    stats.drone.state = 'hold\x9b2Jing';
+    stats.counts.failed = { 'refused\x1b[31m': 3 };
+  });
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it looks for control characters
+  assert.doesNotMatch(tableLines(rowsOf([hostile], [])).join(''), /[\x00-\x1f\x7f-\x9f]/);
+});

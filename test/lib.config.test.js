@@ -21,6 +21,7 @@ test('without flags all options have their documented defaults', () => {
     host: '',
     workers: 'auto',
     streams: 0,
+    force: false,
     transport: 'auto',
     pingIntervalMs: 20_000,
     sampleIntervalMs: 10,
@@ -29,8 +30,12 @@ test('without flags all options have their documented defaults', () => {
     nagle: false,
     maxHeadBytes: 8192,
     headTimeoutMs: 10_000,
+    maxHeadsPerAddress: 256,
+    proxies: ['127.0.0.0/8', '::1'],
     maxBacklogBytes: 65_536,
+    maxQueueBytes: 16_777_216,
     drainMs: 5000,
+    hungAfterMs: 15_000,
     acceptLoad: false,
     dashboard: 'auto',
     logDir: 'logs',
@@ -57,6 +62,12 @@ test('some numbers can also be auto', () => {
   assert.equal(read(['--admin-port', 'auto']).adminPort, 'auto');
 });
 
+test('the two ports must be different, unless the system chooses them', () => {
+  const line = '--port and --admin-port are both 8888: they must be different';
+  assert.equal(refusalOf(['--admin-port', '8888']), line);
+  assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
+});
+
 test('an error says what was given and what was expected', () => {
   assert.match(refusalOf(['--port', '70000']), /--port got '70000': expected a whole number from 0 to 65535/);
   assert.match(refusalOf(['--port']), /--port got no value/);
@@ -68,6 +79,7 @@ test('an error says what was given and what was expected', () => {
   );
   assert.match(refusalOf(['--pong-interval', '1']), /unknown option --pong-interval/);
   assert.match(refusalOf(['--por', '1']), /did you mean --port\?/);
+  assert.match(refusalOf(['--prot', '1']), /did you mean --port\?/);
   assert.match(refusalOf(['-p', '80']), /unknown option -p: did you mean --port\?/);
   assert.match(refusalOf(['8888']), /unexpected argument '8888'/);
   assert.match(refusalOf(['--log-dir', '']), /--log-dir got ''/);

@@ -100,3 +100,10 @@ test('the values between two readings have percentiles of their own, and an exac
   assert.equal(histogram.less(quiet).maximum(), 500_123);
   assert.equal(quiet.less(quiet).count, 0);
 });
+
+test('values at or below bounds are counted in any unit', () => {
+  const histogram = new Histogram('µs');
+  for (const us of [0, 1, 990, 1010, 5_000_000]) histogram.record(us);
+  assert.deepEqual(histogram.upTo([0.000001, 0.001, 1, 10], 's'), [2, 3, 4, 5]);
+  assert.deepEqual(new Histogram('ns').upTo([1, 2], 's'), [0, 0]);
+});

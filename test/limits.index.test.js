@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:os';
 import { test } from 'node:test';
-import { findLimits, mostStreams, SYSCTL_FILE, streamsHere, verdictLine } from '../limits/index.js';
+import {
+  findLimits,
+  memoryRefusal,
+  mostStreams,
+  SYSCTL_FILE,
+  streamsHere,
+  verdictLine,
+} from '../limits/index.js';
 import { readMachine } from '../limits/kernel.js';
 
 /** @typedef {import('../limits/kernel.js').Machine} Machine */
@@ -233,4 +240,44 @@ test('this machine can be read and judged', { skip: platform() !== 'linux' && 'n
   assert.ok(Number(machine.sysctls['fs.nr_open']) >= machine.nofile.hard);
   assert.ok(machine.memory.totalBytes >= machine.memory.availableBytes && machine.threads > 0);
   assert.ok(named(findLimits(machine, wishOf({ streams: 1000 })), 'memory').isMet);
+});
+
+/** @param {number} availableBytes @param {number | null} [groupFreeBytes] @returns {Machine} */
+function withMemory(availableBytes, groupFreeBytes = null) {
+  const machine = saved(NAMES[0]);
+  const group = { ...machine.group, memoryFreeBytes: groupFreeBytes };
+  return { ...machine, cores: 2, memory: { totalBytes: availableBytes, availableBytes }, group };
+}
+
+for (const transport of /** @type {const} */ (['hold', 'http'])) {
+  test(`what memory forbids is refused, and what fits is accepted: ${transport}`, () => {
+    const machine = withMemory(24e9);
+    const line = memoryRefusal(machine, wishOf({ streams: 100_000_000, transport }));
+    assert.match(
+      line,
+      /^--streams 100000000 needs \d[\d.]* [GT]B of memory with the \w+ transport, but memory/,
+    );
+    const [, fits] = /use --streams (\d+) or fewer, or --force to start anyway$/.exec(line) ?? [];
+    assert.ok(Number(fits) > 100_000, line);
+    assert.equal(memoryRefusal(machine, wishOf({ streams: Number(fits), transport })), '');
+    assert.notEqual(memoryRefusal(machine, wishOf({ streams: Number(fits) * 1.02, transport })), '');
+  });
+}
+
+test('the memory of the control group counts if it is less', () => {
+  const line = memoryRefusal(withMemory(24e9, 500e6), wishOf({ streams: 1_000_000 }));
+  assert.match(line, /but memory of the control group \(free\) is 500 MB, enough for about/);
+});
+
+test('processes alone can be too many; a server without wishes is never refused', () => {
+  const small = withMemory(100e6);
+  assert.match(
+    memoryRefusal(small, wishOf({ streams: 0, workers: 500 })),
+    /^--workers 500 needs .* use fewer --workers/,
+  );
+  assert.match(
+    memoryRefusal(small, wishOf({ streams: 10, workers: 500 })),
+    /: use fewer --workers, or --force/,
+  );
+  assert.equal(memoryRefusal(small, wishOf({ streams: 0 })), '');
 });

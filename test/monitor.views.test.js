@@ -63,3 +63,31 @@ test('metrics have conventional names, base units, and worker and reason as labe
   assert.match(text, /^# HELP holdfast_streams_closed_total streams closed$/m);
   assert.match(text, /^holdfast_gc_seconds_total\{kind="major",worker="1"\} 0$/m);
 });
+
+test('durations are histograms of Prometheus too, which count from the start and never fall', async () => {
+  const first = sample({
+    workers: [workerSample(1, { lateness: encoded([500, 4000]), pingCpu: encoded([4500], 'ns') })],
+  });
+  const second = sample({
+    elapsedMs: 1000,
+    workers: [workerSample(2, { lateness: encoded([4000, 20_000_000]) })], // worker 1 has died
+  });
+  const text = await metricsText(frameAfter(first, second));
+  const buckets = [...text.matchAll(/^holdfast_ping_lateness_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)];
+  assert.deepEqual(
+    buckets
+      .map(([, le, count]) => [le, Number(count)])
+      .filter(([le]) => ['0.001', '0.005', '10', '+Inf'].includes(String(le))),
+    [
+      ['0.001', 1],
+      ['0.005', 3],
+      ['10', 3],
+      ['+Inf', 4],
+    ],
+  );
+  assert.match(text, /^# TYPE holdfast_ping_lateness_seconds histogram$/m);
+  assert.match(text, /^holdfast_ping_lateness_seconds_count 4$/m);
+  assert.match(text, /^holdfast_ping_lateness_seconds_sum 20\.0085$/m);
+  assert.match(text, /^holdfast_ping_cpu_seconds_bucket\{le="0\.000005"\} 1$/m);
+  assert.match(text, /^holdfast_tick_seconds_bucket\{le="0\.0105"\} \d+$/m);
+});

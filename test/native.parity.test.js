@@ -10,6 +10,7 @@ import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { native } from '../native/index.js';
 import { ENCODINGS, FRAMINGS, OPS, PROTOCOL } from '../native/protocol.js';
 import { OPTIONS } from '../transport/options.js';
+import { refusalBody } from '../transport/responses.js';
 
 /** @param {Record<string, number>} numbers @returns {string[]} names by number */
 function namesByNumber(numbers) {
@@ -35,6 +36,11 @@ describe('JS and the native core have the same', { skip: !native && 'the native 
   test('framings', () => assert.deepEqual(protocol.framings, namesByNumber(FRAMINGS)));
   test('reasons why streams end', () => assert.deepEqual(protocol.reasons, CLOSE_REASONS));
   test('statuses of refusals', () => assert.deepEqual(protocol.refusals, REFUSAL_STATUSES));
+  test('bodies of refusals', () =>
+    assert.deepEqual(
+      protocol.refusalBodies,
+      REFUSAL_STATUSES.map((status) => refusalBody(status)),
+    ));
   test('causes why dialled streams fail', () => assert.deepEqual(protocol.causes, CAUSES));
   test('counters', () => assert.deepEqual(protocol.counts, namesOf(COUNTS)));
   test('counters of the dialer', () => assert.deepEqual(protocol.dialCounts, namesOf(DIAL_COUNTS)));

@@ -35,12 +35,13 @@ test('the tarball has what the server and Hold need, and nothing else', (t) => {
 
 test('installed in an empty folder it is small, and can be imported, started and asked for its version', async (t) => {
   const folder = install(t, pack(t).tarball, { HOLDFAST_NATIVE: 'off' });
-  const packages = packagesIn(folder);
+  const packages = [...packagesIn(folder), ...packagesIn(join(folder, 'node_modules/holdfast'))];
   const foreign = packages.filter((name) =>
     /^@aws-sdk|^@smithy|vega|resvg|hdr-histogram|autocannon|uplot|undici/.test(name),
   );
   assert.deepEqual(foreign, []);
   assert.ok(packages.length <= MOST_PACKAGES, `${packages.length} packages`);
+  assertDashboard(folder, packages);
   const bytes = sizeOf(join(folder, 'node_modules'));
   assert.ok(bytes < MOST_BYTES, `${bytes} bytes`);
 
@@ -56,6 +57,23 @@ test('installed in an empty folder it is small, and can be imported, started and
   assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/, version.stderr);
   await assertServes(t, folder);
 });
+
+/**
+ * blessed-contrib is there, without the packages that we have replaced (monitor/unused/README.md): npm ignores the overrides of
+ * dependencies, so they have to be in the tarball.
+ * @param {string} folder @param {string[]} packages
+ */
+function assertDashboard(folder, packages) {
+  assert.ok(packages.includes('blessed-contrib'));
+  const unused = packages.filter((name) => /^(event-stream|optimist|xml2js|png-js)$/.test(name));
+  assert.deepEqual(unused, []);
+  const code = "await import('./node_modules/holdfast/monitor/terminal.js'); console.log('loaded');";
+  const loaded = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  assert.equal(loaded.stdout, 'loaded\n', loaded.stderr);
+}
 
 /** @param {import('node:test').TestContext} t @param {string} folder */
 async function assertServes(t, folder) {
@@ -97,4 +115,23 @@ mkdir -p "$CARGO_TARGET_DIR/release" && echo addon > "$CARGO_TARGET_DIR/release/
   const target = readFileSync(log, 'utf8').trim();
   assert.notEqual(target, '');
   assert.equal(existsSync(target), false);
+});
+
+test('versions are pinned, and the replaced and vulnerable ones are in no lock file', () => {
+  for (const file of ['package.json', 'fleet/package.json', 'scripts/package.json']) {
+    const {
+      dependencies = {},
+      devDependencies = {},
+      overrides = {},
+    } = JSON.parse(readFileSync(file, 'utf8'));
+    const all = { ...dependencies, ...devDependencies, ...overrides };
+    for (const [name, version] of Object.entries(all))
+      assert.match(version, /^\d+\.\d+\.\d+$|^file:|^\$/, name);
+  }
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+  for (const [path, { version }] of Object.entries(packages)) {
+    const name = path.split('node_modules/').at(-1);
+    assert.doesNotMatch(String(name), /^(event-stream|optimist)$/);
+    if (name === 'vega-expression') assert.match(version, /^6\.[1-9]/, 'CVE-2025-59840');
+  }
 });

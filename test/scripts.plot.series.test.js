@@ -196,3 +196,16 @@ test('the lines of a panel differ even without colours', () => {
     assert.equal(new Set(looks).size, lines.length, title);
   }
 });
+
+test('memory per stream that is nonsense or unknown is not shown, and not compared', async () => {
+  const hold = await fixture('hold');
+  const cellsOf = (/** @type {(number | null)[]} */ values) => {
+    const other = { ...hold, values: { ...hold.values, streamHeapBytes: values } };
+    return figureTable([other, hold]).rows.find(({ label }) => label === 'JS heap per stream, held')?.cells;
+  };
+  const { length } = hold.times;
+  const known = figureTable([hold]).rows.find(({ label }) => label === 'JS heap per stream, held')?.cells[0];
+  assert.deepEqual(cellsOf(Array(length).fill(-273)), ['-', known]);
+  assert.deepEqual(cellsOf(hold.times.map((_, i) => (i % 3 === 0 ? 2400 : null))), ['-', known]);
+  assert.match(String(cellsOf(Array(length).fill(2400))?.[0]), /^2\.4 KB$/);
+});

@@ -65,6 +65,13 @@ test('the keys do what the help says', { skip }, async (t) => {
   await terminal.untilShown(/collect garbage in every worker now/);
   terminal.type('?');
   await terminal.untilShown(/│1 +\d/);
+  terminal.type('?');
+  assert.match(
+    await terminal.untilShown(/┌─ help ─/),
+    /│ native +memory of the workers minus their JS heap +│/,
+  );
+  terminal.type('Escape');
+  await terminal.untilShown(/│1 +\d/);
   terminal.type('g');
   await terminal.untilShown(/requested GC in every worker/);
   for (let i = 0; i < 6; i++) terminal.type('Down');

@@ -52,6 +52,20 @@ test('a worker that dies is forked again with back-off; its streams are lost, th
   for (const client of [...clients, fresh]) client.close();
 });
 
+test('one stream is not several', async (t) => {
+  const server = await startServer(t, ['--workers', '1']);
+  const client = rawClient(server.port, get());
+  await server.untilTotals(({ streams }) => streams === 1, 'it is open');
+  const [{ pid }] = (await server.frame()).workers;
+  process.kill(pid, 'SIGKILL');
+  await untilReplaced(server, pid, 1);
+  await server.stop();
+  client.close();
+  assert.match(server.output.stderr, /^holdfast: 1 worker[, ]/m);
+  assert.match(server.output.stderr, /died \(SIGKILL\): 1 stream lost; restarting/);
+  assert.match(server.output.stderr, /; 1 stream opened, 1 lost$/m);
+});
+
 test('a worker that is stuck is shown as late, delays no frame, and is on time again later', async (t) => {
   const server = await startServer(t);
   const [stuck] = await workerPids(server);
@@ -59,7 +73,6 @@ test('a worker that is stuck is shown as late, delays no frame, and is on time a
   await until(async () => (await server.frame()).workers[0].state === 'late', 'worker 1 is late');
   const before = Number((await server.frame()).totals.elapsedMs);
   await server.untilTotals(({ elapsedMs }) => elapsedMs > before + 500, 'frames go on');
-  assert.equal((await server.admin('/readyz')).status, 200);
   process.kill(stuck, 'SIGCONT');
   const frame = await until(async () => {
     const now = await server.frame();
@@ -150,7 +163,7 @@ test('Ctrl-C, which reaches the workers too, drains', async (t) => {
   process.kill(-server.pid, 'SIGINT');
   assert.deepEqual(await server.exit, { code: 0, signal: null });
   assert.match(client.received, /\r\n0\r\n\r\n$/);
-  assert.match(server.output.stderr, /1 streams opened, 0 lost\n$/);
+  assert.match(server.output.stderr, /1 stream opened, 0 lost\n$/);
 });
 
 test('a second signal ends it immediately', async (t) => {

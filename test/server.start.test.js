@@ -6,7 +6,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '../lib/port.js';
 import { get, rawClient } from './helpers/client.js';
+import { NEEDS_NATIVE } from './helpers/hold.js';
 import { ROOT, run, startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -43,6 +45,27 @@ test('a bad option ends in one line', () => {
   assertOneLine(serverOf(['--port', 'eighty']), /^holdfast: --port got 'eighty': expected a whole number/);
   assertOneLine(serverOf(['--bogus']), /^holdfast: unknown option --bogus/);
   assertOneLine(serverOf(['--dashboard', 'tui']), /^holdfast: --dashboard tui needs a terminal/);
+  assertOneLine(
+    serverOf(['--port', '8890']),
+    /^holdfast: --port and --admin-port are both 8890: they must be different/,
+  );
+});
+
+test('streams that memory forbids end in one line before anything is forked; --force starts anyway', (t) => {
+  const folder = temporaryFolder(t);
+  const quick = ['--port', '0', '--admin-port', '0', '--log-dir', join(folder, 'logs')];
+  for (const args of [
+    ['--streams', '100000000'],
+    ['--transport', 'http', '--streams', '100000000'],
+  ]) {
+    assertOneLine(
+      serverOf([...quick, ...args]),
+      /^holdfast: --streams 100000000 needs [\d.]+ [GT]B of memory .* use --streams \d+ or fewer, or --force/,
+    );
+  }
+  assert.deepEqual(readdirSync(folder), []);
+  const forced = serverOf([...quick, '--streams', '100000000', '--force', '--workers', '1']);
+  assert.doesNotMatch(forced.stderr, /of memory/);
 });
 
 test('an unavailable transport ends in one line; auto uses another one, and says so', async (t) => {
@@ -57,7 +80,7 @@ test('an unavailable transport ends in one line; auto uses another one, and says
     server.output.stderr,
     /native core unavailable \(HOLDFAST_NATIVE is off\): using the http transport/,
   );
-  assert.match(server.output.stderr, /workers, http transport, room for/);
+  assert.match(server.output.stderr, /workers?, http transport, room for/);
 });
 
 test('one line says whether the limits of the machine allow the streams it should hold', async (t) => {
@@ -83,6 +106,59 @@ test('a port in use ends in one line that names the option, and leaves no CSV', 
     /is in use.*--admin-port/,
   );
   assert.deepEqual(readdirSync(folder), []);
+});
+
+for (const transport of TRANSPORTS) {
+  test(`of two servers started at the same moment, one gets the port (${transport} transport)`, async (t) => {
+    for (let round = 0; round < 3; round++) {
+      const port = await freePort(0, '');
+      const args = ['--port', String(port), '--transport', transport, '--workers', '1', '--no-log'];
+      const servers = [1, 2].map(() =>
+        run(t, process.execPath, ['server.js', '--admin-port', '0', '--dashboard', 'off', ...args]),
+      );
+      const [loser] = await until(() => {
+        const ended = servers.filter(({ child }) => child.exitCode !== null);
+        return ended.length > 0 && ended;
+      }, 'one of them ends');
+      const winner = servers[1 - servers.indexOf(loser)];
+      await until(() => /listening on/.test(winner.output.stderr), 'the other one listens');
+      assert.equal(winner.child.exitCode, null);
+      assert.equal(loser.child.exitCode, 1);
+      assert.match(
+        loser.output.stderr,
+        new RegExp(`holdfast: port ${port} is in use: stop the other server, or use another --port\n$`),
+      );
+      winner.child.kill('SIGTERM');
+      await winner.exit;
+    }
+  });
+}
+
+test('nobody else can take the port while the only worker is replaced', NEEDS_NATIVE, async (t) => {
+  const server = await startServer(t, ['--workers', '1', '--transport', 'hold']);
+  const [victim] = server.workerPids;
+  process.kill(victim, 'SIGKILL');
+  await until(() => /restarting in/.test(server.output.stderr), 'no worker is left');
+  while (!/is listening/.test(server.output.stderr)) {
+    await assert.rejects(freePort(server.port, ''), { code: 'EADDRINUSE' });
+    await assert.rejects(freePort(server.port, '127.0.0.1'), { code: 'EADDRINUSE' });
+    await new Promise(setImmediate); // lets the output arrive
+  }
+});
+
+test('the port is free for the next server as soon as a drain begins', async (t) => {
+  for (const transport of TRANSPORTS) {
+    const server = await startServer(t, ['--transport', transport, '--drain', '60000']);
+    const clients = Array.from({ length: 20 }, () => rawClient(server.port, get()));
+    for (const client of clients) await client.untilRead(/Welcome!/);
+    server.child.kill('SIGTERM');
+    await until(() => freePort(server.port, '').catch(() => false), 'the port is free');
+    assert.ok(
+      clients.some(({ closed }) => !closed),
+      'it still has streams',
+    );
+    for (const client of clients) client.close();
+  }
 });
 
 test('an address that this machine does not have ends in one line', () => {

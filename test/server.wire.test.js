@@ -132,7 +132,9 @@ for (const transport of TRANSPORTS) {
         await client.untilClosed();
       }
       const together = rawClient(server.port, get() + get() + get());
+      await together.untilRead(/^HTTP\/1\.1 200 OK[\s\S]*Welcome!/); // the first gets its answer
       await together.untilClosed();
+      assert.equal(together.received.match(/HTTP\/1\.1/g)?.length, 1);
       const totals = await server.untilTotals(({ closed }) => closed === 3, 'three closes');
       assert.equal(totals.closedBadRequest, 3);
       assert.equal(totals.opened, 3);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import express from 'express';
 import fastify from 'fastify';
-import { chunksOf, get, rawClient } from './helpers/client.js';
+import { chunksOf, get, leavingClient, rawClient } from './helpers/client.js';
 import { KINDS, listening, startHold } from './helpers/hold.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -348,7 +348,7 @@ for (const kind of KINDS) {
       }
     });
 
-    /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown, string?][]} */
+    /** @type {[string, RegExp, (response: import('node:http').ServerResponse) => unknown][]} */
     const REFUSED = [
       ['that has ended', /it has ended$/, (response) => response.end('whole')],
       ['with a Content-Length', /Content-Length/, (response) => response.setHeader('Content-Length', 2)],
@@ -362,25 +362,63 @@ for (const kind of KINDS) {
         /no middleware compresses what is written to it$/,
         (response) => response.writeHead(200, { 'Content-Encoding': 'gzip' }),
       ],
-      ['to a HEAD', /it has no body$/, () => {}, get().replace('GET', 'HEAD')],
-      ['of 204', /it has no body$/, (response) => response.writeHead(204)],
+      ['of 204', /its status is 204: set it to 200 first$/, (response) => response.writeHead(204)],
       [
-        'of 304',
-        /it has no body$/,
+        'of 404, with which Koa begins,',
+        /its status is 404: set it to 200 first$/,
         (response) => {
-          response.statusCode = 304;
+          response.statusCode = 404;
         },
       ],
     ];
-    for (const [name, why, prepare, request = get()] of REFUSED) {
+    for (const [name, why, prepare] of REFUSED) {
       test(`${name} is not adopted`, async (t) => {
         const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
           prepare(response);
           await adopt(response);
           if (!response.writableEnded) response.end(response.hasHeader('Content-Length') ? 'ok' : undefined);
         });
-        const client = rawClient(app.port, request);
+        const client = rawClient(app.port, get());
         await untilRefused(app, why);
+        client.close();
+      });
+    }
+
+    for (const framework of Object.keys(FRAMEWORKS)) {
+      test(`of ${framework} to a HEAD gets the head of the stream; its connection can be used again`, async (t) => {
+        const app = await startAdopting(
+          t,
+          kind,
+          (adopt) => (request, response) => {
+            if (request.headers.how === 'writeHead') response.writeHead(200, EVENTS);
+            if (request.headers.how === 'written') response.write('data: hello\n\n');
+            void adopt(response, { channels: ['news'] });
+          },
+          { framework },
+        );
+        const client = rawClient(app.port);
+        for (const how of ['setDefaults', 'writeHead', 'written']) {
+          client.received = '';
+          client.send(get({ how }).replace('GET', 'HEAD'));
+          await client.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
+          if (how === 'setDefaults')
+            assert.match(
+              client.received,
+              /text\/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no/,
+            );
+        }
+        await until(() => app.closes.length === 3, 'onClose');
+        assert.deepEqual(
+          app.closes,
+          app.ids.map((id) => ({ id, reason: 'drain' })),
+        );
+        const { streams, opened, closed } = app.hold.counters();
+        assert.deepEqual([streams, opened, closed.drain, app.errors.length], [0, 3, 3, 0]);
+        client.received = '';
+        client.send(get());
+        await until(() => app.ids.length === 4, 'the adoption of a GET');
+        app.hold.publish('news', 'hello');
+        await client.untilRead(/data: hello/);
         client.close();
       });
     }
@@ -410,6 +448,33 @@ for (const kind of KINDS) {
       assert.deepEqual(app.closes, [{ id: app.ids[0], reason: 'client-gone' }]);
     });
 
+    test('never fails because its client leaves, at whatever moment', async (t) => {
+      let requests = 0;
+      const app = await startAdopting(
+        t,
+        kind,
+        (adopt) => async (_request, response) => {
+          if (++requests % 3 === 0) response.write('data: hello\n\n');
+          if (requests % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+          if (requests % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+          void adopt(response, { channels: ['news'] });
+        },
+        { options: { shards: 2 } },
+      );
+      const clients = Array.from({ length: 500 }, (_, i) => leavingClient(app.port, get(), i));
+      for (const client of clients) await client.untilClosed();
+      await until(async () => (await connectionsOf(app.server)) === 0, 'node:http has none left');
+      await until(
+        () => app.ids.length + app.errors.length === requests && app.closes.length === app.ids.length,
+        () => `an end for each: ${requests} ${app.ids.length} ${app.closes.length} ${app.errors}`,
+      );
+      assert.deepEqual(app.errors, []);
+      const ended = app.closes.map(({ id }) => id);
+      assert.deepEqual(ended.sort(), [...app.ids].sort());
+      const { streams, opened, closed } = app.hold.counters();
+      assert.deepEqual([streams, opened, closed['client-gone']], [0, requests, requests]);
+    });
+
     test('without a head gets the default headers of a stream, unless the application has set them', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => (request, response) => {
         if (request.headers.own) response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
@@ -421,7 +486,7 @@ for (const kind of KINDS) {
         [{ Own: '1' }, /\r\nContent-Type: text\/event-stream; charset=utf-8\r\nCache-Control: no-store\r\n/],
         [
           { Text: '1' },
-          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Content-Type-Options: nosniff/,
+          /\r\nContent-Type: text\/plain; charset=utf-8\r\n[\s\S]*X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff/,
         ],
       ];
       for (const [headers, pattern] of cases) {
@@ -498,7 +563,7 @@ for (const kind of KINDS) {
       await later.untilRead(/too late/);
       assert.deepEqual(
         app.errors.map(({ code }) => code),
-        ['OVER_CAPACITY', 'OVER_CAPACITY'],
+        ['CLOSED', 'CLOSED'],
       );
       late.close();
       later.close();
@@ -515,7 +580,7 @@ for (const kind of KINDS) {
       const client = rawClient(app.port, get({ Connection: 'close' }));
       await client.untilClosed();
       assert.deepEqual(chunksOf(client.received), ['begun ', 'and ended by the application', '']);
-      assert.equal(app.errors[0].code, 'OVER_CAPACITY');
+      assert.equal(app.errors[0].code, 'CLOSED');
     });
 
     test('subscribes to the channels that were given, even if the list is changed later', async (t) => {
@@ -537,6 +602,7 @@ for (const kind of KINDS) {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });
         await adopt(response, { channels: /** @type {any} */ ('news') });
+        await adopt(response, { channels: ['a lone \ud800 surrogate'] });
         await adopt(response, /** @type {any} */ ({ channel: 'news' }));
         await adopt(response, { encoding: /** @type {any} */ ('json') });
         await adopt(/** @type {any} */ (undefined));
@@ -548,7 +614,7 @@ for (const kind of KINDS) {
       await client.untilRead(/an answer/);
       assert.deepEqual(
         app.errors.map(({ code }) => code),
-        Array(7).fill('BAD_ARGUMENT'),
+        Array(8).fill('BAD_ARGUMENT'),
       );
       client.close();
     });

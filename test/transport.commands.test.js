@@ -16,6 +16,12 @@ const sized = (text) => {
 /** @param {number} value */
 const u16 = (value) => Buffer.from([value & 0xff, value >> 8]);
 /** @param {number} value */
+const u32 = (value) => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+};
+/** @param {number} value */
 const double = (value) => {
   const bytes = Buffer.alloc(8);
   bytes.writeDoubleLE(value);
@@ -72,13 +78,16 @@ test('each operation is written with its operands', () => {
     [(c) => c.drain(70_000), record(OPS.drain, Buffer.from([0x70, 0x11, 1, 0]))],
     [(c) => c.send(id, { data: 'ü' }), record(OPS.send, double(id), 0, sized('ü'))],
     [
-      (c) => c.publish('news', { id: '1', type: 't', data: '' }),
-      record(OPS.publish, sized('news'), 3, sized('1'), sized('t'), sized('')),
+      (c) => c.publish('news', { id: '1', type: 't', data: '' }, 7),
+      record(OPS.publish, u32(7), sized('news'), 3, sized('1'), sized('t'), sized('')),
     ],
-    [(c) => c.publish('', { id: '', data: 'a' }), record(OPS.publish, sized(''), 1, sized(''), sized('a'))],
     [
-      (c) => c.publish('', { type: 't', data: 'a' }),
-      record(OPS.publish, sized(''), 2, sized('t'), sized('a')),
+      (c) => c.publish('', { id: '', data: 'a' }, 0),
+      record(OPS.publish, u32(0), sized(''), 1, sized(''), sized('a')),
+    ],
+    [
+      (c) => c.publish('', { type: 't', data: 'a' }, 2 ** 32 - 1),
+      record(OPS.publish, u32(2 ** 32 - 1), sized(''), 2, sized('t'), sized('a')),
     ],
     [(c) => c.hold(id, OPENING), record(OPENING_RECORD, OPS.hold, double(id))],
     [
@@ -95,7 +104,7 @@ test('streams that begin alike share an opening, others do not', () => {
   const records = written((commands) => {
     commands.hold(1, OPENING);
     commands.hold(2, { ...OPENING, welcomes: ['ü', new Uint8Array(1)] });
-    commands.publish('news', { data: 'between' });
+    commands.publish('news', { data: 'between' }, 0);
     commands.remember('GET', { ...OPENING });
     commands.hold(3, other);
   });
@@ -129,8 +138,8 @@ test('the buffer grows without losing its contents, and is replaced after growin
   const commands = new Commands();
   const long = 'ü'.repeat(1_000_000);
   commands.end(7);
-  commands.publish('news', { data: long });
+  commands.publish('news', { data: long }, 0);
   const records = Buffer.from(commands.take());
-  assert.ok(records.equals(record(OPS.end, double(7), OPS.publish, sized('news'), 0, sized(long))));
+  assert.ok(records.equals(record(OPS.end, double(7), OPS.publish, u32(0), sized('news'), 0, sized(long))));
   assert.ok(commands.buffer.length < 10_000);
 });

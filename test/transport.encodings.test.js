@@ -9,7 +9,7 @@ import { withCode } from './helpers/codes.js';
 import { KINDS, NEEDS_NATIVE, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
-/** @type {import('holdfast').Message[]} */
+/** @type {import('../transport/encodings.js').Message[]} */
 const MESSAGES = [
   { data: '' },
   { data: 'plain' },
@@ -39,8 +39,16 @@ test('a message is encoded once for each encoding', () => {
   assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
 });
 
-test('a string is the data of a message, and invalid messages are refused', () => {
+test('a string or bytes are the data of a message', () => {
   assert.deepEqual(messageOf('a'), { data: 'a' });
+  assert.deepEqual(messageOf(Buffer.from('grüße')), { data: 'grüße' });
+  assert.deepEqual(messageOf(new Uint8Array([97, 0xff])), { data: 'a\ufffd' });
+  assert.deepEqual(messageOf(new Uint8Array()), { data: '' });
+  const message = { id: '1', type: 'news', data: Buffer.from('__grüße__').subarray(2, -2) };
+  assert.deepEqual(messageOf(message), { id: '1', type: 'news', data: 'grüße' });
+});
+
+test('invalid messages are refused, and the error says what was given', () => {
   for (const bad of [
     {},
     { data: 5 },
@@ -48,13 +56,24 @@ test('a string is the data of a message, and invalid messages are refused', () =
     { data: '', id: 'a\rb' },
     { data: '', type: '\0' },
     [],
-    new Uint8Array(1),
+    new ArrayBuffer(1),
+    new DataView(new ArrayBuffer(1)),
+    { data: [1] },
     42,
+    5n,
+    Symbol('a'),
+    true,
+    () => 'a',
+    { toString: () => 'a' },
     null,
     undefined,
     { data: '', event: 'misspelled' },
   ])
-    assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'), JSON.stringify(bad));
+    assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'));
+  assert.throws(() => messageOf(/** @type {any} */ (undefined)), {
+    message: 'a message must be a string, bytes or an object { id, type, data }, not undefined',
+  });
+  assert.throws(() => messageOf({ data: '', id: 'a\nb'.repeat(1000) }), withCode('BAD_ARGUMENT'));
 });
 
 test('a chunk has its size and two line ends; an empty payload is not written', () => {

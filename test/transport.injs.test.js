@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, get as getHttp } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server, createSecureServer } from 'node:http2';
@@ -245,9 +246,25 @@ for (const kind of KINDS) {
         const late = app.open();
         await until(late.isClosed, 'the late one');
         assert.equal(late.body(), 'data: first\n\nnot adopted');
-        assert.ok(withCode('OVER_CAPACITY')(app.errors[0]));
+        assert.ok(withCode('CLOSED')(app.errors[0]));
       });
     }
+
+    test('of HTTP/2 is not opened by a HEAD, which gets the head of the stream', async (t) => {
+      const { hold, closes } = startHold(t, kind);
+      const port = await listening(
+        t,
+        createHttp2Server((_request, response) => void hold.adopt(response)),
+      );
+      const session = connectHttp2(`http://127.0.0.1:${port}`);
+      t.after(() => session.destroy());
+      const stream = session.request({ ':path': '/', ':method': 'HEAD' });
+      const [headers] = await once(stream, 'response');
+      assert.deepEqual([headers[':status'], headers['content-type']], [200, 'text/event-stream']);
+      await once(stream.resume(), 'end');
+      await until(() => closes.length === 1, 'onClose');
+      assert.equal(closes[0].reason, 'drain');
+    });
 
     test('counts against a separate capacity', async (t) => {
       const app = await startAdopting(t, kind, WAYS['HTTP/2'], { capacity: 1 });

@@ -2,14 +2,20 @@
  * What a policy gets, and what each of its decisions does. Every test runs with the native core and without.
  */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, STATUS_CODES } from 'node:http';
+import { connect } from 'node:net';
 import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { chunksOf, get, rawClient } from './helpers/client.js';
 import { withCode } from './helpers/codes.js';
 import { KINDS, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('holdfast').Decision} Decision */
+
+/** Statuses of refusals whose body also says what they usually mean. */
+const EXPLAINED = [400, 404, 405, 408, 431, 503, 505];
 
 /** @param {string} received @returns {Record<string, string>} header lines by lower-case name */
 function headersOf(received) {
@@ -49,6 +55,36 @@ for (const kind of KINDS) {
         { method: 'GET', target: '/', version: '1.1', headers: { cookie: 'a=1, b=ü' } },
       ]);
       assert.ok(Object.isFrozen(heads[0]) && Object.isFrozen(heads[0].headers));
+    });
+
+    test('gets the address of the client if it asks for it, IPv4 without its IPv6 prefix', async (t) => {
+      /** @type {unknown[]} */
+      const addresses = [];
+      const { hold } = startHold(t, kind, {
+        policy: {
+          address: true,
+          decide: (head) => {
+            assert.ok(Object.isFrozen(head) && head.target === '/');
+            addresses.push(head.address);
+            return { refuse: 404 };
+          },
+        },
+      });
+      const port = await hold.listen();
+      for (const from of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {
+        const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+        socket.resume().write(get());
+        await once(socket, 'close');
+      }
+      assert.deepEqual(addresses, ['127.0.0.1', '127.0.0.2', '127.0.0.1']);
+      // In one batch, which natively has identical heads only once.
+      const clients = Array.from({ length: 20 }, (_, i) =>
+        connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${1 + (i % 2)}` }),
+      );
+      for (const socket of clients) socket.resume().write(get());
+      await Promise.all(clients.map((socket) => once(socket, 'close')));
+      const count = (/** @type {string} */ address) => addresses.filter((one) => one === address).length;
+      assert.deepEqual([count('127.0.0.1'), count('127.0.0.2')], [12, 11]);
     });
 
     test('is read once, so that nothing wrong gets past the checks', async (t) => {
@@ -100,6 +136,19 @@ for (const kind of KINDS) {
       await client.untilRead(/Welcome!/);
       hold.publish('a', 'news');
       await client.untilRead(/news/);
+    });
+
+    test('can be an object of a class, with state of its own', async (t) => {
+      class Door {
+        headers = ['cookie'];
+        welcome = 'Welcome!';
+        /** @returns {Decision} */
+        decide() {
+          return { hold: 'text', welcome: this.welcome };
+        }
+      }
+      const { open } = await startListening(t, kind, { policy: new Door() });
+      await open('/');
     });
 
     test('may not announce trailers, which HTTP/1.0 has none of', async (t) => {
@@ -201,16 +250,19 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().opened, 0);
     });
 
-    test('refuses with a status, its reason and the headers that belong to it', async (t) => {
+    test('refuses with a status, what it means and the headers that belong to it', async (t) => {
       const { hold, port, ask } = await startDeciding(t, ({ target }) => ({
-        refuse: /** @type {import('holdfast').RefusalStatus} */ (Number(target.slice(1))),
+        refuse: Number(target.slice(1)),
       }));
-      for (const status of [400, 404, 405, 408, 431, 503, 505]) {
+      for (const status of [400, 401, 404, 405, 408, 429, 431, 500, 503, 505, 599]) {
         const client = ask(`/${status}`);
         await client.untilClosed();
         const headers = headersOf(client.received);
         const [head, body] = client.received.split('\r\n\r\n');
-        assert.equal(body, `${head.split('\r\n')[0].slice('HTTP/1.1 '.length)}\n`);
+        const name = head.split('\r\n')[0].slice('HTTP/1.1 '.length);
+        assert.equal(name, `${status} ${STATUS_CODES[status] ?? 'Unknown'}`);
+        assert.match(body, EXPLAINED.includes(status) ? /^[^:]+: [^\n]+\n$/ : /^[^:]+\n$/);
+        assert.equal(body.split(/[:\n]/)[0], name);
         assert.equal(headers['content-length'], String(body.length));
         assert.equal(headers['content-type'], 'text/plain; charset=utf-8');
         assert.equal(headers.connection, 'close');
@@ -221,7 +273,86 @@ for (const kind of KINDS) {
       const head = rawClient(port, get().replace('GET /', 'HEAD /404'));
       await head.untilClosed();
       assert.match(head.received, /^HTTP\/1\.1 404 [\s\S]*\r\n\r\n$/);
-      assert.deepEqual(Object.values(hold.counters().refused), [1, 2, 1, 1, 1, 1, 1]);
+      assert.deepEqual(hold.counters().refused, {
+        ...Object.fromEntries(
+          [400, 401, 405, 408, 429, 431, 500, 503, 505, 599].map((status) => [status, 1]),
+        ),
+        404: 2,
+      });
+    });
+
+    test('refuses with its own headers and body', async (t) => {
+      /** @type {Record<string, Decision>} */
+      const decisions = {
+        '/login': { refuse: 401, headers: { 'WWW-Authenticate': 'Bearer' }, body: 'who are you? grüße\n' },
+        '/json': { refuse: 429, headers: { 'content-type': 'application/json' }, body: Buffer.from('{}') },
+        '/busy': { refuse: 503, headers: { 'retry-after': '60' } },
+        '/silent': { refuse: 404, body: '' },
+        '/later': { refuse: 403, body: 'not yet' },
+      };
+      const { hold, port, ask } = await startDeciding(t, ({ target, method }) =>
+        target === '/later' || method === 'HEAD' ? Promise.resolve(decisions[target]) : decisions[target],
+      );
+      const clients = Object.keys(decisions).map((target) => ask(target));
+      const head = rawClient(port, get().replace('GET /', 'HEAD /login'));
+      for (const client of [...clients, head]) await client.untilClosed();
+      const [login, json, busy, silent, later] = clients.map(({ received }) => received);
+      const bytes = Buffer.from('who are you? grüße\n').toString('latin1');
+      assert.ok(login.startsWith('HTTP/1.1 401 Unauthorized\r\n') && login.endsWith(`\r\n\r\n${bytes}`));
+      assert.equal(headersOf(login)['www-authenticate'], 'Bearer');
+      assert.equal(headersOf(login)['content-length'], String(bytes.length));
+      assert.match(json, /^HTTP\/1\.1 429 Too Many Requests\r\n[\s\S]*\r\n\r\n\{\}$/);
+      assert.equal(json.match(/content-type/gi)?.length, 1);
+      assert.equal(headersOf(busy)['retry-after'], '60');
+      assert.match(busy, /\r\n\r\n503 Service Unavailable: no stream can be opened now, try again later\n$/);
+      assert.match(silent, /^HTTP\/1\.1 404 [\s\S]*Content-Length: 0\r\n[\s\S]*\r\n\r\n$/);
+      assert.match(later, /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*\r\n\r\nnot yet$/);
+      assert.match(head.received, /^HTTP\/1\.1 401 [\s\S]*\r\n\r\n$/);
+      const { refused } = hold.counters();
+      assert.deepEqual(
+        [refused[401], refused[403], refused[404], refused[429], refused[503]],
+        [2, 1, 1, 1, 1],
+      );
+    });
+
+    test('can put no character into a head that is not one byte of it, and no line end', async (t) => {
+      /** @type {unknown[]} */
+      const errors = [];
+      const headers = () => ({ 'X-From': 'b'.padStart(2, String.fromCharCode(code)) });
+      /** @type {((headers: Record<string, string>) => Decision)[]} */
+      const kinds = [
+        (headers) => ({ hold: 'text', headers, welcome: 'Welcome!' }),
+        (headers) => ({ refuse: 401, headers }),
+        (headers) => ({ answer: { headers } }),
+      ];
+      let code = 0;
+      const { ask, hold } = await startDeciding(
+        t,
+        ({ target }) => kinds[Number(target.slice(1))](headers()),
+        {
+          onError: (/** @type {unknown} */ error) => errors.push(error),
+        },
+      );
+      // U+010D U+010A are CR LF if they are truncated to one byte.
+      for (code of [0x0a, 0x0d, 0x00, 0x7f, 0x10a, 0x10d, 0x20ac, 0xd800]) {
+        for (const kind of kinds.keys()) {
+          const client = ask(`/${kind}`);
+          await client.untilClosed();
+          assert.match(client.received, /^HTTP\/1\.1 503 /);
+          assert.doesNotMatch(client.received, /x-from/i);
+        }
+      }
+      assert.equal(errors.filter(withCode('BAD_ARGUMENT')).length, 8 * kinds.length);
+      for (code of [0x09, 0x20, 0x7e, 0x80, 0xff]) {
+        for (const kind of kinds.keys()) {
+          const client = ask(`/${kind}`);
+          await client.untilRead(/\r\n\r\n/);
+          const line = `X-From: ${String.fromCharCode(code)}b\r\n`;
+          assert.ok(client.received.includes(line), JSON.stringify(client.received));
+          client.close();
+        }
+      }
+      assert.equal(hold.counters().opened, 5);
     });
 
     test('answers with a complete response', async (t) => {
@@ -278,6 +409,38 @@ for (const kind of KINDS) {
       client.close();
       await until(() => closes.length === 1, 'the stream that was adopted has ended');
     });
+
+    for (const cookieBytes of [100, 1_000_000]) {
+      test(`passes on a head of ${cookieBytes} bytes that comes in pieces, its body, and requests behind it`, async (t) => {
+        const server = createServer({ maxHeaderSize: 2 ** 21 }, (request, response) => {
+          if (request.method === 'POST') {
+            response.setHeader('X-Cookie-Length', String(request.headers.cookie?.length));
+            return request.pipe(response);
+          }
+          response.end('second');
+        });
+        const { hold } = startHold(t, kind, {
+          server,
+          maxHeadBytes: 2 ** 20,
+          policy: { decide: () => ({ pass: true }) },
+        });
+        const port = await hold.listen(0, '127.0.0.1');
+        const client = rawClient(port, 'POST /echo HTTP/1.1\r\nHo');
+        t.after(client.close);
+        await until(() => hold.counters().connections === 1, 'it has sent a piece');
+        const cookie = 'c'.repeat(cookieBytes);
+        for (const piece of ['st: a\r\nContent-Length: 8\r\nCook', `ie: ${cookie}\r\n\r`, '\nbo', 'dy, al']) {
+          client.send(piece);
+          await nextTurn();
+        }
+        client.send(get());
+        await client.untilRead(/second/);
+        const [echo, second] = client.received.split(/(?=HTTP\/1\.1 200 OK)/);
+        assert.match(echo, new RegExp(`X-Cookie-Length: ${cookieBytes}\\r\\n`));
+        assert.equal(chunksOf(echo).join(''), 'body, al');
+        assert.match(second, /\r\n\r\nsecond$/);
+      });
+    }
 
     test('passes on upgrades, CONNECT and requests with Expect to the listeners of the server', async (t) => {
       const server = createServer((request, response) => {
@@ -339,7 +502,11 @@ for (const kind of KINDS) {
         '/both': () => ({ pass: true, hold: 'text' }),
         '/misspelled': () => ({ hold: 'text', channel: ['a'] }),
         '/unknown': () => ({ answer: { code: 200 } }),
-        '/status': () => ({ refuse: 500 }),
+        '/status': () => ({ refuse: 200 }),
+        '/high': () => ({ refuse: 600 }),
+        '/text': () => ({ refuse: '401' }),
+        '/why': () => ({ refuse: 401, body: 5 }),
+        '/where': () => ({ refuse: 401, headers: { Location: '/a\r\nb' } }),
         '/encoding': () => ({ hold: 'json' }),
         '/prototype': () => ({ hold: 'constructor' }),
         '/channels': () => ({ hold: 'text', channels: ['a', 5] }),
@@ -349,6 +516,8 @@ for (const kind of KINDS) {
         '/welcomes': () => ({ hold: 'text', welcome: ['a', null] }),
         '/header': () => ({ hold: 'text', headers: { 'X-A': 'a\r\nb' } }),
         '/name': () => ({ hold: 'text', headers: { 'X A': 'a' } }),
+        '/map': () => ({ hold: 'text', headers: new Map([['X-A', 'a']]) }),
+        '/fetch': () => ({ refuse: 401, headers: new Headers({ 'X-A': 'a' }) }),
         '/number': () => ({ hold: 'text', headers: { 'X-A': 1 } }),
         '/length': () => ({ hold: 'text', headers: { 'content-length': '1' } }),
         '/chunks': () => ({ answer: { headers: { 'Transfer-Encoding': 'chunked' } } }),
@@ -426,8 +595,11 @@ for (const kind of KINDS) {
     test('is replaced by 503 after its deadline, and then ignored', async (t) => {
       /** @type {((decision: Decision) => void)[]} */
       const resolves = [];
+      /** @type {unknown[]} */
+      const errors = [];
       const { hold, closes, ask, open } = await startListening(t, kind, {
         answerTimeoutMs: 50,
+        onError: (error) => errors.push(error),
         policy: {
           decide: ({ target }) =>
             target === '/now'
@@ -438,14 +610,25 @@ for (const kind of KINDS) {
       const late = ['/late', '/later'].map((target) => ask(target));
       for (const client of late) await client.untilRead(/^HTTP\/1\.1 503 [\s\S]*Retry-After/i);
       assert.equal(resolves.length, 2);
-      for (const resolve of resolves) resolve({ hold: 'text', welcome: 'too late' });
+      await until(() => errors.length > 0, 'onError');
+      const numbers = () =>
+        errors.map((error) =>
+          /^decide did not answer (\d+) requests? within 50 ms/.exec(String(error).slice(15)),
+        );
+      await until(
+        () => numbers().reduce((sum, found) => sum + Number(found?.[1]), 0) === 2,
+        () => `both are reported: ${errors}`,
+      );
+      assert.ok(errors.every(withCode('DECISION_TIMEOUT')));
+      resolves[0]({ hold: 'text', welcome: 'too late' });
+      resolves[1]({ refuse: 403 });
       await open('/now');
       for (const client of late) {
         await client.untilClosed();
         assert.doesNotMatch(client.received, /too late/);
       }
       const { opened, refused } = hold.counters();
-      assert.deepEqual([opened, refused[503], closes.length], [1, 2, 0]);
+      assert.deepEqual([opened, refused[503], refused[403], closes.length], [1, 2, undefined, 0]);
     });
 
     test('that comes after its client has disconnected opens nothing', async (t) => {

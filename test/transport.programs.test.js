@@ -3,11 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { get as getHttp } from 'node:http';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { chunksOf, get, rawClient } from './helpers/client.js';
+import { chunksOf, get, leavingClient, rawClient } from './helpers/client.js';
 import { KINDS, listening, NEEDS_NATIVE } from './helpers/hold.js';
-import { run } from './helpers/server.js';
+import { ROOT, run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /**
@@ -19,6 +22,52 @@ import { until } from './helpers/until.js';
 function runProgram(t, kind, args, env = {}) {
   const switches = kind === 'JS' ? { HOLDFAST_NATIVE: 'off' } : {};
   return run(t, process.execPath, args, { env: { ...process.env, ...switches, ...env } });
+}
+
+const NEWS = get().replace('/ HTTP', '/news HTTP');
+
+/**
+ * The program in the README.
+ * @param {import('node:test').TestContext} t
+ * @param {import('./helpers/hold.js').Kind} kind
+ */
+async function startReadme(t, kind) {
+  const program = runProgram(t, kind, ['test/fixtures/own.js'], { PORT: '0' });
+  const port = await until(
+    () => Number(/port: (\d+)/.exec(program.output.stdout)?.[1]),
+    () => `a port in ${program.output.stderr}`,
+  );
+  return { program, port };
+}
+
+/** @param {number} port @param {string} body @param {Record<string, string>} headers */
+function publish(port, body, headers) {
+  return fetch(`http://127.0.0.1:${port}/news`, { method: 'POST', body, headers });
+}
+
+/**
+ * nginx with a plain proxy_pass.
+ * @param {import('node:test').TestContext} t
+ * @param {number} port of the server behind it
+ * @returns {string | null} the path of its Unix socket; null if it is not installed
+ */
+function startNginx(t, port) {
+  if (spawnSync('nginx', ['-v']).error) return null;
+  const folder = temporaryFolder(t);
+  const config = join(folder, 'nginx.conf');
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path temp;`,
+  );
+  writeFileSync(
+    config,
+    `daemon off; master_process off; pid pid; error_log stderr; events {}
+     http {
+       access_log off; ${temporary.join(' ')}
+       server { listen unix:${folder}/socket; location / { proxy_pass http://127.0.0.1:${port}; } }
+     }`,
+  );
+  run(t, 'nginx', ['-p', folder, '-c', config, '-e', 'stderr']);
+  return join(folder, 'socket');
 }
 
 /** @param {import('./helpers/hold.js').Kind} kind @param {string} stderr of a program that has a Hold */
@@ -64,31 +113,95 @@ for (const kind of KINDS) {
     });
 
     test('works as in the README', async (t) => {
-      const program = runProgram(t, kind, ['test/fixtures/own.js'], { PORT: '0' });
-      const port = await until(
-        () => Number(/port: (\d+)/.exec(program.output.stdout)?.[1]),
-        () => `a port in ${program.output.stderr}`,
-      );
-      const clients = [1, 2].map(() => rawClient(port, get().replace('/ HTTP', '/news HTTP')));
-      for (const client of clients) await client.untilRead(/event: welcome\ndata: Hello!\n\n/);
-      const publish = () =>
-        fetch(`http://127.0.0.1:${port}/news`, {
-          method: 'POST',
-          body: 'It works.',
-          headers: { 'Content-Type': 'text/plain' },
-        });
-      // The welcome arrives before its stream listens.
-      await until(async () => {
-        assert.equal((await publish()).status, 202);
-        return clients.every(({ received }) => /data: It works\.\n\n/.test(received));
-      }, 'the news');
+      const { program, port } = await startReadme(t, kind);
+      const clients = [1, 2].map(() => rawClient(port, NEWS));
+      for (const client of clients) {
+        await client.untilRead(/event: welcome\ndata: Hello!\n\n/);
+        assert.match(
+          client.received,
+          /Content-Type: text\/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buf/,
+        );
+      }
+      // As curl -d sends it, as fetch does, and as bytes.
+      for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/octet-stream']) {
+        const response = await publish(port, type, { 'Content-Type': type });
+        assert.equal(response.status, 202);
+        for (const client of clients) await client.untilRead(new RegExp(`data: ${type}\n\n`));
+      }
+      const empty = await fetch(`http://127.0.0.1:${port}/news`, { method: 'POST' });
+      assert.equal(empty.status, 500);
+      assert.match(await empty.text(), /a message must be a string, bytes or an object .*, not undefined/);
+      for (const client of clients) assert.doesNotMatch(client.received, /undefined/);
       program.child.kill('SIGTERM');
       assert.deepEqual(await program.exit, { code: 0, signal: null });
       for (const client of clients) await client.untilClosed();
+    });
+
+    test('as in the README survives clients that leave at any moment', async (t) => {
+      const { program, port } = await startReadme(t, kind);
+      const clients = Array.from({ length: 300 }, (_, i) => leavingClient(port, NEWS, i));
+      for (const client of clients) await client.untilClosed();
+      const head = rawClient(port, NEWS.replace('GET', 'HEAD'));
+      await head.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
+      const last = rawClient(port, NEWS);
+      await last.untilRead(/event: welcome/);
+      head.close();
+      program.child.kill('SIGTERM');
+      assert.deepEqual(await program.exit, { code: 0, signal: null });
       assertWarnings(kind, program.output.stderr);
+    });
+
+    test('as in the README delivers at once behind nginx', async (t) => {
+      const { port } = await startReadme(t, kind);
+      const socketPath = startNginx(t, port);
+      if (!socketPath) return t.skip('nginx is not installed (Debian: nginx-light)');
+      let body = '';
+      const request = await until(
+        () =>
+          new Promise((resolve) => {
+            const asked = getHttp({ socketPath, path: '/news' });
+            asked.on('error', () => resolve(null)); // it has not started yet
+            asked.on('response', (response) => {
+              response.on('data', (data) => {
+                body += data;
+              });
+              resolve(asked);
+            });
+          }),
+        'an answer',
+      );
+      const untilBody = (/** @type {string} */ text) =>
+        until(() => body.includes(text), `${text} in ${body}`);
+      await untilBody('event: welcome\ndata: Hello!\n\n');
+      await publish(port, 'small', {});
+      await untilBody('data: small\n\n');
+      request.destroy();
     });
   });
 }
+
+test('the program in the README is the one that is tested', () => {
+  const program = readFileSync(join(ROOT, 'test/fixtures/own.js'), 'utf8').replace(/^\/\*[\s\S]*?\*\/\n/, '');
+  assert.ok(readFileSync(join(ROOT, 'README.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``));
+});
+
+test('a program in CommonJS can require it, without a warning', async (t) => {
+  const script =
+    "const { Hold } = require('holdfast'); new Hold().close().then(() => console.log('closed'));";
+  const program = runProgram(t, KINDS[0], ['--input-type=commonjs', '--eval', script]);
+  assert.deepEqual(await program.exit, { code: 0, signal: null });
+  assert.equal(program.output.stdout, 'closed\n');
+  assertWarnings(KINDS[0], program.output.stderr);
+});
+
+test('a value of HOLDFAST_NATIVE that means nothing is ignored, and one warning says so', async (t) => {
+  const env = { HOLDFAST_NATIVE: 'of' };
+  const program = runProgram(t, 'native', ['--input-type=module', '--eval', TWO_HOLDS], env);
+  assert.deepEqual(await program.exit, { code: 0, signal: null });
+  const { stderr } = program.output;
+  assert.match(stderr, /\[UNKNOWN_SETTING\] HoldfastWarning: HOLDFAST_NATIVE=of is ignored: set it to off /);
+  assert.equal(stderr.match(/UNKNOWN_SETTING/g)?.length, 1);
+});
 
 const TWO_HOLDS = `
   import { Hold } from 'holdfast';

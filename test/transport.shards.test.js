@@ -2,8 +2,9 @@
  * What only the native core does: caching decisions, shards that fail, one port for several shards.
  */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { describe, test } from 'node:test';
+import { get } from './helpers/client.js';
 import { listening, NEEDS_NATIVE, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
@@ -56,6 +57,30 @@ describe('decisions', NEEDS_NATIVE, () => {
       assert.match(received, /\r\nDate: \w{3}, .* GMT\r\n/);
       assert.match(received, /\r\nContent-Type: text\/event-stream\r\n/);
     }
+  });
+
+  test('with `always` are used for clients of every address, even if the policy reads addresses', async (t) => {
+    /** @type {unknown[]} */
+    const asked = [];
+    const { hold, port } = await startListening(t, 'native', {
+      policy: {
+        address: true,
+        decide: ({ address }) => {
+          asked.push(address);
+          return { hold: 'text', always: true };
+        },
+      },
+    });
+    let count = 0;
+    await until(async () => {
+      const localAddress = `127.0.0.${1 + (count++ % 200)}`;
+      const socket = connect({ port, host: '127.0.0.1', localAddress }).resume();
+      t.after(() => socket.destroy());
+      socket.write(get());
+      await until(() => hold.counters().opened === count, 'it is open');
+      return count > 40 && asked.length < count;
+    }, 'some were not asked about');
+    assert.deepEqual(asked.slice(0, 1), ['127.0.0.1']);
   });
 
   test('without `always` are requested each time', async (t) => {

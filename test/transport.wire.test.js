@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withConsent } from '../transport/consent.js';
-import { answerOf, headLines, refusal, streamHeaders, withDate } from '../transport/responses.js';
+import {
+  answerOf,
+  headLines,
+  refusal,
+  refusalBody,
+  streamHeaders,
+  withDate,
+} from '../transport/responses.js';
 import { policy } from '../transport/wire.js';
 
 /** @param {Partial<import('../transport/policy.js').Head>} head */
@@ -16,6 +23,9 @@ const decisionOn = (head) =>
     ...head,
     headers: { host: 'a', ...head.headers },
   });
+
+/** @param {number} status @param {string} why in the body */
+const refusedWith = (status, why) => ({ refuse: status, body: refusalBody(status, why) });
 
 /** @param {Partial<import('../transport/policy.js').Head>} head @returns {string} the encoding of its stream */
 const encodingOf = (head) => {
@@ -62,7 +72,7 @@ test('the path is found in every form of target', () => {
   for (const target of ['/', '/?a=b', 'http://host/', 'http://host', 'HTTP://host:1/?x'])
     assert.equal(encodingOf({ target }), 'text', target);
   for (const target of ['/x', '//', '*', 'http://host/x', '/%2f'])
-    assert.deepEqual(decisionOn({ target }), { refuse: 404 }, target);
+    assert.deepEqual(decisionOn({ target }), refusedWith(404, 'streams are at /'), target);
 });
 
 test('HEAD is held like GET, so that it gets the head of the stream; other methods are refused', () => {
@@ -78,13 +88,16 @@ test('other versions of HTTP are refused as such', () => {
 
 test('HTTP/1.1 needs a Host; HTTP/1.0 does not', () => {
   const head = { method: 'GET', target: '/', headers: {} };
-  assert.deepEqual(policy.decide({ ...head, version: '1.1' }), { refuse: 400 });
+  const why = 'a request of HTTP/1.1 needs a Host header';
+  assert.deepEqual(policy.decide({ ...head, version: '1.1' }), refusedWith(400, why));
   assert.ok('hold' in policy.decide({ ...head, version: '1.0' }));
 });
 
 test('a request with a body does not open a stream', () => {
-  assert.deepEqual(decisionOn({ headers: { 'content-length': '3' } }), { refuse: 400 });
-  assert.deepEqual(decisionOn({ headers: { 'transfer-encoding': 'chunked' } }), { refuse: 400 });
+  /** @type {Record<string, string>[]} */
+  const bodies = [{ 'content-length': '3' }, { 'transfer-encoding': 'chunked' }];
+  const refused = refusedWith(400, 'a request for a stream has no body');
+  for (const headers of bodies) assert.deepEqual(decisionOn({ headers }), refused);
   assert.equal(encodingOf({ headers: { 'content-length': '0' } }), 'text');
 });
 
@@ -100,17 +113,22 @@ test('events begin with a retry between 2 and 5 seconds, in several variants', (
   });
 });
 
-test('a stream listens to the channels in its target, if they are few and short', () => {
+test('a stream listens to the channels in its target, and a refusal says what is wrong with them', () => {
   const decision = decisionOn({ target: '/?channel=news&x=1&channel=a%20b' });
   assert.deepEqual('hold' in decision && decision.channels, ['news', 'a b']);
   const many = (/** @type {number} */ count) => `/?${'channel=a&'.repeat(count)}`;
   assert.equal(encodingOf({ target: many(16) }), 'text');
-  for (const target of [many(17), '/?channel=', `/?channel=${'x'.repeat(257)}`])
-    assert.deepEqual(decisionOn({ target }), { refuse: 400 }, target);
+  for (const [target, why] of [
+    [many(17), 'a stream can have at most 16 channels, not 17'],
+    ['/?channel=', 'a channel needs a name, as in /?channel=news'],
+    ['/?channel', 'a channel needs a name, as in /?channel=news'],
+    [`/?channel=a&channel=${'x'.repeat(257)}`, 'the name of a channel can have at most 256 bytes, not 257'],
+  ])
+    assert.deepEqual(decisionOn({ target }), refusedWith(400, why), target);
 });
 
 test('consent to load is an answer of its own, and changes nothing else', () => {
-  const consenting = withConsent(policy, 1234);
+  const consenting = withConsent(policy, { consent: true, pingIntervalMs: 1234 });
   const head = {
     method: 'GET',
     target: '/.well-known/holdfast-load',
@@ -124,7 +142,8 @@ test('consent to load is an answer of its own, and changes nothing else', () => 
     },
   });
   assert.deepEqual(consenting.decide({ ...head, method: 'POST' }), { refuse: 405 });
-  assert.deepEqual(consenting.decide({ ...head, target: '/other' }), { refuse: 404 });
+  const nowhere = { ...head, target: '/other' };
+  assert.deepEqual(consenting.decide(nowhere), policy.decide(nowhere));
   assert.ok('hold' in consenting.decide({ ...head, target: '/' }));
   assert.deepEqual(consenting.headers, policy.headers);
 });
@@ -141,19 +160,19 @@ test("a stream's own headers replace the defaults of the same name, in any case"
 });
 
 test('a refusal has what it must: Allow with 405, Retry-After with 503, Date and length always', () => {
-  const whole = (/** @type {import('../lib/reasons.js').RefusalStatus} */ status, isHead = false) => {
-    const { head, body } = answerOf(refusal(status), isHead);
+  const whole = (/** @type {number} */ status, isHead = false) => {
+    const { head, body } = answerOf(refusal({ refuse: status }), isHead);
     return withDate(head, body).toString('latin1');
   };
   assert.match(whole(405), /\r\nAllow: GET, HEAD\r\n/);
   assert.match(whole(503), /\r\nRetry-After: 5\r\n/);
   assert.match(
     whole(431),
-    /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n(.+\r\n)*\r\n431 Request Header Fields Too Large\n$/,
+    /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n(.+\r\n)*\r\n431 Request Header Fields Too Large: the request head is too large\n$/,
   );
-  for (const line of [/\r\nContent-Length: 36\r\n/, /\r\nDate: .+ GMT\r\n/, /\r\nConnection: close\r\n/])
+  for (const line of [/\r\nContent-Length: 67\r\n/, /\r\nDate: .+ GMT\r\n/, /\r\nConnection: close\r\n/])
     assert.match(whole(431), line);
-  assert.match(whole(404, true), /\r\nContent-Length: 14\r\n(.+\r\n)*\r\n$/);
+  assert.match(whole(404, true), /\r\nContent-Length: 48\r\n(.+\r\n)*\r\n$/);
 });
 
 test('a status without a name has one all the same', () => {

@@ -11,7 +11,7 @@ import { streamHeaders } from './responses.js';
  * Parts of Node's objects that its types lack (they are the same in every version from 20 to 26), and what compression
  * middleware adds.
  * @typedef {import('node:net').Socket & { encrypted?: boolean, parser?: { incoming?: object | null } | null, _handle?: { fd: number, readStop: () => void } | null }} HandledSocket
- * @typedef {import('node:http').ServerResponse & { chunkedEncoding: boolean, stream?: import('node:http2').ServerHttp2Stream, flush?: () => void, _hasBody?: boolean, _header?: string | null }} HandledResponse
+ * @typedef {import('node:http').ServerResponse & { chunkedEncoding: boolean, stream?: import('node:http2').ServerHttp2Stream, flush?: () => void, _header?: string | null }} HandledResponse
  */
 
 /**
@@ -22,25 +22,50 @@ import { streamHeaders } from './responses.js';
  * @property {boolean} canLeaveJs its connection is a descriptor that carries plain bytes
  */
 
+/** Successes without a body. */
+const BODILESS = [204, 205];
+
 /** Responses that are being adopted or have been. @type {WeakSet<object>} */
 const taken = new WeakSet();
 
 /**
- * Checks everything it can before anything is sent, then sends the head and checks that too.
+ * Checks that an application may still write to a response.
  * @param {import('node:http').ServerResponse} given
- * @param {import('../native/protocol.js').Encoding} encoding
- * @returns {Adoptable}
+ * @returns {HandledSocket | null} null on HTTP/2
  * @throws {HoldfastError} NOT_ADOPTABLE with the reason, CLIENT_GONE, BAD_ARGUMENT
  */
-export function adoptable(given, encoding) {
+export function checkOpen(given) {
   const response = /** @type {HandledResponse} */ (given);
   if (typeof response?.flushHeaders !== 'function')
     throw badArgument(`adopt takes a ServerResponse (of Fastify: reply.raw), not ${shown(given)}`);
   if (taken.has(response)) throw notAdoptable('it was adopted already');
   if (response.writableEnded) throw notAdoptable('it has ended');
+  checkStatus(response.statusCode);
   const socket = response.stream ? null : socketOf(response);
   if (socket === null && response.stream?.destroyed !== false) throw clientGone();
-  if (!hasBody(response)) throw notAdoptable('it has no body');
+  return socket;
+}
+
+/**
+ * Answers a HEAD with the head of the stream that a GET would get.
+ * @param {import('node:http').ServerResponse} response after `checkOpen`
+ * @param {import('../native/protocol.js').Encoding} encoding
+ */
+export function answerHead(response, encoding) {
+  if (!response.headersSent) setDefaults(response, encoding);
+  response.end();
+}
+
+/**
+ * Checks everything it can before anything is sent, then sends the head and checks that too.
+ * @param {import('node:http').ServerResponse} given
+ * @param {HandledSocket | null} socket from `checkOpen`
+ * @param {import('../native/protocol.js').Encoding} encoding
+ * @returns {Adoptable}
+ * @throws {HoldfastError} NOT_ADOPTABLE with the reason
+ */
+export function adoptable(given, socket, encoding) {
+  const response = /** @type {HandledResponse} */ (given);
   checkLength((name) => response.hasHeader(name));
   if (!response.headersSent) setDefaults(response, encoding);
   // Does nothing if the head was sent. After writeHead it may still be waiting for the body.
@@ -54,7 +79,7 @@ export function adoptable(given, encoding) {
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
 
-/** @param {HandledResponse} response @param {import('../native/protocol.js').Encoding} encoding */
+/** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Encoding} encoding */
 function setDefaults(response, encoding) {
   for (const [name, value] of Object.entries(streamHeaders(encoding)))
     if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);
@@ -65,10 +90,10 @@ function isPlain(socket) {
   return socket?._handle != null && !socket.encrypted && socket._handle.fd >= 0;
 }
 
-/** @param {HandledResponse} response */
-function hasBody({ req, statusCode, stream, _hasBody }) {
-  if (statusCode === 204 || statusCode === 304) return false;
-  return stream ? req.method !== 'HEAD' : _hasBody;
+/** An EventSource, for one, takes no other status than 200. Koa begins with 404. @param {number} status */
+function checkStatus(status) {
+  if (status < 200 || status > 299 || BODILESS.includes(status))
+    throw notAdoptable(`its status is ${status}: set it to 200 first`);
 }
 
 /** @param {(name: string) => boolean} has */

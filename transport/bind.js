@@ -1,15 +1,17 @@
 /*
  * Lets the shards of a native core listen, with errors like those of node:net.
  */
-import { createServer } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { codeOf } from '../lib/errors.js';
 
 /** Errors of a system without IPv6. */
 const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
 
 /** @typedef {import('../native/types.js').Core} Core */
+/** @typedef {import('../native/types.js').Native} Native */
 
 /**
+ * Lets all shards listen on a port.
  * @param {Core} core
  * @param {string} address '' for all of IPv6 and IPv4
  * @param {number} port 0 takes a free one
@@ -17,34 +19,42 @@ const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
  * @throws {NodeJS.ErrnoException}
  */
 export function bind(core, address, port) {
-  if (address !== '') return bindOne(core, address, port);
-  try {
-    return bindOne(core, '::', port);
-  } catch (error) {
-    if (!NO_IPV6.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')) throw error;
-    return bindOne(core, '0.0.0.0', port);
-  }
+  return onAddress(address, (each) => core.listen(each, port));
 }
 
 /**
- * Checks that no other process listens on the port. Shards share it (SO_REUSEPORT), so the kernel would let another process
- * of this user share it too. A plain socket can't share, and fails.
- * @param {string} address @param {number} port
- * @returns {Promise<void>}
+ * Claims a port: it fails if anybody else listens on it, and until it is released it makes the claims of others fail.
+ * Shards share their port (SO_REUSEPORT), so the kernel alone would let another process of this user share it too.
+ * @param {Native} native
+ * @param {string} address '' for all of IPv6 and IPv4
+ * @param {number} port 0 takes a free one
+ * @returns {import('../native/types.js').PortClaim}
  * @throws {NodeJS.ErrnoException} EADDRINUSE
  */
-export function checkFree(address, port) {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host: address || undefined }, () => server.close(() => resolve()));
-  });
+export function claimPort(native, address, port) {
+  return onAddress(address, (each) => new native.PortClaim(each, port));
 }
 
-/** @param {Core} core @param {string} address @param {number} port */
-function bindOne(core, address, port) {
+/**
+ * @template T
+ * @param {string} address '' for all of IPv6 and IPv4
+ * @param {(address: string) => T} listen
+ * @returns {T}
+ */
+function onAddress(address, listen) {
+  if (address !== '') return withCode(() => listen(address));
   try {
-    return core.listen(address, port);
+    return withCode(() => listen('::'));
+  } catch (error) {
+    if (!NO_IPV6.includes(codeOf(error))) throw error;
+    return withCode(() => listen('0.0.0.0'));
+  }
+}
+
+/** @template T @param {() => T} listen @returns {T} */
+function withCode(listen) {
+  try {
+    return listen();
   } catch (error) {
     throw systemError(error, 'listen');
   }

@@ -2,6 +2,10 @@
  * Which streams listen to which channels, for streams held in JS.
  */
 
+/** What a channel (its entry, a set, and a string) and a subscription (an entry in two sets) take in V8, roughly. */
+const CHANNEL_BYTES = 512;
+const SUBSCRIPTION_BYTES = 64;
+
 /**
  * @typedef {object} Listener
  * @property {Set<string>} channels those it listens to; maintained by `Channels`
@@ -12,7 +16,10 @@ export const NONE = Object.freeze(new Set());
 
 /** @template {Listener} T */
 export class Channels {
-  constructor() {
+  /** @param {number} mostBytes that all channels may take */
+  constructor(mostBytes) {
+    this.mostBytes = mostBytes;
+    this.bytes = 0;
     /** @type {Map<string, Set<T>>} without channels that nobody listens to */
     this.listeners = new Map();
   }
@@ -22,25 +29,47 @@ export class Channels {
     return this.listeners.get(channel) ?? [];
   }
 
+  /** @param {readonly string[]} channels @returns {boolean} whether a listener may subscribe to all of these */
+  hasRoomFor(channels) {
+    const bytes = channels.reduce(
+      (sum, name) => sum + SUBSCRIPTION_BYTES + (this.listeners.has(name) ? 0 : sizeOf(name)),
+      this.bytes,
+    );
+    return bytes <= this.mostBytes;
+  }
+
   /** @param {T} listener @param {string} channel */
   subscribe(listener, channel) {
+    if (listener.channels.has(channel)) return;
     if (listener.channels === NONE) listener.channels = new Set();
     listener.channels.add(channel);
+    this.bytes += SUBSCRIPTION_BYTES;
     const listeners = this.listeners.get(channel);
     if (listeners) listeners.add(listener);
-    else this.listeners.set(channel, new Set([listener]));
+    else {
+      this.listeners.set(channel, new Set([listener]));
+      this.bytes += sizeOf(channel);
+    }
   }
 
   /** @param {T} listener @param {string} channel */
   unsubscribe(listener, channel) {
     if (!listener.channels.delete(channel)) return;
+    this.bytes -= SUBSCRIPTION_BYTES;
     const listeners = this.listeners.get(channel);
     listeners?.delete(listener);
-    if (listeners?.size === 0) this.listeners.delete(channel);
+    if (listeners?.size !== 0) return;
+    this.listeners.delete(channel);
+    this.bytes -= sizeOf(channel);
   }
 
   /** @param {T} listener from all channels */
   leave(listener) {
     for (const channel of listener.channels) this.unsubscribe(listener, channel);
   }
+}
+
+/** @param {string} name of a channel @returns {number} what the channel takes, without its listeners */
+function sizeOf(name) {
+  return CHANNEL_BYTES + name.length;
 }

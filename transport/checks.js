@@ -6,6 +6,8 @@ import { HoldfastError, messageOf } from '../lib/errors.js';
 import { ENCODINGS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
+/** Characters of a wrong value that a message shows. */
+const MOST_SHOWN = 100;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
 const MOST_CHANNELS = 1024;
 /** The largest record of an adoption in native, minus its fixed part. */
@@ -38,6 +40,9 @@ export function checkId(id) {
 /** @param {string} channel @throws {HoldfastError} BAD_ARGUMENT */
 export function checkChannel(channel) {
   if (typeof channel !== 'string') throw badArgument(`a channel must be a string, not ${shown(channel)}`);
+  // Written as UTF-8, different names with lone surrogates would become the same one.
+  if (!channel.isWellFormed())
+    throw badArgument(`a channel must be well-formed Unicode, not ${shown(channel)}`);
 }
 
 /** @param {readonly string[]} channels @throws {HoldfastError} BAD_ARGUMENT */
@@ -69,11 +74,19 @@ export function checkEncoding(encoding) {
     );
 }
 
-/** @param {Record<string, string>} headers of a response @throws {HoldfastError} BAD_ARGUMENT */
-export function checkHeaders(headers) {
-  if (typeof headers !== 'object' || headers === null)
-    throw badArgument(`headers must be an object of strings, not ${shown(headers)}`);
+/**
+ * @param {Record<string, string> | undefined} given headers of a response
+ * @returns {Record<string, string> | undefined} a copy
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkedHeaders(given) {
+  if (given === undefined) return undefined;
+  // A Map or Headers would be copied as an empty object.
+  if (typeof given !== 'object' || given === null || Symbol.iterator in given)
+    throw badArgument(`headers must be a plain object of strings, not ${shown(given)}`);
+  const headers = { ...given };
   for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
+  return headers;
 }
 
 /** @param {string} name @param {string} value */
@@ -120,9 +133,11 @@ export function badArgument(line) {
   return new HoldfastError('BAD_ARGUMENT', line);
 }
 
-/** @param {unknown} value @returns {string} as it appears in a message */
+/** @param {unknown} value @returns {string} as it appears in a message of one line */
 export function shown(value) {
-  if (typeof value === 'string') return `'${value}'`;
+  if (typeof value === 'string') return `'${JSON.stringify(value.slice(0, MOST_SHOWN)).slice(1, -1)}'`;
   if (typeof value === 'function') return 'a function';
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? 'an object' : String(value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

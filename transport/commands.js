@@ -95,9 +95,13 @@ export class Commands {
     this.utf8(channel);
   }
 
-  /** @param {string} channel @param {import('./encodings.js').Message} message */
-  publish(channel, message) {
+  /**
+   * @param {string} channel @param {import('./encodings.js').Message} message
+   * @param {number} token stands for it when native reports how many streams it reached; 0 if nobody wants to know
+   */
+  publish(channel, message, token) {
     this.u8(OPS.publish);
+    this.u32(token);
     this.utf8(channel);
     this.message(message);
   }

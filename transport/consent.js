@@ -1,5 +1,9 @@
 /*
- * The server's consent to load from other machines (--accept-load). Without it, drones connect only to their own machine.
+ * What the server says to a load fleet: whether it consents to load from other machines (--accept-load), and its ping
+ * interval. Without consent, drones dial it only on their own machine.
+ *
+ * Everyone gets the same answer, whatever address they ask from: behind a proxy on this machine, every client seems to be
+ * local. The interval is no secret, because whoever holds a stream can measure it.
  */
 import { pathOf } from './wire.js';
 
@@ -9,13 +13,15 @@ const PATH = '/.well-known/holdfast-load';
 
 /**
  * @param {ServerPolicy} policy
- * @param {number} pingIntervalMs which drones measure lateness against
- * @returns {ServerPolicy} the same policy, plus an answer that consents
+ * @param {object} said
+ * @param {boolean} said.consent whether drones on other machines may dial this server
+ * @param {number} said.pingIntervalMs which drones measure lateness against
+ * @returns {ServerPolicy} the same policy, plus this answer
  */
-export function withConsent({ headers, decide }, pingIntervalMs) {
+export function withConsent({ headers, decide }, { consent, pingIntervalMs }) {
   const answer = {
     headers: { 'Content-Type': 'application/json' },
-    body: `${JSON.stringify({ consent: true, pingIntervalMs })}\n`,
+    body: `${JSON.stringify({ consent, pingIntervalMs })}\n`,
   };
   return {
     headers,

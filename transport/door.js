@@ -6,18 +6,21 @@
  *      |                   |----pass--> passed: the application's server takes over
  *      |                   \----refuse, answer, or no decision in time--> answered
  *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
- *      \--over the limit--> cut                                               a second passes--> gone
+ *      \--no room, and it is the oldest--> cut                                a second passes--> gone
  *
  * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
  * application's server gets it as an event, as it does all later requests on the same connection.
  */
 import { Server } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { plainAddress } from '../lib/addresses.js';
 import { watchForMore } from './adopt.js';
 import { reasonOfError, statusOfError } from './failures.js';
+import { LateDecisions } from './late.js';
 import { listenOn, openServer, release } from './listener.js';
+import { Newcomers } from './newcomers.js';
 import { bareResponse, passOn } from './passing.js';
-import { decisionOn, headersNamed, headOf } from './policy.js';
+import { decisionOn, hasValidHost, headersNamed, headOf } from './policy.js';
 import { answerOf, refusal, streamLines, withDate } from './responses.js';
 import { Waiting } from './waiting.js';
 
@@ -44,7 +47,6 @@ const kError = Symbol('error');
 
 /** @typedef {import('./policy.js').Decision} Decision */
 /** @typedef {import('./passing.js').Call} Call */
-/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
 /**
@@ -81,8 +83,11 @@ export class Door {
     this.onError = onError;
     /** @type {Set<DoorSocket>} connections that carry no stream and were not passed on */
     this.outside = new Set();
+    /** Those of them that are new. */
+    this.newcomers = new Newcomers(settings.maxHeadsPerAddress, settings.proxies);
     /** @type {Waiting<Visit>} requests whose decision is a promise */
-    this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.act(visit, { refuse: 503 }));
+    this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.giveUp(visit));
+    this.late = new LateDecisions(settings.answerTimeoutMs, onError);
     this.connections = 0;
     this.onEmpty = () => {};
     this.reportedMs = Number.NEGATIVE_INFINITY;
@@ -125,7 +130,15 @@ export class Door {
     this.tally.counts.connections++;
     this.outside.add(socket);
     socket[kState] = NEW;
-    if (this.connections <= this.connectionLimit) return;
+    this.newcomers.add(socket);
+    const crowded = this.newcomers.oldestOfCrowd(socket);
+    if (crowded) this.cut(crowded);
+    else if (this.connections > this.connectionLimit) this.cut(this.newcomers.oldest() ?? socket);
+  }
+
+  /** Closes a connection without an answer. @param {DoorSocket} socket */
+  cut(socket) {
+    this.newcomers.delete(socket);
     this.tally.counts.cut++;
     socket.destroy();
   }
@@ -133,6 +146,7 @@ export class Door {
   /** @param {DoorSocket} socket that has closed or was passed on */
   leave(socket) {
     if (socket[kVisit]) this.waiting.delete(socket[kVisit]);
+    this.newcomers.delete(socket);
     this.outside.delete(socket);
     this.connections--;
     this.tally.counts.connections--;
@@ -146,7 +160,7 @@ export class Door {
   enter(request, call) {
     const socket = /** @type {DoorSocket} */ (request.socket);
     if (socket[kState] === PASSED && this.application) passOn(this.application, call);
-    else if (socket[kState] === HELD) this.destroyAsBad(socket);
+    else if (socket[kState] === HELD) this.endAsBad(socket);
     else if (socket[kState] === ASKED) this.postpone(socket, call);
     else if (socket[kState] === ANSWERED) request.resume();
     else this.ask(request, socket, call);
@@ -161,12 +175,20 @@ export class Door {
   /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
   ask(request, socket, call) {
     socket[kState] = ASKED;
-    const { method = '', url = '', httpVersion, rawHeaders } = request;
+    this.newcomers.delete(socket);
     const visit = { id: this.streams.nextId(), request, socket, call };
-    const head = headOf(method, url, httpVersion, headersNamed(this.names, rawHeaders));
+    if (!hasValidHost(request.rawHeaders)) return this.act(visit, { refuse: 400 });
+    const head = this.headOf(request);
     const decision = decisionOn(this.policy, head, visit.id, this.onError);
     if (decision instanceof Promise) void this.wait(visit, decision);
     else this.act(visit, decision);
+  }
+
+  /** @param {IncomingMessage} request */
+  headOf({ method = '', url = '', httpVersion, rawHeaders, socket }) {
+    const headers = headersNamed(this.names, rawHeaders);
+    const address = this.policy.address ? plainAddress(socket.remoteAddress) : undefined;
+    return headOf(method, url, httpVersion, headers, address);
   }
 
   /** @param {Visit} visit @param {Promise<Decision>} promise may resolve too late */
@@ -178,6 +200,12 @@ export class Door {
     if (this.waiting.delete(visit)) this.act(visit, decision);
   }
 
+  /** @param {Visit} visit whose decision did not come in time */
+  giveUp(visit) {
+    this.act(visit, { refuse: 503 });
+    this.late.add();
+  }
+
   /** @param {Visit} visit @param {Decision} decision */
   act(visit, decision) {
     const { request, socket } = visit;
@@ -185,7 +213,7 @@ export class Door {
     if ('pass' in decision && this.application) return this.pass(visit, this.application);
     request.resume();
     if ('pass' in decision) this.refuse(socket, 404, isHead);
-    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead);
+    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead, decision);
     else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
     else if (isHead) {
       const head = streamLines(decision.hold, false, decision.headers);
@@ -195,7 +223,7 @@ export class Door {
 
   /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
   hold({ id, request, socket, call }, decision) {
-    if (this.streams.isFull) {
+    if (this.streams.isFull || !this.streams.channels.hasRoomFor(decision.channels ?? [])) {
       this.refuse(socket, 503, false);
       return this.onClose(id, 'over-capacity');
     }
@@ -205,15 +233,17 @@ export class Door {
     socket[kStream] = stream;
     this.outside.delete(socket);
     if (!call.response) {
-      watchForMore(socket, () => this.destroyAsBad(socket));
+      watchForMore(socket, () => this.endAsBad(socket));
       socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
     }
-    if (socket[kMore] || socket[kError]) this.destroyAsBad(socket);
+    if (socket[kMore] || socket[kError]) this.endAsBad(socket);
   }
 
-  /** @param {DoorSocket} socket whose client sent more although it carries a stream */
-  destroyAsBad(socket) {
-    if (socket[kStream]) this.streams.destroy(socket[kStream], 'bad-request');
+  /** What was written to the stream is still sent. @param {DoorSocket} socket whose client sent more although it carries a stream */
+  endAsBad(socket) {
+    if (!socket[kStream]) return;
+    this.streams.close(socket[kStream], 'bad-request');
+    setTimeout(destroySocket, LINGER_MS, socket).unref();
   }
 
   /** @param {Visit} visit @param {import('node:http').Server} application */
@@ -226,10 +256,13 @@ export class Door {
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
-  /** @param {DoorSocket} socket @param {RefusalStatus} status @param {boolean} isHead */
-  refuse(socket, status, isHead) {
-    this.tally.refused[status]++;
-    this.answer(socket, refusal(status), isHead);
+  /**
+   * @param {DoorSocket} socket @param {number} status @param {boolean} isHead
+   * @param {import('./policy.js').Refusal} [decision] of the policy
+   */
+  refuse(socket, status, isHead, decision = { refuse: status }) {
+    this.tally.refuse(status);
+    this.answer(socket, refusal(decision), isHead);
   }
 
   /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */
@@ -241,6 +274,7 @@ export class Door {
   /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */
   write(socket, response) {
     socket[kState] = ANSWERED;
+    this.newcomers.delete(socket);
     socket.end(response);
     socket.resume();
     setTimeout(destroySocket, LINGER_MS, socket).unref();
@@ -252,6 +286,7 @@ export class Door {
     const status = statusOfError(code);
     if (socket[kState] === PASSED && this.application?.listenerCount('clientError'))
       this.application.emit('clientError', error, socket);
+    else if (socket[kStream] && status) this.endAsBad(socket);
     else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
     else if (!status || !socket.writable) socket.destroy();
     else if (socket[kState] === ASKED) socket[kError] = error;

@@ -3,6 +3,7 @@
  * connection. The native core has the same two tables (native/core/src/framing.rs); for streams held in JS, node:http
  * does the framing.
  */
+import { types } from 'node:util';
 import { badArgument, checkKeys, shown } from './checks.js';
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
@@ -12,6 +13,11 @@ import { badArgument, checkKeys, shown } from './checks.js';
  * @property {string} [id] the event's id, which clients send back as Last-Event-ID
  * @property {string} [type] the event's type
  * @property {string} data
+ */
+
+/**
+ * A message as an application gives it: bytes are text in UTF-8.
+ * @typedef {Omit<Message, 'data'> & { data: string | Uint8Array }} GivenMessage
  */
 
 /**
@@ -59,21 +65,30 @@ function eventOf({ id, type, data }) {
 }
 
 /**
- * @param {string | Message} given what an application published
- * @returns {Message}
+ * @param {string | Uint8Array | GivenMessage} given what an application published
+ * @returns {Message} which does not change if the application changes its own
  * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
  */
 export function messageOf(given) {
   if (typeof given === 'string') return { data: given };
+  if (types.isUint8Array(given)) return { data: textOf(given) };
   if (typeof given !== 'object' || given === null)
-    throw badArgument(`a message must be a string or an object { id, type, data }, not ${shown(given)}`);
+    throw badArgument(
+      `a message must be a string, bytes or an object { id, type, data }, not ${shown(given)}`,
+    );
   checkKeys('a message', given, FIELDS);
   const { id, type, data } = given;
-  if (typeof data !== 'string')
-    throw badArgument(`the data of a message must be a string, not ${shown(data)}`);
+  if (typeof data !== 'string' && !types.isUint8Array(data))
+    throw badArgument(`the data of a message must be a string or bytes, not ${shown(data)}`);
   checkField('id', id);
   checkField('type', type);
-  return { id, type, data };
+  return { id, type, data: textOf(data) };
+}
+
+/** @param {string | Uint8Array} data @returns {string} */
+function textOf(data) {
+  if (typeof data === 'string') return data;
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
 }
 
 /** @param {string} name @param {unknown} value */
@@ -83,6 +98,14 @@ function checkField(name, value) {
     throw badArgument(`the ${name} of a message must be a string, not ${shown(value)}`);
   if (LINE_BREAK.test(value))
     throw badArgument(`the ${name} of a message must be one line without NUL, not ${JSON.stringify(value)}`);
+}
+
+/**
+ * @param {Message} message
+ * @returns {number} bytes that it takes while it waits; native/core/src/queue.rs has the same constant
+ */
+export function queuedBytesOf({ id = '', type = '', data }) {
+  return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + 256;
 }
 
 /**

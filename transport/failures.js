@@ -1,7 +1,8 @@
 /*
- * What errors of Node's connections and parser mean: the status to refuse a request with, or the reason that a stream
- * ended.
+ * What errors of Node's connections and parser mean: the status to refuse a request with, the reason that a stream ended,
+ * or why nothing can listen on a port.
  */
+import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 
@@ -19,6 +20,30 @@ export function reasonOfError(code) {
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'client-gone';
   if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'dead-peer';
   return 'error';
+}
+
+/** Why `listen` failed. @type {Record<string, string>} */
+const LISTEN_FAILURES = {
+  EADDRINUSE: 'another program is listening there',
+  EACCES: 'permission denied (ports below 1024 need root)',
+  EADDRNOTAVAIL: 'it is not an address of this machine',
+  ENOTFOUND: 'no address is known for this name',
+  EAI_AGAIN: 'the name can not be looked up now',
+};
+
+/**
+ * @param {unknown} error of `listen`
+ * @param {string} host '' for every address of the machine
+ * @param {number} port
+ * @returns {unknown} a system error that names them; an error of ours as it is
+ */
+export function listenFailure(error, host, port) {
+  const code = codeOf(error);
+  if (error instanceof HoldfastError || code === '') return error;
+  const where = host === '' ? `port ${port}` : `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const line = `can't listen on ${where}: ${LISTEN_FAILURES[code] ?? messageOf(error)} (${code})`;
+  const { syscall = 'listen' } = /** @type {NodeJS.ErrnoException} */ (error);
+  return Object.assign(new Error(line, { cause: error }), { code, syscall, address: host, port });
 }
 
 /**

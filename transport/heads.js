@@ -2,9 +2,12 @@
  * Answers request heads for the native core: parses its records of them, asks the policy, and writes the decisions as
  * commands.
  */
+import { REFUSAL_STATUSES } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
+import { LateDecisions } from './late.js';
 import { decisionOn, headOf } from './policy.js';
-import { answerOf, streamLines, welcomesOf } from './responses.js';
+import { answerOf, refusal, streamLines, welcomesOf } from './responses.js';
+import { Waiting } from './waiting.js';
 
 /** The end of a record, and the value of a header that was not sent. */
 const END = '\0';
@@ -17,6 +20,8 @@ const ALIKE = 32;
 /** @type {readonly string[]} */
 const NO_CHANNELS = [];
 const NO_BODY = Buffer.alloc(0);
+/** Statuses that native refuses with by itself. @type {ReadonlySet<number>} */
+const NATIVE_REFUSALS = new Set(REFUSAL_STATUSES);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
@@ -29,20 +34,26 @@ const NO_BODY = Buffer.alloc(0);
 
 export class Heads {
   /**
-   * @param {import('./policy.js').Policy} policy
-   * @param {boolean} canPass whether there is a server to pass requests to
+   * @param {import('./options.js').Settings} settings
    * @param {import('./commands.js').Commands} commands
-   * @param {{ onError: (error: unknown) => void, onAnswer: () => void }} listener `onAnswer` is called when a promised
-   *   decision has been written
+   * @param {{ onError: (error: unknown) => void, onAnswer: () => void, onRefusal: (status: number) => void }} listener
+   *   `onAnswer` is called when a promised decision has been written, `onRefusal` for refusals that native does not count
    */
-  constructor(policy, canPass, commands, { onError, onAnswer }) {
+  constructor({ policy, server, answerTimeoutMs }, commands, { onError, onAnswer, onRefusal }) {
     this.policy = policy;
-    this.canPass = canPass;
+    /** Whether there is a server to pass requests to. */
+    this.canPass = server !== undefined;
     this.commands = commands;
     this.onError = onError;
     this.onAnswer = onAnswer;
+    this.onRefusal = onRefusal;
+    this.late = new LateDecisions(answerTimeoutMs, onError);
+    /** Ids of the requests whose decision is a promise. Native refuses them itself at the deadline. @type {Waiting<number>} */
+    this.waiting = new Waiting(answerTimeoutMs, () => this.late.add());
     /** Headers that native puts into a record, in this order. */
     this.names = [...new Set(policy.headers ?? [])];
+    /** Whether records end with the client's address. */
+    this.hasAddress = policy.address === true;
     /** @type {Map<string, Known>} by record, because clients send the same heads over and over */
     this.known = new Map();
   }
@@ -52,18 +63,28 @@ export class Heads {
     const records = lines.split(END);
     /** @type {Known | undefined} */
     let known;
+    let address = '';
     ids.forEach((id, i) => {
-      if (!known || records[i] !== '') known = this.known.get(records[i]) ?? this.parse(records[i]);
+      if (!known || records[i] !== '') {
+        const end = this.hasAddress ? records[i].lastIndexOf('\n') : records[i].length;
+        const own = records[i].slice(0, end);
+        known = this.known.get(own) ?? this.parse(own);
+        address = records[i].slice(end + 1);
+      }
       if (known.opening) this.holdAlike(id, known, known.opening);
-      else this.ask(id, known);
+      else this.ask(id, known, address);
     });
   }
 
-  /** @param {string} record @returns {Known} */
+  /** Decisions that are still to come have no effect any more. */
+  stop() {
+    this.waiting.clear();
+  }
+
+  /** @param {string} record without an address @returns {Known} */
   parse(record) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
-    // Copied, because a substring would keep the whole batch in memory.
-    const lines = isShort ? Buffer.from(record, 'latin1').toString('latin1') : record;
+    const lines = isShort ? copied(record) : record;
     const [method, target, version, ...values] = lines.split('\n');
     const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
     /** @type {Known} */
@@ -78,27 +99,47 @@ export class Heads {
     return known;
   }
 
-  /** @param {number} id @param {Known} known */
-  ask(id, known) {
-    const decision = decisionOn(this.policy, known.head, id, this.onError);
+  /** @param {number} id @param {Known} known @param {string} address */
+  ask(id, known, address) {
+    const { method, target, version, headers } = known.head;
+    const head = this.hasAddress ? headOf(method, target, version, headers, copied(address)) : known.head;
+    const decision = decisionOn(this.policy, head, id, this.onError);
     if (!(decision instanceof Promise)) return this.act(id, known, decision);
-    // After the deadline this has no effect: native has answered 503.
-    void decision.then((late) => {
-      this.act(id, known, late);
-      this.onAnswer();
-    });
+    void this.wait(id, known, decision);
+  }
+
+  /** @param {number} id @param {Known} known @param {Promise<Decision>} promise may resolve too late */
+  async wait(id, known, promise) {
+    this.waiting.add(id);
+    const decision = await promise;
+    if (!this.waiting.delete(id)) return;
+    this.act(id, known, decision);
+    this.onAnswer();
   }
 
   /** @param {number} id @param {Known} known @param {Decision} decision */
   act(id, known, decision) {
     const isHead = known.head.method === 'HEAD';
     if ('hold' in decision) this.hold(id, known, decision);
-    else if ('refuse' in decision) this.commands.refuse(id, decision.refuse);
-    else if ('answer' in decision) {
-      const { head, body } = answerOf(decision.answer, isHead);
-      this.commands.respond(id, head, body);
-    } else if (this.canPass) this.commands.pass(id);
+    else if ('refuse' in decision) this.refuse(id, decision, isHead);
+    else if ('answer' in decision) this.respond(id, decision.answer, isHead);
+    else if (this.canPass) this.commands.pass(id);
     else this.commands.refuse(id, 404);
+  }
+
+  /** @param {number} id @param {import('./policy.js').Refusal} decision @param {boolean} isHead */
+  refuse(id, decision, isHead) {
+    const { refuse: status, headers, body } = decision;
+    if (NATIVE_REFUSALS.has(status) && !headers && body === undefined)
+      return this.commands.refuse(id, status);
+    this.onRefusal(status);
+    this.respond(id, refusal(decision), isHead);
+  }
+
+  /** @param {number} id @param {import('./policy.js').Answer} answer @param {boolean} isHead */
+  respond(id, answer, isHead) {
+    const { head, body } = answerOf(answer, isHead);
+    this.commands.respond(id, head, body);
   }
 
   /** @param {number} id @param {Known} known @param {import('./policy.js').HoldDecision} decision */
@@ -123,4 +164,9 @@ export class Heads {
     known.alike = 0; // native forgets the oldest heads, and then asks again
     this.commands.remember(known.lines, opening);
   }
+}
+
+/** @param {string} text @returns {string} the same; a substring would keep the whole batch in memory */
+function copied(text) {
+  return Buffer.from(text, 'latin1').toString('latin1');
 }

@@ -1,7 +1,7 @@
 /*
  * What `import { Hold } from 'holdfast'` imports; its types are in index.d.ts.
  */
-import { native, problem } from '../native/index.js';
+import { mistake, native, problem } from '../native/index.js';
 import { StreamHolder } from './holder.js';
 import { warnOnce } from './warnings.js';
 
@@ -13,6 +13,7 @@ export class Hold extends StreamHolder {
    */
   constructor(options = {}) {
     super(options, native);
+    if (mistake) warnOnce({ code: 'UNKNOWN_SETTING', message: mistake });
     if (!native)
       warnOnce({
         code: 'NO_NATIVE',

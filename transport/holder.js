@@ -6,8 +6,9 @@
  */
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
-import { adoptable, comeToRest, giveBack, watchForMore } from './adopt.js';
+import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
+  badArgument,
   checkAdoptionBytes,
   checkChannel,
   checkChannels,
@@ -16,9 +17,11 @@ import {
   checkKeys,
   checkPeriod,
   checkPort,
+  shown,
 } from './checks.js';
 import { Door } from './door.js';
-import { messageOf } from './encodings.js';
+import { messageOf, queuedBytesOf } from './encodings.js';
+import { listenFailure } from './failures.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
 import { isInJs, Streams } from './streams.js';
@@ -26,7 +29,9 @@ import { Tally } from './tally.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
+/** @typedef {import('./encodings.js').GivenMessage} GivenMessage */
 /** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
 
@@ -41,13 +46,15 @@ export class StreamHolder {
     const settings = settingsOf(options);
     this.closeListener = settings.onClose;
     this.errorListener = settings.onError ?? warn;
+    this.maxQueueBytes = settings.maxQueueBytes;
     this.tally = new Tally();
     const listener = {
       onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
       onError: (/** @type {unknown} */ error) => this.report(error),
+      onRefusal: (/** @type {number} */ status) => this.tally.refuse(status),
     };
-    const { capacity, connectionLimit } = native ? settings : limitsInJs(settings);
-    this.streams = new Streams(settings, capacity, this.tally, listener.onClose);
+    const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
+    this.streams = new Streams(settings, { capacity, maxChannelBytes }, this.tally, listener.onClose);
     this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
     /** Accepts connections. */
     this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
@@ -72,11 +79,16 @@ export class StreamHolder {
    * @param {number} [port] 0 takes a free one
    * @param {string} [host] '' for every address of the machine
    * @returns {Promise<number>} the port
-   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED, or a system error such as
+   *   EADDRINUSE, whose message names the address and port
    */
   async listen(port = 0, host = '') {
     checkPort(port);
-    const address = host === '' ? '' : (await lookup(host)).address;
+    if (typeof host !== 'string') throw badArgument(`a host must be a string, not ${shown(host)}`);
+    const failed = (/** @type {unknown} */ error) => {
+      throw listenFailure(error, host, port);
+    };
+    const address = host === '' ? '' : (await lookup(host).catch(failed)).address;
     if (this.isDraining) throw closed();
     if (this.isListening)
       throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
@@ -85,7 +97,7 @@ export class StreamHolder {
     this.listening = this.front.listen(address, port);
     const bound = await this.listening.catch((error) => {
       this.isListening = false;
-      throw error;
+      return failed(error);
     });
     if (this.isDraining) throw closed();
     return bound;
@@ -93,12 +105,12 @@ export class StreamHolder {
 
   /**
    * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
-   * stream opens and closes at once.
+   * stream opens and closes at once; so it does after the head was sent if the request is a HEAD.
    * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
    *   Content-Length; its head is sent now unless it was already
    * @param {AdoptOptions} [options]
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, BAD_ARGUMENT. The response then still
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response then still
    *   belongs to the application, but its head may have been sent
    */
   async adopt(served, options = {}) {
@@ -109,13 +121,18 @@ export class StreamHolder {
     const channels = [...given]; // the application may change its list later
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
-    if (this.isDraining) throw overCapacity('the Hold is closing');
+    if (this.isDraining) throw closed();
     try {
-      const found = adoptable(response, encoding);
+      const socket = checkOpen(response);
+      if (response.req.method === 'HEAD') {
+        answerHead(response, encoding);
+        return this.streams.miss('drain');
+      }
+      const found = adoptable(response, socket, encoding);
       await comeToRest(response, found.socket);
       return await this.take(response, found, encoding, channels);
     } catch (error) {
-      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss();
+      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss('client-gone');
       throw error;
     }
   }
@@ -145,8 +162,10 @@ export class StreamHolder {
    * @param {readonly string[]} channels
    */
   adoptInJs(response, { socket, isCompressed }, encoding, channels) {
-    if (this.isDraining) throw overCapacity('the Hold is closing');
+    if (this.isDraining) throw closed();
     if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
+    if (!this.streams.channels.hasRoomFor(channels))
+      throw overCapacity('the channels of the streams in JS take maxChannelBytes already');
     const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
     if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
     return stream.id;
@@ -155,23 +174,41 @@ export class StreamHolder {
   /**
    * Sends a message to every stream that listens to a channel.
    * @param {string} channel
-   * @param {string | Message} message a string is its data
+   * @param {Bytes | GivenMessage} message a string or bytes are its data
+   * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   publish(channel, message) {
     checkChannel(channel);
-    const checked = messageOf(message);
-    this.shards?.publish(channel, checked);
-    this.streams.publish(channel, checked);
+    const checked = this.messageOf(message);
+    const published = this.shards?.publish(channel, checked);
+    const inJs = this.streams.publish(channel, checked);
+    return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
   }
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
-   * @param {number} id @param {string | Message} message
+   * @param {number} id @param {Bytes | GivenMessage} message
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   send(id, message) {
     checkId(id);
-    const checked = messageOf(message);
+    const checked = this.messageOf(message);
     this.placeOf(id)?.send(id, checked);
+  }
+
+  /**
+   * @param {Bytes | GivenMessage} given
+   * @returns {Message} for which there is room in the queue
+   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
+   */
+  messageOf(given) {
+    const message = messageOf(given);
+    const bytes = queuedBytesOf(message);
+    if (bytes > this.maxQueueBytes)
+      throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
+    this.shards?.checkRoom(bytes);
+    return message;
   }
 
   /** @param {number} id @param {string} channel */
@@ -221,9 +258,14 @@ export class StreamHolder {
   /**
    * @param {{ reset?: boolean }} [options] `reset` empties the histograms
    * @returns {import('../lib/counters.js').TransportCounters} counts since the start, histograms since the last reset
+   * @throws {HoldfastError} BAD_ARGUMENT
    */
-  counters({ reset = false } = {}) {
+  counters(options = {}) {
+    checkKeys('counters', options, ['reset']);
+    const { reset = false } = options;
+    if (typeof reset !== 'boolean') throw badArgument(`reset must be true or false, not ${shown(reset)}`);
     this.tally.counts.backlogBytes = this.streams.backlogBytes();
+    this.tally.counts.queuedBytes = this.shards?.queuedBytes ?? 0;
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }
 

@@ -12,3 +12,12 @@ import { holdOptionsIn } from './options.js';
 export function create(options) {
   return new StreamHolder(holdOptionsIn(options), null);
 }
+
+/**
+ * Nothing to do: the workers share one socket of the primary, and nobody else can listen on its port.
+ * @param {number} port
+ * @returns {Promise<import('./index.js').PortClaim>}
+ */
+export async function claim(port) {
+  return { port, release() {} };
+}

@@ -14,15 +14,24 @@ import { MOST_SHARDS } from './options.js';
  * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
  * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
- * @property {(channel: string, message: string | import('./encodings.js').Message) => void} publish writes a message to
- *   every stream that listens to the channel
+ * @property {(channel: string, message: string | import('./encodings.js').Message) => Promise<number>} publish writes a
+ *   message to every stream that listens to the channel; resolves to their number, and throws BUSY if too much waits
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
  *   start; histograms since the last reset
  * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and
  *   resolves when the last connection is gone
  */
 
-/** @type {Record<string, () => Promise<{ create: (options: TransportOptions) => Transport }>>} */
+/**
+ * A port that no other server can take until it is released.
+ * @typedef {{ readonly port: number, release: () => void }} PortClaim
+ *
+ * @typedef {object} TransportModule
+ * @property {(options: TransportOptions) => Transport} create
+ * @property {(port: number, host: string) => Promise<PortClaim>} claim
+ */
+
+/** @type {Record<string, () => Promise<TransportModule>>} */
 const TRANSPORTS = {
   http: () => import('./http.js'),
   hold: () => import('./native.js'),
@@ -42,7 +51,7 @@ const TRANSPORTS = {
  */
 export async function chooseTransport(wish) {
   if (wish === 'http') return { name: 'http', mostShards: 1, note: '' };
-  const { native, problem } = await import('../native/index.js');
+  const { mistake, native, problem } = await import('../native/index.js');
   if (!native) {
     if (wish === 'auto') {
       return {
@@ -57,7 +66,7 @@ export async function chooseTransport(wish) {
     );
   }
   if (process.env.HOLDFAST_UNSHARE !== 'off' && native.canUnshare()) {
-    return { name: 'hold', mostShards: MOST_SHARDS, note: '' };
+    return { name: 'hold', mostShards: MOST_SHARDS, note: mistake };
   }
   const note =
     "threads can't have their own descriptor tables here (unshare is refused): one shard per worker";
@@ -72,4 +81,16 @@ export async function chooseTransport(wish) {
 export async function createTransport(name, options) {
   const { create } = await TRANSPORTS[name]();
   return create(options);
+}
+
+/**
+ * Claims the port that the workers of this process will listen on, so that two servers can't both take it.
+ * @param {string} name from `chooseTransport`
+ * @param {number} port 0 takes a free one @param {string} host '' for every address of the machine
+ * @returns {Promise<PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE, or why the address can't be used
+ */
+export async function claimPort(name, port, host) {
+  const { claim } = await TRANSPORTS[name]();
+  return claim(port, host);
 }

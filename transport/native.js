@@ -1,7 +1,9 @@
 /*
  * The hold transport: the native core holds the streams of the workers.
  */
+import { lookup } from 'node:dns/promises';
 import { native } from '../native/index.js';
+import { claimPort } from './bind.js';
 import { StreamHolder } from './holder.js';
 import { holdOptionsIn } from './options.js';
 
@@ -11,4 +13,14 @@ import { holdOptionsIn } from './options.js';
  */
 export function create(options) {
   return new StreamHolder(holdOptionsIn(options), native, { sharesPort: true });
+}
+
+/**
+ * @param {number} port 0 takes a free one @param {string} host '' for every address of the machine
+ * @returns {Promise<import('./index.js').PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE
+ */
+export async function claim(port, host) {
+  const address = host === '' ? '' : (await lookup(host)).address;
+  return claimPort(/** @type {import('../native/types.js').Native} */ (native), address, port);
 }

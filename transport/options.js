@@ -4,6 +4,7 @@
  * compares the two.
  */
 import { Server } from 'node:net';
+import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
 import { DAY_MS, shown, whole } from './checks.js';
@@ -21,20 +22,28 @@ const USER_TIMEOUT_MIN_MS = 5000;
 const FUNCTION = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 /** @type {Check} */
 const SWITCH = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+/** `address` asks for the address of the client. */
+const POLICY_KEYS = ['headers', 'address', 'decide'];
 /** @type {Check} */
 const POLICY = {
-  expected: 'an object { headers, decide }: header names in lower case, and a function',
+  expected: 'an object { headers, address, decide }: header names in lower case, a boolean, and a function',
   accepts: (value) => {
-    const { headers = [], decide } = /** @type {Record<string, unknown>} */ (value ?? {});
-    return typeof decide === 'function' && Array.isArray(headers) && headers.every(isLowerCaseName);
+    if (isPlain(value) && !Object.keys(value).every((key) => POLICY_KEYS.includes(key))) return false;
+    const { headers = [], address = false, decide } = /** @type {Record<string, unknown>} */ (value ?? {});
+    return typeof decide === 'function' && typeof address === 'boolean' && areHeaderNames(headers);
   },
 };
 /** @type {Check} */
+const RANGES = {
+  expected: "an array of addresses or ranges, such as '10.0.0.0/8'",
+  accepts: (value) => Array.isArray(value) && value.every((one) => typeof one === 'string' && isRange(one)),
+};
+/** @type {Check} */
 const PINGS = {
-  expected: 'an object of two strings, { text, events }',
+  expected: 'an object of two strings that are not empty, { text, events }',
   accepts: (value) => {
     const { text, events } = /** @type {Record<string, unknown>} */ (value ?? {});
-    return typeof text === 'string' && typeof events === 'string';
+    return isText(text) && isText(events);
   },
 };
 /** @type {Check} */
@@ -63,6 +72,8 @@ export const OPTIONS = [
   inJs('onClose', FUNCTION, () => undefined),
   inJs('onError', FUNCTION, () => undefined),
   inJs('ping', PINGS, () => PINGS_BY_ENCODING),
+  inJs('maxQueueBytes', whole(1024, 2 ** 40), () => 16_777_216),
+  inJs('proxies', RANGES, () => LOOPBACK),
   inNative('shards', whole(1, MOST_SHARDS), () => 1),
   inNative('phase', whole(0, MOST), () => 0),
   inNative('phases', whole(1, MOST), ({ shards }) => shards),
@@ -73,10 +84,13 @@ export const OPTIONS = [
   inNative('nagle', SWITCH, () => false),
   inNative('maxHeadBytes', whole(64, 2 ** 20), () => 8192),
   inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('maxHeadsPerAddress', whole(1, MOST), () => 256),
   inNative('answerTimeoutMs', whole(1, DAY_MS), () => 10_000),
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
+  inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
   inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
+  inNative('reportsAddresses', null, ({ policy }) => policy.address === true),
 ];
 
 const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => name);
@@ -94,20 +108,26 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {number} [phase] position of its first shard among all on this machine, so that they don't all wake up together
  * @property {number} [phases] number of shards on this machine
  * @property {number} [capacity] most streams per shard; further requests get 503
- * @property {number} [connectionLimit] most connections per shard; further ones wait, or without native are cut
+ * @property {number} [connectionLimit] most connections per shard; if there are more, the oldest
+ *   without a complete head is cut; if there is none, they wait, or without native are cut
  * @property {number} [pingIntervalMs]
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]
  * @property {number} [headTimeoutMs]
+ * @property {number} [maxHeadsPerAddress] incomplete request heads per shard of one address (IPv6: of a /64); with more,
+ *   the oldest connection is cut
+ * @property {readonly string[]} [proxies] addresses and ranges to which `maxHeadsPerAddress` does not apply
  * @property {number} [answerTimeoutMs] how long a promised decision may take
  * @property {number} [maxBacklogBytes]
+ * @property {number} [maxQueueBytes] most bytes of messages that wait for delivery; with more, `publish` and `send` throw BUSY
+ * @property {number} [maxChannelBytes] memory that channels may take per shard; requests that need more get 503
  */
 
 /**
  * All options with their defaults filled in, and values derived from them.
  * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
  *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
- *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean }} Settings
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean, reportsAddresses: boolean }} Settings
  */
 
 /** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */
@@ -168,17 +188,31 @@ export function nativeOptions(settings) {
  * Without shards, JS holds what all of them would, within the one descriptor table of the process.
  * @param {Settings} settings
  */
-export function limitsInJs({ shards, capacity, connectionLimit }) {
+export function limitsInJs({ shards, capacity, connectionLimit, maxChannelBytes }) {
   const most = limitsOf(descriptorLimit());
   return {
     capacity: Math.min(shards * capacity, most.capacity),
     connectionLimit: Math.min(shards * connectionLimit, most.connectionLimit),
+    maxChannelBytes: shards * maxChannelBytes,
   };
 }
 
-/** @param {unknown} name */
-function isLowerCaseName(name) {
-  return typeof name === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);
+/** @param {unknown} value @returns {value is object} whether it is an object without a class, which has no other state */
+function isPlain(value) {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+/** @param {unknown} value */
+function isText(value) {
+  return typeof value === 'string' && value !== '';
+}
+
+/** @param {unknown} names @returns {boolean} whether they are in lower case */
+function areHeaderNames(names) {
+  return (
+    Array.isArray(names) &&
+    names.every((name) => typeof name === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name))
+  );
 }
 
 /** @param {string} line */

@@ -1,25 +1,24 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
-import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { badArgument, checkChannels, checkEncoding, checkHeaders, checkKeys, shown } from './checks.js';
+import { badArgument, checkChannels, checkEncoding, checkedHeaders, checkKeys, shown } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
-const REFUSALS = REFUSAL_STATUSES.join(', ');
 /** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
 const KINDS = {
   hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
-  refuse: ['refuse'],
+  refuse: ['refuse', 'headers', 'body'],
   answer: ['answer'],
   pass: ['pass'],
 };
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
+/** A name or an address in brackets, either with a port (RFC 9110, section 7.2); native/core/src/head.rs accepts the same. */
+const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
-/** @typedef {import('../lib/reasons.js').RefusalStatus} RefusalStatus */
 /** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
 
 /**
@@ -30,6 +29,7 @@ const BODILESS = [204, 304];
  * @property {string} version '1.1' or '1.0'
  * @property {Readonly<Record<string, string | undefined>>} headers only those that the policy names; the values of a
  *   repeated header are joined by ', '
+ * @property {string} [address] the client's, if the policy asks for it; '' if it is unknown
  */
 
 /**
@@ -45,14 +45,21 @@ const BODILESS = [204, 304];
  */
 
 /**
+ * Refuses a request with a status from 400 to 599. The body says why; by default it is the name of the status. `headers`:
+ * added to the default headers of a refusal, or replacing them.
+ * @typedef {{ refuse: number, headers?: Record<string, string>, body?: Bytes }} Refusal
+ */
+
+/**
  * `hold` opens a stream (a HEAD request gets only the head), `refuse` and `answer` respond, `pass` gives the request to
  * `options.server`.
- * @typedef {HoldDecision | { refuse: RefusalStatus } | { answer: Answer } | { pass: true }} Decision
+ * @typedef {HoldDecision | Refusal | { answer: Answer } | { pass: true }} Decision
  */
 
 /**
  * @typedef {object} Policy
  * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
+ * @property {boolean} [address] whether `decide` reads the client's address
  * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the stream's, if it is held
  */
 
@@ -67,13 +74,13 @@ const UNAVAILABLE = { refuse: 503 };
  * @param {(error: unknown) => void} onError called with what `decide` threw, or with why its result is invalid
  * @returns {Decision | Promise<Decision>} checked; the promise never rejects
  */
-export function decisionOn({ decide }, head, id, onError) {
+export function decisionOn(policy, head, id, onError) {
   const failed = (/** @type {unknown} */ error) => {
     onError(error);
     return UNAVAILABLE;
   };
   try {
-    const decision = decide(head, id);
+    const decision = policy.decide(head, id);
     if (isPromise(decision)) return Promise.resolve(decision).then(checked).catch(failed);
     return checked(decision);
   } catch (error) {
@@ -98,7 +105,7 @@ function checked(given) {
   if (kind === undefined) throw noDecision();
   checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
   if ('hold' in given) return checkedHold(given);
-  if ('refuse' in given) return { refuse: checkedRefusal(given.refuse) };
+  if ('refuse' in given) return checkedRefusal(given);
   if ('answer' in given) return { answer: checkedAnswer(given.answer) };
   if (given.pass !== true) throw noDecision();
   return { pass: true };
@@ -108,11 +115,10 @@ function checked(given) {
 function checkedHold(given) {
   const { hold, always } = given;
   const channels = copyOf(given.channels);
-  const headers = copyOf(given.headers);
+  const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
   if (channels !== undefined) checkChannels(channels);
-  if (headers !== undefined) checkHeaders(headers);
   checkWelcome(welcome);
   return { hold, channels, headers, welcome, always };
 }
@@ -125,17 +131,19 @@ function checkWelcome(welcome) {
   for (const variant of welcome) checkBytes('a welcome', variant ?? null);
 }
 
-/** @template T @param {T} value @returns {T} a copy of a list or of headers; bytes and texts are as they were */
+/** @template T @param {T} value @returns {T} a copy of a list; anything else as it is */
 function copyOf(value) {
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
-  return /** @type {T} */ (Array.isArray(value) ? [...value] : { ...value });
+  return /** @type {T} */ (Array.isArray(value) ? [...value] : value);
 }
 
-/** @param {RefusalStatus} status @returns {RefusalStatus} */
-function checkedRefusal(status) {
-  if (!REFUSAL_STATUSES.includes(/** @type {RefusalStatus} */ (status)))
-    throw badArgument(`decide can refuse with ${REFUSALS}, not ${shown(status)}`);
-  return status;
+/** @param {Refusal} given @returns {Refusal} */
+function checkedRefusal(given) {
+  const { refuse, body } = given;
+  const headers = checkedHeaders(given.headers);
+  if (!Number.isInteger(refuse) || refuse < 400 || refuse > 599)
+    throw badArgument(`decide can refuse with a status from 400 to 599, not ${shown(refuse)}`);
+  checkBytes('the body of a refusal', body);
+  return { refuse, headers, body };
 }
 
 /** @param {Answer} given @returns {Answer} */
@@ -144,10 +152,9 @@ function checkedAnswer(given) {
     throw badArgument(`an answer must be an object { status, headers, body }, not ${shown(given)}`);
   checkKeys('an answer', given, ANSWER_KEYS);
   const { status = 200, body } = given;
-  const headers = copyOf(given.headers);
+  const headers = checkedHeaders(given.headers);
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw badArgument(`the status of an answer must be a whole number from 200 to 599, not ${shown(status)}`);
-  if (headers !== undefined) checkHeaders(headers);
   checkBytes('the body of an answer', body);
   if (BODILESS.includes(status) && body !== undefined && body.length > 0)
     throw badArgument(`an answer with status ${status} can't have a body`);
@@ -184,11 +191,19 @@ export function headersNamed(names, rawHeaders) {
   return headers;
 }
 
+/** @param {string[]} rawHeaders name, value, name, value… @returns {boolean} false if there are several Hosts, or a malformed one */
+export function hasValidHost(rawHeaders) {
+  const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1].toLowerCase() === 'host');
+  return hosts.length <= 1 && hosts.every((host) => HOST.test(host));
+}
+
 /**
  * @param {string} method @param {string} target @param {string} version
- * @param {Record<string, string>} headers
+ * @param {Readonly<Record<string, string | undefined>>} headers
+ * @param {string} [address]
  * @returns {Head}
  */
-export function headOf(method, target, version, headers) {
-  return Object.freeze({ method, target, version, headers: Object.freeze(headers) });
+export function headOf(method, target, version, headers, address) {
+  const head = { method, target, version, headers: Object.freeze(headers) };
+  return Object.freeze(address === undefined ? head : { ...head, address });
 }

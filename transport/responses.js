@@ -8,6 +8,21 @@ import { ENCODERS } from './encodings.js';
 /** The Retry-After of a 503, in seconds. */
 const RETRY_AFTER_S = 5;
 
+/**
+ * What the body of a refusal says unless the application gives it another one. The native core has the same texts
+ * (native/core/src/response.rs).
+ * @type {Record<import('../lib/reasons.js').RefusalStatus, string>}
+ */
+const EXPLANATIONS = {
+  400: 'the request is invalid',
+  404: 'there is nothing at this address',
+  405: 'the Allow header lists the methods',
+  408: 'the request took too long to arrive',
+  431: 'the request head is too large',
+  503: 'no stream can be opened now, try again later',
+  505: 'use HTTP/1.1 or HTTP/1.0',
+};
+
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {Record<string, string>} Headers */
 
@@ -35,9 +50,13 @@ function streamDefaults(encoding) {
  * @returns {Headers} without Date and Transfer-Encoding
  */
 export function streamHeaders(encoding, own) {
-  if (!own) return STREAM_HEADERS[encoding];
-  const replaced = new Set(Object.keys(own).map((name) => name.toLowerCase()));
-  const kept = Object.entries(STREAM_HEADERS[encoding]).filter(([name]) => !replaced.has(name.toLowerCase()));
+  return own ? replaced(STREAM_HEADERS[encoding], own) : STREAM_HEADERS[encoding];
+}
+
+/** @param {Headers} defaults @param {Headers} own @returns {Headers} */
+function replaced(defaults, own) {
+  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const kept = Object.entries(defaults).filter(([name]) => !names.has(name.toLowerCase()));
   return { ...Object.fromEntries(kept), ...own };
 }
 
@@ -66,7 +85,12 @@ export function streamLines(encoding, isChunked, own) {
  */
 export function headLines(status, headers) {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\n${lines.join('')}`;
+  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${lines.join('')}`;
+}
+
+/** @param {number} status */
+function nameOf(status) {
+  return STATUS_CODES[status] ?? 'Unknown';
 }
 
 /**
@@ -84,17 +108,26 @@ export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
 }
 
 /**
- * The answer that refuses a request; the native core writes the same bytes itself.
- * @param {import('../lib/reasons.js').RefusalStatus} status
+ * The answer that refuses a request. The native core writes the same bytes itself, for the statuses that it knows.
+ * @param {import('./policy.js').Refusal} decision
  * @returns {import('./policy.js').Answer}
  */
-export function refusal(status) {
-  const headers = {
+export function refusal({ refuse: status, headers = {}, body = refusalBody(status) }) {
+  const defaults = {
     'Content-Type': 'text/plain; charset=utf-8',
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
     ...(status === 503 ? { 'Retry-After': String(RETRY_AFTER_S) } : {}),
   };
-  return { status, headers, body: `${status} ${STATUS_CODES[status]}\n` };
+  return { status, headers: replaced(defaults, headers), body };
+}
+
+/**
+ * @param {number} status
+ * @param {string} [why] by default what the status usually means
+ * @returns {string} the body of a refusal
+ */
+export function refusalBody(status, why = /** @type {Record<number, string>} */ (EXPLANATIONS)[status]) {
+  return `${status} ${nameOf(status)}${why === undefined ? '' : `: ${why}`}\n`;
 }
 
 /** @param {string} head lines @param {Uint8Array} body @returns {Buffer} the complete response */

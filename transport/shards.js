@@ -8,7 +8,7 @@ import { HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
-import { bind, checkFree } from './bind.js';
+import { bind, claimPort } from './bind.js';
 import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
@@ -17,6 +17,7 @@ import { nativeOptions } from './options.js';
 const HEADS_PER_BATCH = 512;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
+const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
@@ -29,26 +30,31 @@ export class Shards {
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
    * @param {boolean} sharesPort whether other processes may listen on the same port
-   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} listener
    */
-  constructor(native, settings, sharesPort, { onClose, onError }) {
+  constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
+    this.native = native;
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
     this.onClose = onClose;
     this.onError = onError;
     this.commands = new Commands();
-    this.heads = new Heads(settings.policy, settings.server !== undefined, this.commands, {
+    this.heads = new Heads(settings, this.commands, {
       onError,
       onAnswer: () => this.flushSoon(),
+      onRefusal,
     });
     this.isFlushing = false;
     this.isDraining = false;
     this.isStopped = false;
     this.drained = 0;
     this.onDrained = () => {};
+    this.maxQueueBytes = settings.maxQueueBytes;
     /** @type {Map<number, Adoption>} by token */
     this.adoptions = new Map();
+    /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
+    this.publications = new Map();
     this.lastToken = 0;
     /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
@@ -57,6 +63,7 @@ export class Shards {
       options: nativeOptions(settings),
       headers: this.heads.names,
       pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+      proxies: [...settings.proxies],
     });
     this.bell = this.openBell();
   }
@@ -78,11 +85,16 @@ export class Shards {
 
   /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
   async listen(address, port) {
-    if (!this.sharesPort && port !== 0) await checkFree(address, port);
     if (this.isDraining) throw closed();
-    const bound = bind(this.core, address, port);
-    this.anchor ??= setInterval(() => {}, FOREVER_MS);
-    return bound;
+    const claim = this.sharesPort ? null : claimPort(this.native, address, port);
+    try {
+      // Once they listen, the kernel itself refuses the claims of others.
+      const bound = bind(this.core, address, claim?.port ?? port);
+      this.anchor ??= setInterval(() => {}, FOREVER_MS);
+      return bound;
+    } finally {
+      claim?.release();
+    }
   }
 
   /**
@@ -92,10 +104,10 @@ export class Shards {
    * @param {boolean} isChunked
    * @param {readonly string[]} channels
    * @returns {Promise<number>} its id
-   * @throws {HoldfastError} OVER_CAPACITY, NOT_ADOPTABLE
+   * @throws {HoldfastError} OVER_CAPACITY, CLOSED, CLIENT_GONE
    */
   async adopt(socket, encoding, isChunked, channels) {
-    const token = ++this.lastToken;
+    const token = this.nextToken();
     try {
       await this.handOver(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
     } catch (error) {
@@ -110,7 +122,7 @@ export class Shards {
   /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
   async handOver(fd, token, format, channels) {
     for (;;) {
-      if (this.isDraining) throw overCapacity('the Hold is closing');
+      if (this.isDraining) throw closed();
       this.flush(); // earlier commands must reach native first
       const refused = this.core.adopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
@@ -119,10 +131,40 @@ export class Shards {
     }
   }
 
-  /** @param {string} channel @param {Message} message */
+  /** @returns {number} not 0, 32 bits */
+  nextToken() {
+    this.lastToken = (this.lastToken % MOST_TOKENS) + 1;
+    return this.lastToken;
+  }
+
+  /** What messages take that wait for delivery. */
+  get queuedBytes() {
+    return this.core.queuedBytes() + this.commands.size;
+  }
+
+  /**
+   * @param {number} bytes of a message that is about to be published or sent
+   * @throws {HoldfastError} BUSY
+   */
+  checkRoom(bytes) {
+    if (this.queuedBytes + bytes > this.maxQueueBytes)
+      throw new HoldfastError(
+        'BUSY',
+        `messages of more than ${this.maxQueueBytes} bytes would wait for delivery (maxQueueBytes): try again later`,
+      );
+  }
+
+  /**
+   * @param {string} channel @param {Message} message
+   * @returns {Promise<number>} the streams it was for, once it has reached all of them
+   */
   publish(channel, message) {
-    this.commands.publish(channel, message);
+    if (this.isStopped) return Promise.resolve(0);
+    const token = this.nextToken();
+    this.commands.publish(channel, message, token);
     this.flushSoon();
+    this.bell.ref(); // keeps the process alive until it is delivered
+    return new Promise((resolve) => this.publications.set(token, resolve));
   }
 
   /** @param {number} id @param {Message} message */
@@ -166,10 +208,13 @@ export class Shards {
     clearInterval(wait);
     clearInterval(this.anchor);
     this.isStopped = true;
+    this.heads.stop();
     this.core.stop();
     this.bell.destroy();
-    for (const { reject } of this.adoptions.values()) reject(overCapacity('the Hold is closed'));
+    for (const { reject } of this.adoptions.values()) reject(closed());
     this.adoptions.clear();
+    for (const resolve of this.publications.values()) resolve(0);
+    this.publications.clear();
   }
 
   /** All commands of one turn of the event loop go to native in one call. */
@@ -188,14 +233,15 @@ export class Shards {
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
-    const { heads, lines, closed, adopted, passed, failed, drained, hasMore } =
+    const { heads, lines, closed, adopted, published, passed, passedRead, failed, drained, hasMore } =
       this.core.takeEvents(HEADS_PER_BATCH);
     if (heads.length > 0) {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
     }
-    for (const fd of passed) this.passOn(fd);
+    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i]));
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const shard of failed) this.onError(shardFailed(shard));
     // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
@@ -210,9 +256,10 @@ export class Shards {
     for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
   }
 
-  /** @param {number} fd of a connection that nothing was read from */
-  passOn(fd) {
+  /** @param {number} fd of a connection @param {Buffer} read what native has read from it, if the head came in pieces */
+  passOn(fd, read) {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    if (read.length > 0) socket.unshift(read); // Node's parser gets it before anything else is read
     if (this.application) this.application.emit('connection', socket);
     else socket.destroy();
   }
@@ -227,6 +274,13 @@ export class Shards {
         overCapacity('the shard has filled up in the meantime, and the connection was closed'),
       );
   }
+
+  /** @param {number} token @param {number} listeners */
+  settlePublication(token, listeners) {
+    this.publications.get(token)?.(listeners);
+    this.publications.delete(token);
+    if (this.publications.size === 0) this.bell.unref();
+  }
 }
 
 /** @param {string} why */
@@ -235,7 +289,7 @@ export function overCapacity(why) {
 }
 
 export function closed() {
-  return new HoldfastError('CLOSED', "this Hold was closed and can't listen again: create a new one");
+  return new HoldfastError('CLOSED', 'this Hold was closed: create a new one');
 }
 
 /** @param {number} shard */

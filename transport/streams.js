@@ -35,11 +35,11 @@ export function isInJs(id) {
 export class Streams {
   /**
    * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes'>} settings
-   * @param {number} capacity
+   * @param {{ capacity: number, maxChannelBytes: number }} limits
    * @param {import('./tally.js').Tally} tally updated here
    * @param {(id: number, reason: CloseReason) => void} onClose
    */
-  constructor({ ping, pingIntervalMs, maxBacklogBytes }, capacity, tally, onClose) {
+  constructor({ ping, pingIntervalMs, maxBacklogBytes }, { capacity, maxChannelBytes }, tally, onClose) {
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
@@ -47,7 +47,7 @@ export class Streams {
     /** @type {Map<number, Stream>} held and ending streams */
     this.byId = new Map();
     /** @type {Channels<Stream>} */
-    this.channels = new Channels();
+    this.channels = new Channels(maxChannelBytes);
     /** @type {Pinger<Stream>} */
     this.pinger = new Pinger(pingIntervalMs, (stream, lateMs) => this.ping(stream, lateMs));
     /** @type {Backlogs<Stream>} */
@@ -107,14 +107,15 @@ export class Streams {
   }
 
   /**
-   * Counts and reports a stream whose client disconnected before it could be held.
+   * Counts and reports a stream that has ended before it could be held.
+   * @param {CloseReason} reason
    * @returns {number} its id; the application gets it before `onClose` is called
    */
-  miss() {
+  miss(reason) {
     const id = this.nextId();
     this.tally.counts.opened++;
-    this.tally.closed['client-gone']++;
-    setImmediate(this.onClose, id, 'client-gone');
+    this.tally.closed[reason]++;
+    setImmediate(this.onClose, id, reason);
     return id;
   }
 
@@ -139,10 +140,18 @@ export class Streams {
     this.tally.histograms.lateness.record(lateMs * 1000);
   }
 
-  /** @param {string} channel @param {import('./encodings.js').Message} message */
+  /**
+   * @param {string} channel @param {import('./encodings.js').Message} message
+   * @returns {number} the streams it was for
+   */
   publish(channel, message) {
     const encoded = new Encoded(message);
-    for (const stream of this.channels.of(channel)) this.deliver(stream, encoded);
+    let listeners = 0;
+    for (const stream of this.channels.of(channel)) {
+      this.deliver(stream, encoded);
+      listeners++;
+    }
+    return listeners;
   }
 
   /** @param {number} id @param {import('./encodings.js').Message} message */
@@ -159,7 +168,9 @@ export class Streams {
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
     const stream = this.find(id);
-    if (stream) this.channels.subscribe(stream, channel);
+    if (!stream) return;
+    if (this.channels.hasRoomFor([channel])) this.channels.subscribe(stream, channel);
+    else this.close(stream, 'over-capacity');
   }
 
   /** @param {number} id @param {string} channel */

@@ -14,10 +14,16 @@ export class Tally {
     /** Counted in JS. `backlogBytes` is measured on demand. */
     this.counts = noCounters();
     this.closed = zeroes(CLOSE_REASONS);
+    /** Those of the table, and any other that an application refuses with. @type {Record<number, number>} */
     this.refused = zeroes(REFUSAL_STATUSES);
     const histograms = HISTOGRAMS.map(({ name, unit }) => [name, new Histogram(unit)]);
     /** From both, since the last reset. @type {Record<HistogramName, Histogram>} */
     this.histograms = Object.fromEntries(histograms);
+  }
+
+  /** Counts a request that was refused. @param {number} status */
+  refuse(status) {
+    this.refused[status] = (this.refused[status] ?? 0) + 1;
   }
 
   /**
@@ -27,7 +33,7 @@ export class Tally {
    */
   read(core, reset) {
     const encoded = HISTOGRAMS.map(({ name, unit }, i) => {
-      const recorded = core && { unit, ...core.histograms[i] };
+      const recorded = core && encodedOf(unit, core.histograms[i]);
       return [name, takeHistogram(this.histograms[name], recorded, reset)];
     });
     return /** @type {TransportCounters} */ ({
@@ -37,7 +43,7 @@ export class Tally {
         core?.counts,
       ),
       closed: added(CLOSE_REASONS, this.closed, core?.closed),
-      refused: added(REFUSAL_STATUSES, this.refused, core?.refused),
+      refused: { ...this.refused, ...added(REFUSAL_STATUSES, this.refused, core?.refused) },
       ...Object.fromEntries(encoded),
     });
   }
@@ -53,6 +59,15 @@ export class Tally {
 function added(names, own, native) {
   const pairs = names.map((name, i) => [name, own[name] + (native?.[i] ?? 0)]);
   return /** @type {Record<Name, number>} */ (Object.fromEntries(pairs));
+}
+
+/**
+ * @param {import('../lib/histogram.js').RecordedUnit} unit
+ * @param {import('../native/types.js').RawHistogram} raw whose minimum is the largest number if it is empty
+ * @returns {import('../lib/histogram.js').EncodedHistogram}
+ */
+function encodedOf(unit, raw) {
+  return { unit, ...raw, min: raw.count === 0 ? 0 : raw.min };
 }
 
 /**

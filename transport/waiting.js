@@ -30,6 +30,13 @@ export class Waiting {
     return this.dueMs.delete(thing);
   }
 
+  /** Forgets all of them. */
+  clear() {
+    this.dueMs.clear();
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
   expire() {
     this.timer = undefined;
     for (const [thing, dueMs] of this.dueMs) {

@@ -5,6 +5,9 @@ import { HoldfastError } from '../lib/errors.js';
 
 const TYPE = 'HoldfastWarning';
 
+/** Codes of errors that no callback threw. */
+const OURS = ['SHARD_FAILED', 'DECISION_TIMEOUT'];
+
 /** @type {Set<string>} codes of warnings that are given only once */
 const given = new Set();
 
@@ -17,7 +20,7 @@ export function warnOnce({ code, message }) {
 
 /** @param {unknown} error for which there is no `onError` */
 export function warn(error) {
-  if (error instanceof HoldfastError && error.code === 'SHARD_FAILED')
+  if (error instanceof HoldfastError && OURS.includes(error.code))
     return process.emitWarning(error.message, { type: TYPE, code: error.code });
   const text = error instanceof Error ? error.stack : String(error);
   process.emitWarning(`a callback of Hold threw: ${text}`, { type: TYPE, code: 'CALLBACK_THREW' });

@@ -3,6 +3,8 @@
  * query. Everything else is refused. Pure.
  */
 
+import { refusalBody } from './responses.js';
+
 /** After a server goes away, its clients reconnect spread over this time, not all at once. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
@@ -11,6 +13,9 @@ const RETRIES = 16;
 /** The most channels of a stream, and the longest name. */
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
+
+const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
+const BODY = 'a request for a stream has no body';
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').HoldDecision} HoldDecision */
@@ -35,31 +40,38 @@ export const policy = { headers: ['host', 'accept', 'content-length', 'transfer-
 /** @param {Head} head @returns {Exclude<import('./policy.js').Decision, { pass: true }>} */
 function decide({ method, target, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
-  if (version === '1.1' && headers.host === undefined) return { refuse: 400 };
+  if (version === '1.1' && headers.host === undefined) return refused(400, NO_HOST);
   if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
-  if (pathOf(target) !== '/') return { refuse: 404 };
+  if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
-  if (hasBody(headers)) return { refuse: 400 };
+  if (hasBody(headers)) return refused(400, BODY);
   const stream = acceptsEvents(headers.accept) ? EVENTS : TEXT;
   const channels = channelsOf(target);
-  if (!channels) return { refuse: 400 };
+  const problem = channelProblem(channels);
+  if (problem) return refused(400, problem);
   return channels.length === 0 ? stream : { ...stream, channels };
 }
 
-/** @param {string} name @returns {boolean} whether it can be the name of a channel */
-function isChannelName(name) {
-  return name.length > 0 && Buffer.byteLength(name) <= MOST_CHANNEL_BYTES;
+/** @param {number} status @param {string} why shown to the client */
+function refused(status, why) {
+  return { refuse: status, body: refusalBody(status, why) };
 }
 
-/**
- * @param {string} target such as '/?channel=news&channel=sports'
- * @returns {string[] | null} null if there are too many, or one has a bad name
- */
+/** @param {string[]} names of channels @returns {string} what is wrong with them; '' if nothing */
+function channelProblem(names) {
+  if (names.length > MOST_CHANNELS)
+    return `a stream can have at most ${MOST_CHANNELS} channels, not ${names.length}`;
+  if (names.includes('')) return 'a channel needs a name, as in /?channel=news';
+  const longest = Math.max(0, ...names.map((name) => Buffer.byteLength(name)));
+  if (longest <= MOST_CHANNEL_BYTES) return '';
+  return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;
+}
+
+/** @param {string} target such as '/?channel=news&channel=sports' @returns {string[]} */
 function channelsOf(target) {
   const query = target.indexOf('?');
   if (query < 0) return [];
-  const names = new URLSearchParams(target.slice(query + 1)).getAll('channel');
-  return names.length <= MOST_CHANNELS && names.every(isChannelName) ? names : null;
+  return new URLSearchParams(target.slice(query + 1)).getAll('channel');
 }
 
 /** @param {string} target '/', '/?x', 'http://host/' → '/' */

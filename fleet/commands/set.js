@@ -2,12 +2,12 @@
  * set: changes one parameter of all drones.
  */
 import { HoldfastError } from '../../lib/errors.js';
-import { formatCount } from '../../lib/format.js';
+import { formatNoun } from '../../lib/format.js';
+import { nearest } from '../../lib/nearest.js';
 import { integer } from '../../lib/options.js';
 import { each, setParams, tell } from '../ask.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
 import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
-import { nearest } from '../nearest.js';
 import { openPlace } from '../places.js';
 import { dronesText } from '../show/table.js';
 import { spread } from '../spread.js';
@@ -95,6 +95,6 @@ function tellingStreams(value) {
 /** @param {string} name @param {string} value @param {number} count */
 function textOf(name, value, count) {
   if (name === 'restart') return `${dronesText(count)} restarted`;
-  if (name === 'streams') return `${formatCount(Number(value))} streams divided among ${dronesText(count)}`;
+  if (name === 'streams') return `${formatNoun(Number(value), 'stream')} divided among ${dronesText(count)}`;
   return `${name} set to ${value} for ${count === 1 ? '' : 'each of '}${dronesText(count)}`;
 }

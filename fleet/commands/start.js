@@ -1,7 +1,7 @@
 /*
  * start: starts drones that outlive the command.
  */
-import { formatCount } from '../../lib/format.js';
+import { formatNoun } from '../../lib/format.js';
 import { Crew } from '../crew.js';
 import {
   ALIASES,
@@ -75,7 +75,7 @@ function tell(members, { streams, isJson }) {
     return void process.stdout.write(`${JSON.stringify({ drones, streams })}\n`);
   }
   for (const { name, url } of members) process.stdout.write(`  drone ${name}  ${url}\n`);
-  const load = streams > 0 ? `${formatCount(streams)} streams to open` : 'idle';
+  const load = streams > 0 ? `${formatNoun(streams, 'stream')} to open` : 'idle';
   process.stdout.write(
     `${dronesText(members.length)} started, ${load}; watch them with 'status', end them with 'stop all'\n`,
   );

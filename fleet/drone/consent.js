@@ -1,21 +1,39 @@
 /*
  * Which servers a drone may dial: this machine, or a server that says it accepts load. Any other server gets this one
- * question and nothing else.
+ * question and nothing else. This machine is asked too, for its ping interval, but needs no consent.
  */
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { isIP } from 'node:net';
+import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 
 export const CONSENT_PATH = '/.well-known/holdfast-load';
-const ANSWER_MS = 5000;
+/** For all questions about one target together. Every refusal takes this long, so that its time tells nothing. */
+const ANSWER_MS = 3000;
 const MOST_ANSWER_BYTES = 4096;
+/** The most addresses of one server that is not on this machine. */
+const MOST_ELSEWHERE = 8;
+const RULE = 'drones load only this machine, or a server started with --accept-load';
 
 /**
  * @typedef {object} Consent
- * @property {string} address that may be dialled: the one that was asked
+ * @property {string[]} addresses that may be dialled: those that were asked
+ * @property {boolean} isLocal whether all of them are on this machine, which needs no consent
  * @property {number | null} pingIntervalMs of the server; null if it doesn't say
  */
+
+/** @typedef {{ status: number, body: string }} Answer */
+
+/** Why a target may not be dialled: NO_HOST, BAD_TARGET, NO_ANSWER, NO_CONSENT. */
+export class Refusal extends HoldfastError {
+  /** @param {string} code @param {string} message @param {string} target as it was given */
+  constructor(code, message, target) {
+    super(code, message);
+    /** The same for every reason: who controls a drone from elsewhere must not learn what is in its network. */
+    this.answer = `refusing to load ${target}: it did not say that it accepts load, or it is more than one port or ${MOST_ELSEWHERE} addresses; ${RULE}`;
+  }
+}
 
 /** @param {string} address an IP address */
 export function isLoopback(address) {
@@ -24,64 +42,120 @@ export function isLoopback(address) {
 }
 
 /**
- * @param {string} host a name or an address
- * @param {number} port
+ * Asks one address after the other, and stops at the first that refuses.
+ * @param {string[]} hosts names or addresses of one server
+ * @param {number[]} ports
  * @returns {Promise<Consent>}
- * @throws {HoldfastError} NO_CONSENT with the reason; NO_HOST
+ * @throws {Refusal} after ANSWER_MS
  */
-export async function askConsent(host, port) {
-  const address = await addressOf(host);
-  const answer = await ask(address, host, port).catch((error) => {
-    if (isLoopback(address)) return null;
-    throw refused(host, port, `it does not answer (${messageOf(error)})`);
-  });
-  const said = answer?.status === 200 ? parse(answer.body) : null;
-  if (!isLoopback(address)) {
-    if (answer?.status !== 200) throw refused(host, port, `${CONSENT_PATH} has status ${answer?.status}`);
-    if (said?.consent !== true) throw refused(host, port, `${CONSENT_PATH} does not contain "consent": true`);
-  }
-  const interval = Number(said?.pingIntervalMs);
-  return { address, pingIntervalMs: interval > 0 ? interval : null };
-}
-
-/** @param {string} host */
-async function addressOf(host) {
+export async function askConsent(hosts, ports) {
+  const begunMs = performance.now();
   try {
-    return (await lookup(host)).address;
+    return await consentOf(hosts, ports, AbortSignal.timeout(ANSWER_MS));
   } catch (error) {
-    throw new HoldfastError('NO_HOST', `unknown host '${host}' (${messageOf(error)})`);
+    await after(begunMs + ANSWER_MS - performance.now());
+    throw error;
   }
 }
 
-/** @param {string} host @param {number} port @param {string} why */
-function refused(host, port, why) {
-  const line = `refusing to load ${host}:${port}: ${why}; drones load only this machine, or a server started with --accept-load`;
-  return new HoldfastError('NO_CONSENT', line);
+/** @param {string[]} hosts @param {number[]} ports @param {AbortSignal} signal @returns {Promise<Consent>} */
+async function consentOf(hosts, ports, signal) {
+  const addresses = [];
+  for (const host of hosts) addresses.push(await addressOf(host, ports[0], signal));
+  const isLocal = addresses.every(isLoopback);
+  if (isLocal) {
+    const answer = await ask(addresses[0], hosts[0], ports[0], signal).catch(() => null);
+    return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(parse(answer)) };
+  }
+  if (ports.length > 1 || addresses.length > MOST_ELSEWHERE)
+    throw refusal(
+      'BAD_TARGET',
+      hosts[0],
+      ports[0],
+      `several ports, or more than ${MOST_ELSEWHERE} addresses, are only for loopback`,
+    );
+  const said = [];
+  for (const [i, address] of addresses.entries())
+    said.push(await consentAt(address, hosts[i], ports[0], signal));
+  return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(said[0]) };
 }
 
-/** @param {string} body @returns {any} null if it isn't JSON */
-function parse(body) {
+/**
+ * @param {string} host @param {number} port @param {AbortSignal} signal
+ * @returns {Promise<string>}
+ * @throws {Refusal} NO_HOST
+ */
+async function addressOf(host, port, signal) {
+  if (isIP(host) !== 0) return host;
   try {
-    return JSON.parse(body);
+    return (await Promise.race([lookup(host), rejectionOf(signal)])).address;
+  } catch (error) {
+    throw new Refusal('NO_HOST', `unknown host '${host}' (${messageOf(error)})`, targetOf(host, port));
+  }
+}
+
+/** A lookup can't be ended. @param {AbortSignal} signal @returns {Promise<never>} */
+function rejectionOf(signal) {
+  return new Promise((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  );
+}
+
+/**
+ * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal
+ * @returns {Promise<any>} what it said
+ * @throws {Refusal} NO_ANSWER, NO_CONSENT
+ */
+async function consentAt(address, host, port, signal) {
+  const answer = await ask(address, host, port, signal).catch((error) => {
+    throw refusal('NO_ANSWER', host, port, `it does not answer (${messageOf(error)})`);
+  });
+  const said = parse(answer);
+  if (said?.consent === true) return said;
+  const why = answer.status === 200 ? 'does not contain "consent": true' : `has status ${answer.status}`;
+  throw refusal('NO_CONSENT', host, port, `${CONSENT_PATH} ${why}`);
+}
+
+/** @param {string} code @param {string} host @param {number} port @param {string} why */
+function refusal(code, host, port, why) {
+  const target = targetOf(host, port);
+  return new Refusal(code, `refusing to load ${target}: ${why}; ${RULE}`, target);
+}
+
+/** @param {string} host @param {number} port */
+function targetOf(host, port) {
+  return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+}
+
+/** @param {Answer | null} answer @returns {any} null if it isn't a 200 with JSON */
+function parse(answer) {
+  try {
+    return answer?.status === 200 ? JSON.parse(answer.body) : null;
   } catch {
     return null;
   }
 }
 
+/** @param {any} said @returns {number | null} ms */
+function intervalIn(said) {
+  const interval = Number(said?.pingIntervalMs);
+  return interval > 0 && Number.isFinite(interval) ? interval : null;
+}
+
 /**
  * One request, to the address that would be dialled, without following redirects.
- * @param {string} address @param {string} host @param {number} port
- * @returns {Promise<{ status: number, body: string }>}
+ * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal
+ * @returns {Promise<Answer>}
  */
-function ask(address, host, port) {
+function ask(address, host, port, signal) {
   return new Promise((resolve, reject) => {
     const options = {
       host: address,
       port,
       path: CONSENT_PATH,
       agent: false,
-      headers: { Host: isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}` },
-      signal: AbortSignal.timeout(ANSWER_MS),
+      headers: { Host: targetOf(host, port) },
+      signal,
     };
     const question = request(options, (response) => {
       let body = '';

@@ -3,19 +3,23 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
+import { limitConnections } from '../../lib/crowd.js';
 import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { openPort } from '../../lib/port.js';
 import { asJson, listenerOf, RequestError } from '../../lib/router.js';
-import { isLoopback } from './consent.js';
+import { isLoopback, Refusal } from './consent.js';
 
+/** Connections. Idle ones give way to new ones. */
 const MOST_CONNECTIONS = 64;
+/** A request takes no longer to arrive, and an answer no longer to be asked for and read. */
+const TIMEOUTS = { headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000 };
+const IDLE_MS = 30_000;
 /** Names under which this machine reaches itself. Any other name could be an attacker's that resolves to here. */
 const LOCAL_HOST = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i;
 /** Statuses of the errors that a person can fix. */
 const STATUS_OF = new Map([
   ['BAD_PARAM', 400],
-  ['NO_HOST', 400],
-  ['NO_CONSENT', 403],
+  ['BUSY', 503],
 ]);
 
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
@@ -29,6 +33,7 @@ const STATUS_OF = new Map([
  * @property {(changes: [string, string][]) => Promise<object>} set returns the new parameters
  * @property {() => Promise<void>} restart
  * @property {() => void} stop
+ * @property {(line: string) => void} note is told what a caller must not know
  */
 
 export class Control {
@@ -40,9 +45,13 @@ export class Control {
       check: (/** @type {IncomingMessage} */ request) => check(request, token),
     };
     this.token = token;
-    this.server = createServer(listenerOf(routesOf(drone), options));
-    this.server.maxConnections = MOST_CONNECTIONS;
-    this.server.maxRequestsPerSocket = 1; // so that no idle connection takes up room
+    const answer = listenerOf(routesOf(drone), options);
+    this.server = createServer(TIMEOUTS, (request, response) => {
+      response.setHeader('Connection', 'close'); // so that no idle connection takes up room
+      answer(request, response);
+    });
+    this.server.timeout = IDLE_MS;
+    limitConnections(this.server, MOST_CONNECTIONS);
   }
 
   /**
@@ -73,15 +82,19 @@ function routesOf(drone) {
     { methods: ['GET'], path: '/', handle: () => ok(drone.stats()) },
     { methods: ['GET'], path: '/counts', handle: () => ok({ counts: drone.counts() }) },
     {
-      methods: ['GET'],
+      methods: ['POST'],
       path: '/set',
-      handle: async (_, { searchParams }) => ok({ params: await drone.set([...searchParams]) }),
+      handle: async (_, { searchParams }) => {
+        if (searchParams.size === 0)
+          throw new RequestError(400, 'no parameter given: use /set?n=1000&ramp=500');
+        return ok({ params: await asked(drone, drone.set([...searchParams])) });
+      },
     },
     {
       methods: ['POST'],
       path: '/restart',
       handle: async () => {
-        await drone.restart();
+        await asked(drone, drone.restart());
         return ok({ restarted: true });
       },
     },
@@ -97,11 +110,29 @@ function routesOf(drone) {
 }
 
 /**
+ * Whoever asks gets one answer for every kind of refusal; why is for the drone's own output.
+ * @template T @param {Controlled} drone @param {Promise<T>} change @returns {Promise<T>} @throws {RequestError} 403
+ */
+async function asked(drone, change) {
+  try {
+    return await change;
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    drone.note(error.message);
+    throw new RequestError(403, error.answer);
+  }
+}
+
+/**
  * Accepts requests of programs, not of web pages: without a token those from this machine, with a token all that have it.
+ * A page of a name that was made to resolve to here doesn't have the token, so the name matters only without one.
  * @param {IncomingMessage} request @param {string} token @throws {RequestError} 401, 403
  */
 function check({ headers }, token) {
-  if (headers.origin !== undefined) throw new RequestError(403, 'requests from web pages are refused');
+  // Pages of this machine are 'same-site' on any port; 'none' is a person who typed the address.
+  const { origin, 'sec-fetch-site': site = 'none' } = headers;
+  if (origin !== undefined || site !== 'none')
+    throw new RequestError(403, 'requests from web pages are refused');
   if (token === '') {
     if (LOCAL_HOST.test(headers.host ?? '')) return;
     throw new RequestError(

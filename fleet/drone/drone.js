@@ -1,15 +1,19 @@
 /*
  * The drone: keeps as many streams open as its parameters say, and adds up what its dialer measures.
  */
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 import { sumOf } from './causes.js';
 import { askConsent, isLoopback } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
 import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } from './params.js';
+import { Permit } from './permit.js';
 import { Reconciler } from './reconcile.js';
 
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
+/** Changes that wait for their turn, because each may have to ask the target first. */
+const MOST_WAITING = 4;
 /**
  * Each drone dials from its own block of the loopback range, chosen by its pid. Two drones that share an address
  * search for its free ports one after the other, which costs more CPU than everything else.
@@ -19,14 +23,21 @@ const BLOCK_ADDRESSES = 256;
 
 /** @typedef {import('./params.js').Params} Params */
 /** @typedef {import('./dial.js').Counters} Counters */
-/** @typedef {'idle' | 'ramping' | 'holding' | 'closing' | 'backing-off'} State */
+/** @typedef {'idle' | 'ramping' | 'holding' | 'closing' | 'backing-off' | 'no-consent'} State */
 
 export class Drone {
-  /** @param {import('./dial.js').Dialer} dialer */
-  constructor(dialer) {
+  /**
+   * @param {import('./dial.js').Dialer} dialer
+   * @param {(line: string) => void} [note] is told why a target is no longer dialled
+   */
+  constructor(dialer, note = () => {}) {
     this.dialer = dialer;
+    this.note = note;
     this.params = { ...defaultParams() };
-    this.isAimed = false;
+    this.permit = new Permit();
+    /** The last of the changes that wait. @type {Promise<unknown>} */
+    this.turn = Promise.resolve();
+    this.waiting = 0;
     /** 0 if unknown. */
     this.pingIntervalMs = 0;
     this.startedAt = new Date();
@@ -43,29 +54,46 @@ export class Drone {
   /**
    * @param {[string, string][]} changes
    * @returns {Promise<Params>}
-   * @throws {import('../../lib/errors.js').HoldfastError} BAD_PARAM, NO_HOST, NO_CONSENT; then nothing has changed
+   * @throws {HoldfastError} BAD_PARAM, BUSY, and those of `askConsent`; then nothing has changed
    */
-  async set(changes) {
-    const wanted = changedParams(this.params, changes);
-    if (wanted.n > 0) await this.aim(wanted);
-    // Another `set` may have arrived while the target was asked.
-    this.params = changedParams(this.params, changes);
-    return this.params;
+  set(changes) {
+    return this.inTurn(async () => {
+      const wanted = changedParams(this.params, changes);
+      if (wanted.n > 0) await this.aim(wanted);
+      this.params = wanted;
+      return wanted;
+    });
   }
 
-  /** Sets the parameters it begins with. @param {Params} params @throws {import('../../lib/errors.js').HoldfastError} NO_HOST, NO_CONSENT */
-  async start(params) {
+  /** Sets the parameters it begins with. @param {Params} params @throws {HoldfastError} those of `askConsent` */
+  start(params) {
     this.params = params;
-    if (params.n > 0) await this.aim(params);
+    return this.inTurn(async () => {
+      if (params.n > 0) await this.aim(params);
+    });
   }
 
-  /** @param {Params} params */
+  /**
+   * One change after the other, so that each begins with what the one before has left.
+   * @template T @param {() => Promise<T>} change
+   * @returns {Promise<T>}
+   * @throws {HoldfastError} BUSY
+   */
+  async inTurn(change) {
+    if (this.waiting === MOST_WAITING)
+      throw new HoldfastError('BUSY', `${MOST_WAITING} changes are waiting already: try again later`);
+    this.waiting++;
+    const before = this.turn;
+    const changed = before.then(change).finally(() => this.waiting--);
+    this.turn = changed.catch(() => {});
+    return changed;
+  }
+
+  /** Asks the target for its consent, and dials it from now on. @param {Params} params */
   async aim(params) {
-    const { host, port, sources, interval, timeout, expect, channel, path } = params;
-    const hosts = hostsOf(host);
-    const consents = await Promise.all(hosts.flatMap((one) => port.map((of) => askConsent(one, of))));
-    const addresses = [...new Set(consents.map(({ address }) => address))];
-    const [{ pingIntervalMs }] = consents;
+    const { failures } = this;
+    const { addresses, isLocal, pingIntervalMs } = await this.ask(params);
+    const { port, sources, interval, timeout, expect, channel, path } = params;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       addresses,
@@ -77,21 +105,57 @@ export class Drone {
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
     });
-    this.isAimed = true;
+    this.permit.grant(performance.now(), isLocal, failures);
+  }
+
+  /** If it is the target it dials now that refuses, its streams are closed. @param {Params} params */
+  async ask(params) {
+    const { host, port } = params;
+    try {
+      return await askConsent(hostsOf(host), port);
+    } catch (error) {
+      const isCurrent = host === this.params.host && String(port) === String(this.params.port);
+      if (isCurrent && codeOf(error) === 'NO_CONSENT') this.permit.revoke();
+      throw error;
+    }
+  }
+
+  /** The target was lost, so its consent is in doubt. */
+  askAgain() {
+    this.permit.nextMs = Number.POSITIVE_INFINITY; // one question at a time
+    this.inTurn(() => this.aim(this.params)).catch((error) => {
+      this.permit.defer(performance.now());
+      if (!this.permit.isGranted) this.note(messageOf(error));
+    });
   }
 
   step() {
     this.take();
+    const { failures } = this;
+    const nowMs = performance.now();
+    if (this.params.n > 0 && this.permit.isDue(nowMs, failures)) this.askAgain();
     const { open, inFlight, opened } = this.counters;
-    const { n, ramp, concurrency } = this.params;
-    const target = this.isAimed ? Math.min(n, this.dialer.most) : 0;
+    const { ramp, concurrency } = this.params;
     const change = this.reconciler.step(
-      performance.now(),
-      { target, ramp, concurrency },
-      { open, inFlight, opened, failed: failuresOf(this.counters) },
+      nowMs,
+      { target: this.target(), ramp, concurrency },
+      { open, inFlight, opened, failed: failures },
     );
     if (change > 0) this.dialer.open(change);
     if (change < 0) this.dialer.close(-change);
+  }
+
+  /** @returns {number} streams to keep open; no more than there are while the consent is in doubt */
+  target() {
+    if (!this.permit.isGranted) return 0;
+    const target = Math.min(this.params.n, this.dialer.most);
+    const { open, inFlight } = this.counters;
+    return this.permit.isValid(this.failures) ? target : Math.min(target, open + inFlight);
+  }
+
+  /** Streams that failed or were lost, ever. */
+  get failures() {
+    return failuresOf(this.counters);
   }
 
   take() {
@@ -107,6 +171,7 @@ export class Drone {
     const { n } = this.params;
     if (open + inFlight > n) return 'closing';
     if (n === 0) return 'idle';
+    if (this.permit.wasRefused) return 'no-consent';
     if (open === n) return 'holding';
     return this.reconciler.waitingCount() > 0 ? 'backing-off' : 'ramping';
   }
@@ -148,10 +213,16 @@ export class Drone {
     };
   }
 
-  /** Closes all streams, opens them again, and counts from 0. */
-  async restart() {
-    // The target is asked first: the rest is synchronous, so no stream is opened in between.
-    if (this.params.n > 0) await this.aim(this.params);
+  /** Closes all streams, opens them again, and counts from 0. @throws {HoldfastError} BUSY, and those of `askConsent` */
+  restart() {
+    return this.inTurn(async () => {
+      // The target is asked first: the rest is synchronous, so no stream is opened in between.
+      if (this.params.n > 0) await this.aim(this.params);
+      this.reopen();
+    });
+  }
+
+  reopen() {
     this.counters = this.dialer.take();
     const closing = this.counters.open;
     this.dialer.close(closing);

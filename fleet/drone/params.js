@@ -4,10 +4,12 @@
 import { isIP } from 'node:net';
 import { HoldfastError } from '../../lib/errors.js';
 import { choice, either, integer, option, text } from '../../lib/options.js';
+import { isLoopback } from './consent.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
 const MOST_PORTS = 4096;
+const MOST_HOSTS = 256;
 /** Above this, the kernel takes long to find a free port of a local address. */
 const STREAMS_PER_SOURCE = 8000;
 const MOST_SOURCES = 65_536;
@@ -51,10 +53,10 @@ const PATH = {
 
 /** @type {import('../../lib/options.js').Kind} */
 const HOST = {
-  expected: 'a host name, an IP address, or several addresses of one server, as in 127.0.0.1-127.0.0.8',
+  expected: `a host name, an IP address, several addresses of one server, as in 10.0.0.5,10.0.0.6, or a range of loopback, as in 127.0.0.1-127.0.0.8; at most ${MOST_HOSTS}`,
   word: 'HOST',
   read: (given) => {
-    if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return sourcesIn(given) ? given : undefined;
+    if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return areHosts(given) ? given : undefined;
     return isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given) ? given : undefined;
   },
 };
@@ -75,20 +77,28 @@ export const PARAMS = [
   option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
 ];
 
-/** @param {string} given @returns {number[] | undefined} */
-function portsIn(given) {
-  const ports = given.split(',').flatMap((part) => {
-    const found = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part);
-    if (!found) return [0];
-    const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
-    if (last < first || last > 65_535) return [0];
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  });
-  return ports.includes(0) || ports.length > MOST_PORTS ? undefined : ports;
+/** @param {string} given a list @returns {boolean} */
+function areHosts(given) {
+  const addresses = sourcesIn(given, MOST_HOSTS);
+  return addresses !== undefined && (!given.includes('-') || addresses.every(isLoopback));
 }
 
-/** @param {string} given @returns {string[] | undefined} */
-function sourcesIn(given) {
+/** @param {string} given @returns {number[] | undefined} */
+function portsIn(given) {
+  const ports = [];
+  for (const part of given.split(',')) {
+    const found = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part);
+    if (!found) return undefined;
+    const [first, last] = [Number(found[1]), Number(found[2] ?? found[1])];
+    if (first === 0 || last < first || last > 65_535 || ports.length + last - first >= MOST_PORTS)
+      return undefined;
+    for (let port = first; port <= last; port++) ports.push(port);
+  }
+  return ports;
+}
+
+/** @param {string} given @param {number} [most] @returns {string[] | undefined} */
+function sourcesIn(given, most = MOST_SOURCES) {
   const all = [];
   for (const part of given.split(',')) {
     const [first, last = first, ...more] = part.split('-');
@@ -96,11 +106,11 @@ function sourcesIn(given) {
     if (first === last) all.push(first);
     else {
       const range = isIP(first) === 4 ? rangeOf(first, last) : undefined;
-      if (!range || all.length + range.length > MOST_SOURCES) return undefined;
-      all.push(...range);
+      if (!range || all.length + range.length > most) return undefined;
+      for (const address of range) all.push(address);
     }
   }
-  return all;
+  return all.length <= most ? all : undefined;
 }
 
 /** @param {string} first @param {string} last both IPv4 @returns {string[] | undefined} */

@@ -1,7 +1,7 @@
 /*
  * What `requests` measured, in the shape of the report of Apache ab (and of the npm tool loadtest). Pure.
  */
-import { formatCount } from '../../lib/format.js';
+import { formatCount, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 
 /** ab's kilobyte. */
@@ -134,7 +134,7 @@ export function reportText({ asked, result, latencyFrom, notes, machine }) {
     ...notes,
     `Machine: ${machine}`,
   ];
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 /** @param {string} name @param {string} value */

@@ -77,5 +77,5 @@ async function allowedAddress({ protocol, port }, host) {
     const why = 'consent is asked for over http, so https works only for servers on this machine';
     throw new HoldfastError('NO_CONSENT', `refusing to load https://${host}: ${why}`);
   }
-  return (await askConsent(host, Number(port || 80))).address;
+  return (await askConsent([host], [Number(port || 80)])).addresses[0];
 }

@@ -1,7 +1,7 @@
 /*
  * The progress of a run: in a terminal one line that is redrawn, elsewhere a new line now and then.
  */
-import { formatCount, formatMs } from '../../lib/format.js';
+import { formatCount, formatMs, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 
 const BAR = 24;
@@ -36,7 +36,7 @@ export function progressLine(progress) {
   if (counts.waiting > 0) parts.push(`${formatCount(counts.waiting)} waiting to retry`);
   if (late > 0) parts.push(`${late} of the drones late`);
   const full = Math.floor(share * BAR);
-  return `${phase} [${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${parts.join(', ')}`;
+  return printable(`${phase} [${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${parts.join(', ')}`);
 }
 
 /** @param {Progress} progress */

@@ -1,8 +1,7 @@
 /*
  * The report of a run: JSON for scripts, and text. Pure.
  */
-import { formatBytes, formatCount, formatMs } from '../../lib/format.js';
-import { printable } from '../ask.js';
+import { formatBytes, formatCount, formatMs, formatNoun, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 import { causesText, dronesText } from './table.js';
 
@@ -78,13 +77,13 @@ export function reportOf(facts) {
 function problemsOf({ summary, ramp, asked, withinMs, isInterrupted, publications }, failed, lost) {
   const problems = [];
   if (!ramp.isComplete && !isInterrupted) {
-    const open = `${formatCount(summary.counts.open)} of ${formatCount(asked)} streams`;
+    const open = `${formatCount(summary.counts.open)} of ${formatNoun(asked, 'stream')}`;
     problems.push(`only ${open} were open after ${seconds(withinMs)} (--within)`);
   }
   if (failed > 0) problems.push(`${formatCount(failed)} attempts to open a stream failed`);
-  if (lost > 0) problems.push(`${formatCount(lost)} streams were lost`);
+  if (lost > 0) problems.push(`${formatNoun(lost, 'stream')} lost`);
   if (publications && publications.failed > 0)
-    problems.push(`${formatCount(publications.failed)} publications failed: ${publications.problem}`);
+    problems.push(`${formatNoun(publications.failed, 'publication')} failed: ${publications.problem}`);
   return problems;
 }
 
@@ -100,7 +99,7 @@ export function reportText(report) {
   const late = dronesLate > 0 ? `, ${dronesLate} late at the end (counted with their last answer)` : '';
   const kinds = [place, dialer].filter(Boolean).join(', ');
   const lines = [
-    `${formatCount(asked)} streams to ${target}, ${dronesText(drones)} (${kinds})${died}${late}`,
+    `${formatNoun(asked, 'stream')} to ${target}, ${dronesText(drones)} (${kinds})${died}${late}`,
     '',
     ...countLines(report),
     '',
@@ -111,7 +110,7 @@ export function reportText(report) {
     verdict(report),
     report.machine,
   ];
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 /** @param {Report} report */
@@ -127,7 +126,7 @@ function countLines(report) {
     row('retried', retried),
     timeLine(report),
     `${'held'.padEnd(LABEL)}${seconds(report.heldMs).padStart(FIGURE)}`,
-    row('pings', pings, overdue > 0 ? `${formatCount(overdue)} streams have an overdue ping` : ''),
+    row('pings', pings, overdue > 0 ? `${formatNoun(overdue, 'stream')} with an overdue ping` : ''),
     row('messages', messages, publishedText(report)),
     `${'bytes'.padEnd(LABEL)}${formatBytes(bytes).padStart(FIGURE)}`,
   ];
@@ -144,7 +143,7 @@ function timeLine({ openAllMs, openedPerSecond }) {
 function publishedText({ publications, openAtEnd }) {
   if (!publications) return '';
   const { sent } = publications;
-  return `${formatCount(sent)} publications x ${formatCount(openAtEnd)} streams = ${formatCount(sent * openAtEnd)}`;
+  return `${formatNoun(sent, 'publication')} x ${formatNoun(openAtEnd, 'stream')} = ${formatCount(sent * openAtEnd)}`;
 }
 
 /** @param {Report} report */
@@ -169,7 +168,7 @@ function hints({ opened, pings, percentiles, publications, messages }) {
     const why =
       pings === 0
         ? 'no ping came; hold for more than two ping intervals'
-        : 'the ping interval is unknown, or no stream was pinged twice; give --interval MS here or --accept-load to the server, and hold for two intervals';
+        : 'no stream was pinged twice, or the server does not say its ping interval; hold for more than two intervals, or give --interval MS';
     lines.push(`ping lateness is unknown: ${why}`);
   }
   if (publications && messages > 0 && percentiles.deliveryMs.count === 0)
@@ -180,7 +179,7 @@ function hints({ opened, pings, percentiles, publications, messages }) {
 /** @param {Report} report */
 function sampleLines({ samples }) {
   if (samples.length === 0) return [];
-  const shown = new Set(samples.map(({ cause, text }) => `  ${cause}: ${printable(JSON.stringify(text))}`));
+  const shown = new Set(samples.map(({ cause, text }) => `  ${cause}: ${JSON.stringify(text)}`));
   return ['', 'the last unexpected bytes:', ...shown];
 }
 

@@ -1,7 +1,7 @@
 /*
  * The stats of drones as a table, one row each, and their total. Pure.
  */
-import { formatCount, formatMs } from '../../lib/format.js';
+import { formatCount, formatMs, printable } from '../../lib/format.js';
 import { merge } from '../merge.js';
 
 /** @typedef {import('../ask.js').Answer} Answer */
@@ -28,6 +28,7 @@ const COLOUR_OF = {
   ramping: 'yellow',
   closing: 'yellow',
   'backing-off': 'red',
+  'no-consent': 'red',
   late: 'red',
   gone: 'red',
 };
@@ -241,7 +242,7 @@ function paint(cells, width, hasColours) {
     cells.reduce((sum, { text }) => sum + text.length, 0),
   );
   const line = cells.map(({ text, colour }) => {
-    const shown = text.slice(0, left);
+    const shown = printable(text.slice(0, left));
     left -= shown.length;
     return hasColours && CODES[colour] && shown.trim() ? `\x1b[${CODES[colour]}m${shown}\x1b[0m` : shown;
   });

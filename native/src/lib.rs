@@ -14,7 +14,7 @@ use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
 use holdfast_core::response::{REFUSALS, Refusal};
 use holdfast_core::telemetry::{Histogram, Merged, REASONS, Reason, Telemetry};
-use holdfast_core::{Hold, Options, dial};
+use holdfast_core::{Claim, Hold, Options, dial};
 use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
@@ -28,6 +28,8 @@ pub struct Protocol {
     pub framings: Vec<String>,
     pub reasons: Vec<String>,
     pub refusals: Vec<u32>,
+    /// The body that each refusal has by default.
+    pub refusal_bodies: Vec<String>,
     pub causes: Vec<String>,
     pub options: Vec<String>,
     pub counts: Vec<String>,
@@ -53,6 +55,7 @@ pub fn protocol() -> Protocol {
         framings: texts(&FRAMING_NAMES),
         reasons: texts(Reason::NAMES),
         refusals: Refusal::STATUSES.iter().map(|status| u32::from(*status)).collect(),
+        refusal_bodies: Refusal::STATUSES.iter().filter_map(|status| Refusal::of(*status)).map(|refusal| refusal.body().into()).collect(),
         causes: texts(dial::Cause::NAMES),
         options: camels(Options::NAMES),
         counts: camels(Telemetry::COUNTS),
@@ -85,6 +88,8 @@ pub struct Settings {
     pub headers: Vec<String>,
     /// The payload of a ping, by encoding.
     pub pings: Vec<Buffer>,
+    /// Ranges of addresses, such as 10.0.0.0/8.
+    pub proxies: Vec<String>,
 }
 
 /// What has happened since the last time.
@@ -92,15 +97,19 @@ pub struct Settings {
 pub struct Happenings {
     /// Ids of the heads that came, in the order of their lines.
     pub heads: Float64Array,
-    /// Latin-1; for each head a line for its method, target, version and each header asked for; nothing if it equals the
-    /// head before.
+    /// Latin-1; for each head a line for its method, target, version, each header asked for, and the client's address if
+    /// that was asked for; nothing if it equals the head before.
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,
     /// Token, id, token, id…; the id is -1 if there was no room.
     pub adopted: Float64Array,
+    /// Token, number of streams, token…: publications that have reached everyone.
+    pub published: Float64Array,
     /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
+    /// For each of them what was read from it already.
+    pub passed_read: Vec<Buffer>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u32>,
     /// How many shards have completed their drain.
@@ -144,8 +153,9 @@ impl Core {
     #[napi(constructor)]
     pub fn new(settings: Settings) -> Result<Self> {
         let pings = settings.pings.iter().map(|ping| ping.to_vec().into_boxed_slice()).collect();
-        let options = Options::new(&settings.options, settings.headers, pings);
-        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, "options and pings are not as many as `protocol()` says"))?;
+        let options = Options::new(&settings.options, settings.headers, pings, &settings.proxies);
+        let problem = "options and pings are not as many as `protocol()` says, or a proxy is not a range of addresses";
+        let options = options.ok_or_else(|| Error::new(Status::InvalidArg, problem))?;
         Ok(Core { hold: Hold::new(options).map_err(error_of)? })
     }
 
@@ -165,8 +175,7 @@ impl Core {
     /// All shards listen on `port` of an address, or none does; returns the port.
     #[napi]
     pub fn listen(&self, address: String, port: u16) -> Result<u16> {
-        let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
-        self.hold.listen(SocketAddr::new(address, port)).map_err(error_of)
+        self.hold.listen(socket_address(&address, port)?).map_err(error_of)
     }
 
     /// Does what the records say; see `command.rs`.
@@ -177,10 +186,11 @@ impl Core {
 
     #[napi]
     pub fn take_events(&self, most_heads: u32) -> Happenings {
-        let (events, has_more) = self.hold.take_events(most_heads as usize);
-        let passed = events.passed.iter().filter_map(|shard| self.hold.take_passed(*shard));
-        let passed = passed.map(IntoRawFd::into_raw_fd).collect();
-        Happenings { passed, has_more, ..happenings_of(&events) }
+        let (mut events, has_more) = self.hold.take_events(most_heads as usize);
+        let passed = std::mem::take(&mut events.passed).into_iter();
+        let passed = passed.filter_map(|one| Some((self.hold.take_passed(one.id)?.into_raw_fd(), one.read.into())));
+        let (passed, passed_read) = passed.unzip();
+        Happenings { passed, passed_read, has_more, ..happenings_of(&events) }
     }
 
     /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
@@ -198,6 +208,12 @@ impl Core {
                 _ => Err(error_of(error)),
             },
         }
+    }
+
+    /// What messages take that wait for delivery.
+    #[napi]
+    pub fn queued_bytes(&self) -> f64 {
+        self.hold.queued_bytes() as f64
     }
 
     #[napi]
@@ -224,6 +240,33 @@ impl Core {
     }
 }
 
+/// Keeps a port from other servers until it is released; see `claim.rs`.
+#[napi]
+pub struct PortClaim {
+    claim: Option<Claim>,
+}
+
+#[napi]
+impl PortClaim {
+    /// Fails if anybody else has the port; 0 takes a free one.
+    #[napi(constructor)]
+    pub fn new(address: String, port: u16) -> Result<Self> {
+        let claim = Claim::open(socket_address(&address, port)?).map_err(error_of)?;
+        Ok(PortClaim { claim: Some(claim) })
+    }
+
+    /// 0 once it is released.
+    #[napi(getter)]
+    pub fn port(&self) -> u16 {
+        self.claim.as_ref().map_or(0, Claim::port)
+    }
+
+    #[napi]
+    pub fn release(&mut self) {
+        self.claim = None;
+    }
+}
+
 /// Whether a thread may have a descriptor table of its own here.
 #[napi]
 pub fn can_unshare() -> bool {
@@ -240,12 +283,15 @@ fn happenings_of(events: &Events) -> Happenings {
     }
     let closed = events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]);
     let adopted = events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]);
+    let published = events.published.iter().flat_map(|(token, listeners)| [f64::from(*token), f64::from(*listeners)]);
     Happenings {
         heads: heads.into(),
         lines: lines.into(),
         closed: closed.collect::<Vec<f64>>().into(),
         adopted: adopted.collect::<Vec<f64>>().into(),
+        published: published.collect::<Vec<f64>>().into(),
         passed: Vec::new(),
+        passed_read: Vec::new(),
         failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
         drained: events.drained.len() as u32,
         has_more: false,
@@ -273,6 +319,11 @@ impl From<Merged> for Encoded {
     fn from(merged: Merged) -> Self {
         Encoded { count: merged.count as f64, sum: merged.sum as f64, min: merged.min, max: merged.max, buckets: merged.sparse() }
     }
+}
+
+fn socket_address(address: &str, port: u16) -> Result<SocketAddr> {
+    let address: IpAddr = address.parse().map_err(|_| Error::new(Status::InvalidArg, format!("'{address}' is not an IP address")))?;
+    Ok(SocketAddr::new(address, port))
 }
 
 /// A system error keeps its number, which JS turns into its name.

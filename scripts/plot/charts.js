@@ -35,7 +35,7 @@ export function specOf(chart, runs) {
     panelSpec(panel, { height, strip, axis, isLast: i === chart.panels.length - 1 }),
   );
   return {
-    $schema: 'https://vega.github.io/schema/vega-lite/v5.json',
+    $schema: 'https://vega.github.io/schema/vega-lite/v6.json',
     background: 'transparent',
     padding: 12,
     title: { text: chart.title, subtitle: subtitleOf(runs, chart) },

@@ -1,7 +1,7 @@
 /*
  * The findings as text: a table, what to change, and what would fit. Pure; at most 100 columns wide.
  */
-import { formatCount } from '../../lib/format.js';
+import { formatCount, formatNoun } from '../../lib/format.js';
 import { formatValue, LIMITS_FILE, SYSCTL_FILE } from '../../limits/index.js';
 
 const WIDTH = 100;
@@ -51,7 +51,7 @@ export function renderVerdict(verdict, line) {
 /** @param {Verdict} verdict */
 function titleOf({ wish, isAsked, note }) {
   const { streams, transport, pingIntervalMs, openRate, isFleetHere } = wish;
-  const many = `${formatCount(streams)} streams${isAsked ? '' : ' (the default of the server)'}`;
+  const many = `${formatNoun(streams, 'stream')}${isAsked ? '' : ' (the default of the server)'}`;
   const fleet = isFleetHere ? ', clients included' : '';
   return `Limits for ${many} on ${note || 'this machine'}${fleet}: ${transport} transport, a ping every ${pingIntervalMs / 1000} s, ${formatCount(openRate)} opened per second`;
 }
@@ -108,16 +108,16 @@ function linesFor(findings, file) {
 function renderPlan({ plan, fit, findings }) {
   const planned = plan ? [`Plan: ${planText(plan)}`] : [];
   const then = fit.barriers.length > 0 ? `; the limit is ${fit.barriers.join(' and ')}` : '';
-  const room = `Without changes, this machine can hold up to ${formatCount(fit.streams)} streams${then}.`;
+  const room = `Without changes, this machine can hold up to ${formatNoun(fit.streams, 'stream')}${then}.`;
   const forbidden = findings.some(({ isForbidding }) => isForbidding);
   const instead =
     forbidden && fit.plan ? wrap(`What would fit: --streams ${fit.streams}: ${planText(fit.plan)}.`, '') : [];
-  const parts = `Descriptors are enough for ${formatCount(fit.byDescriptors)} streams, memory for ${formatCount(fit.byMemory)}.`;
+  const parts = `Descriptors are enough for ${formatNoun(fit.byDescriptors, 'stream')}, memory for ${formatCount(fit.byMemory)}.`;
   return [...planned, ...wrap(room, ''), ...wrap(parts, ''), ...instead, ''];
 }
 
 /** @param {Plan} plan */
 function planText({ workers, shards, capacity }) {
   const parts = shards > 1 ? ` of ${shards} shards, each shard` : ', each';
-  return `${workers} workers${parts} with room for ${formatCount(capacity)} streams`;
+  return `${formatNoun(workers, 'worker')}${parts} with room for ${formatNoun(capacity, 'stream')}`;
 }

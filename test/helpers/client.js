@@ -45,6 +45,26 @@ export function rawClient(port, bytes = '', host = '127.0.0.1') {
   return client;
 }
 
+/**
+ * A client that sends a request and leaves at once or a little later, with a FIN or a RST.
+ * @param {number} port @param {string} request
+ * @param {number} i how: any whole number
+ */
+export function leavingClient(port, request, i) {
+  const client = rawClient(port);
+  const { socket } = client;
+  const leave = () => (i % 2 === 0 ? socket.resetAndDestroy() : socket.destroy());
+  socket.on('connect', () =>
+    socket.write(request, () => {
+      if (i % 8 < 2) leave();
+      else if (i % 8 < 4) setImmediate(leave);
+      else if (i % 8 < 6) setTimeout(leave, 1 + (i % 5));
+      else socket.once('data', leave);
+    }),
+  );
+  return client;
+}
+
 /** @param {Record<string, string>} [headers] @param {string} [version] */
 export function get(headers = {}, version = '1.1') {
   const lines = Object.entries({ Host: 'localhost', ...headers }).map(

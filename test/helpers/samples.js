@@ -64,6 +64,7 @@ export function sample(values) {
     collectMs: 2,
     workers: [workerSample(1), workerSample(2)],
     retired: noCounts(),
+    queueBytes: 0,
     primary: { pid: 999, cpuPercent: 3, cpuSeconds: 1, rssBytes: 70e6, ...snapshot() },
     host: host(),
     log: null,

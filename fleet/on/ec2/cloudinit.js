@@ -82,7 +82,7 @@ function quoteForEnvironment(value) {
 
 /**
  * The flags of a drone that anybody with the token may control.
- * @param {Record<string, string>} params as in `GET /set`
+ * @param {Record<string, string>} params as in `POST /set`
  * @returns {string[]}
  */
 function argsOf(params) {

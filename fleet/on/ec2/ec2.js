@@ -3,7 +3,7 @@
  * the tag is the fleet.
  */
 import { codeOf, messageOf } from '../../../lib/errors.js';
-import { formatCount } from '../../../lib/format.js';
+import { formatCount, formatNoun } from '../../../lib/format.js';
 import { spread } from '../../spread.js';
 import { CONTROL_PORT, userData } from './cloudinit.js';
 import { choose, endAll, removeGroups } from './ending.js';
@@ -124,7 +124,7 @@ class Ec2 {
    */
   rehearse(count, n, regions, images) {
     const { instanceType, name, from, say } = this.options;
-    const streams = `${formatCount(n)} streams each (${formatCount(n * count)})`;
+    const streams = `${formatNoun(n, 'stream')} each (${formatCount(n * count)})`;
     say(`dry run: fleet '${name}' would start ${formatCount(count)} x ${instanceType} with ${streams}`);
     for (const [i, share] of spread(count, regions.length).entries())
       say(

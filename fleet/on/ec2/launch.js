@@ -2,6 +2,7 @@
  * Starts instances in several regions: evenly at first; what a region has no capacity for starts in the others.
  */
 import { codeOf, HoldfastError, messageOf } from '../../../lib/errors.js';
+import { formatNoun } from '../../../lib/format.js';
 import { spread } from '../../spread.js';
 
 /** @typedef {import('./region.js').Region} Region */
@@ -65,6 +66,6 @@ function reportMissing(count, started, refusal, say) {
 /** Instances that run already cost money, so the error mentions them. @param {unknown} error @param {number} started */
 function withStarted(error, started) {
   if (started === 0 || !(error instanceof HoldfastError)) return error;
-  const line = `${messageOf(error)}; ${started} instances were started before and are running: stop them, or start the rest`;
+  const line = `${messageOf(error)}; ${formatNoun(started, 'instance')} started before, still running: stop them, or start the rest`;
   return new HoldfastError(codeOf(error), line);
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::framing::{Format, Message};
 use crate::id::Id;
 use crate::protocol::op;
+use crate::queue::{NO_TOKEN, Queue, Queued};
 use crate::wire::{Malformed, Reader};
 
 /// How a stream begins.
@@ -52,7 +53,7 @@ pub enum Command {
     /// One message to one stream.
     Send {
         id: Id,
-        message: Arc<Message>,
+        queued: Arc<Queued>,
     },
     /// Ends a stream gently.
     End {
@@ -69,9 +70,9 @@ pub enum Command {
     /// One message to every stream on a channel, in every shard.
     Publish {
         channel: Box<[u8]>,
-        message: Arc<Message>,
+        queued: Arc<Queued>,
     },
-    /// Stop accepting at once, and, after what was said before, close all streams over a period.
+    /// Stop accepting, and close all streams over a period.
     Drain {
         period_ms: u32,
     },
@@ -103,12 +104,14 @@ impl Command {
 #[derive(Debug)]
 pub struct Records<'a> {
     reader: Reader<'a>,
+    /// What messages wait in.
+    queue: &'a Arc<Queue>,
     opening: Option<Arc<Opening>>,
 }
 
 impl<'a> Records<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Records { reader: Reader::new(bytes), opening: None }
+    pub fn new(bytes: &'a [u8], queue: &'a Arc<Queue>) -> Self {
+        Records { reader: Reader::new(bytes), queue, opening: None }
     }
 
     fn record(&mut self) -> Result<Command, Malformed> {
@@ -117,17 +120,20 @@ impl<'a> Records<'a> {
             self.opening = Some(Arc::new(self.opening()?));
             code = self.reader.u8()?;
         }
-        let reader = &mut self.reader;
+        let (reader, queue) = (&mut self.reader, self.queue);
         Ok(match code {
             op::hold => Command::Hold { id: reader.id()?, opening: self.opening.clone().ok_or(Malformed)? },
             op::refuse => Command::Refuse { id: reader.id()?, status: reader.u16()? },
             op::respond => Command::Respond { id: reader.id()?, head: reader.text()?, body: reader.text()? },
             op::pass => Command::Pass { id: reader.id()? },
-            op::send => Command::Send { id: reader.id()?, message: message(reader)? },
+            op::send => Command::Send { id: reader.id()?, queued: Queued::new(queue, NO_TOKEN, message(reader)?) },
             op::end => Command::End { id: reader.id()? },
             op::subscribe => Command::Subscribe { id: reader.id()?, channel: reader.text()? },
             op::unsubscribe => Command::Unsubscribe { id: reader.id()?, channel: reader.text()? },
-            op::publish => Command::Publish { channel: reader.text()?, message: message(reader)? },
+            op::publish => {
+                let (token, channel) = (reader.u32()?, reader.text()?);
+                Command::Publish { channel, queued: Queued::new(queue, token, message(reader)?) }
+            }
             op::drain => Command::Drain { period_ms: reader.u32()? },
             op::remember => Command::Remember { lines: reader.text()?, opening: self.opening.clone().ok_or(Malformed)? },
             _ => return Err(Malformed),
@@ -142,14 +148,14 @@ impl<'a> Records<'a> {
     }
 }
 
-fn message(reader: &mut Reader) -> Result<Arc<Message>, Malformed> {
+fn message(reader: &mut Reader) -> Result<Message, Malformed> {
     let bits = reader.u8()?;
     if bits & !(HAS_ID | HAS_KIND) != 0 {
         return Err(Malformed);
     }
     let id = if bits & HAS_ID != 0 { Some(reader.text()?) } else { None };
     let kind = if bits & HAS_KIND != 0 { Some(reader.text()?) } else { None };
-    Ok(Arc::new(Message::new(id, kind, reader.text()?)))
+    Ok(Message::new(id, kind, reader.text()?))
 }
 
 impl Iterator for Records<'_> {
@@ -170,6 +176,11 @@ impl Iterator for Records<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn records(bytes: &[u8]) -> impl Iterator<Item = Result<Command, Malformed>> {
+        let commands: Vec<_> = Records::new(bytes, &Arc::default()).collect();
+        commands.into_iter()
+    }
 
     fn text(bytes: &[u8]) -> Vec<u8> {
         [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
@@ -192,17 +203,17 @@ mod tests {
     fn records_are_read_one_after_the_other() {
         let id = Id::new(2, 7, 9);
         let begin = opening(0x11, b"HTTP", &[b"hi", b""], &[b"news"]);
-        let publish = [&[op::publish][..], &text(b"news"), &[HAS_ID], &text(b"1"), &text(b"hi")].concat();
+        let publish = [&[op::publish, 7, 0, 0, 0][..], &text(b"news"), &[HAS_ID], &text(b"1"), &text(b"hi")].concat();
         let pass = [&[op::pass][..], &id.number().to_le_bytes()].concat();
         let bytes = [begin, hold(id), publish, pass].concat();
-        let commands: Vec<Command> = Records::new(&bytes).map(Result::unwrap).collect();
+        let commands: Vec<Command> = records(&bytes).map(Result::unwrap).collect();
         let shards: Vec<Option<u8>> = commands.iter().map(Command::shard).collect();
         assert_eq!(shards, [Some(2), None, Some(2)]);
         let Command::Hold { id: found, opening } = &commands[0] else { panic!() };
         assert_eq!((*found, opening.format.byte(), &opening.head[..], opening.channels.len()), (id, 0x11, &b"HTTP"[..], 1));
         assert_eq!((&opening.welcomes[0][..], &opening.welcomes[1][..]), (&b"2\r\nhi\r\n"[..], &b""[..]), "framed");
-        let Command::Publish { message, .. } = &commands[1] else { panic!() };
-        assert_eq!(message.frame(Format::from_byte(1).unwrap()), b"id: 1\ndata: hi\n\n");
+        let Command::Publish { queued, .. } = &commands[1] else { panic!() };
+        assert_eq!(queued.message.frame(Format::from_byte(1).unwrap()), b"id: 1\ndata: hi\n\n");
     }
 
     #[test]
@@ -210,30 +221,30 @@ mod tests {
         let ids = [1, 2, 3].map(|index| Id::new(0, index, 0));
         let begin = |head: &[u8]| opening(1, head, &[], &[]);
         let bytes = [begin(b"unused"), begin(b"one"), hold(ids[0]), hold(ids[1]), begin(b"two"), hold(ids[2])].concat();
-        let heads: Vec<String> = Records::new(&bytes)
+        let heads: Vec<String> = records(&bytes)
             .map(|command| match command.unwrap() {
                 Command::Hold { opening, .. } => String::from_utf8_lossy(&opening.head).into_owned(),
                 other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(heads, ["one", "one", "two"]);
-        assert_eq!(Records::new(&hold(ids[0])).next().unwrap().unwrap_err(), Malformed, "held without an opening");
+        assert_eq!(records(&hold(ids[0])).next().unwrap().unwrap_err(), Malformed, "held without an opening");
     }
 
     #[test]
     fn a_head_that_is_remembered_has_the_opening_before_it() {
         let remember = [&[op::remember][..], &text(b"GET\n/")].concat();
         let bytes = [opening(0, b"HTTP", &[], &[b"news"]), remember.clone()].concat();
-        let Command::Remember { lines, opening } = Records::new(&bytes).next().unwrap().unwrap() else { panic!() };
+        let Command::Remember { lines, opening } = records(&bytes).next().unwrap().unwrap() else { panic!() };
         assert_eq!((&lines[..], &opening.channels[0][..]), (&b"GET\n/"[..], &b"news"[..]));
-        assert_eq!(Records::new(&remember).next().unwrap().unwrap_err(), Malformed);
+        assert_eq!(records(&remember).next().unwrap().unwrap_err(), Malformed);
     }
 
     #[test]
     fn a_buffer_that_is_cut_off_is_malformed_once() {
-        let bytes = [&[op::publish][..], &text(b"news"), &[HAS_ID | HAS_KIND], &text(b"1"), &text(b"t"), &text(b"hi")].concat();
+        let bytes = [&[op::publish, 7, 0, 0, 0][..], &text(b"news"), &[HAS_ID | HAS_KIND], &text(b"1"), &text(b"t"), &text(b"hi")].concat();
         for end in 1..bytes.len() {
-            let mut records = Records::new(&bytes[..end]);
+            let mut records = records(&bytes[..end]);
             assert_eq!(records.next().unwrap().unwrap_err(), Malformed, "{end}");
             assert!(records.next().is_none());
         }

@@ -90,6 +90,11 @@ impl Message {
         Message { id, kind, data, payloads: Default::default(), frames: Default::default() }
     }
 
+    /// Bytes of text.
+    pub fn size(&self) -> usize {
+        [&self.id, &self.kind].into_iter().flatten().map(|text| text.len()).sum::<usize>() + self.data.len()
+    }
+
     /// What is written to a stream of this format.
     pub fn frame(&self, format: Format) -> &[u8] {
         let payload = self.payload(format.encoding());

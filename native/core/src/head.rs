@@ -1,6 +1,7 @@
 //! Request heads: found and checked by httparse, and written down for JS.
 
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 
 use crate::response::Refusal;
 
@@ -26,8 +27,8 @@ pub enum Head {
 /// Reads a head and appends it to `out` as lines for JS: method, target, version, then the value of each header asked
 /// for; the last line ends with `END`. Leaves `out` as it is unless the head is complete.
 ///
-/// `asked` are names in lower case. The values of a header that was sent several times are joined by commas. Several
-/// Content-Length headers are refused, because requests are smuggled that way.
+/// `asked` are names in lower case. The values of a header that was sent several times are joined by commas. A Host or
+/// Content-Length that is malformed, or sent several times, is refused: requests are smuggled that way.
 pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>) -> Head {
     let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut []);
@@ -41,8 +42,7 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
         Err(_) => return Head::Bad(Refusal::BadRequest),
     };
     let version: &[u8] = if request.version == Some(0) { b"1.0" } else { b"1.1" };
-    let lengths = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("content-length"));
-    if lengths.count() > 1 {
+    if !has_at_most_one(request.headers, "host", is_host) || !has_at_most_one(request.headers, "content-length", is_length) {
         return Head::Bad(Refusal::BadRequest);
     }
     out.extend_from_slice(request.method.unwrap_or_default().as_bytes());
@@ -58,6 +58,70 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
     }
     out.push(END);
     Head::Whole(size)
+}
+
+/// Adds a line with the client's address to the lines of a head; an empty one if it is unknown.
+pub fn add_address(lines: &mut Vec<u8>, address: Option<IpAddr>) {
+    lines.pop(); // END
+    push_line(lines, address.map(|address| address.to_string()).unwrap_or_default().as_bytes());
+    lines.push(END);
+}
+
+/// Whether a header is absent, or there once with a value that is valid.
+fn has_at_most_one(fields: &[httparse::Header], name: &str, is_valid: fn(&[u8]) -> bool) -> bool {
+    let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value);
+    values.next().is_none_or(is_valid) && values.next().is_none()
+}
+
+/// Digits only (RFC 9110, section 8.6).
+fn is_length(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// A name or an address in brackets, either with a port (RFC 9110, section 7.2). `HOST` in transport/policy.js accepts the
+/// same.
+fn is_host(value: &[u8]) -> bool {
+    if let Some(literal) = value.strip_prefix(b"[") {
+        let Some(end) = literal.iter().position(|byte| *byte == b']') else { return false };
+        let (address, port) = (&literal[..end], &literal[end + 1..]);
+        return !address.is_empty() && address.iter().all(|byte| *byte == b':' || is_name_byte(*byte)) && is_port(port);
+    }
+    let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
+    value[..end].iter().all(|byte| is_name_byte(*byte)) && is_port(&value[end..])
+}
+
+/// Nothing, or a colon and digits.
+fn is_port(value: &[u8]) -> bool {
+    value.is_empty() || value.strip_prefix(b":").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+}
+
+/// What the name of a host can contain (RFC 3986, section 3.2.2).
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
+}
+
+/// Finds the end of a head that comes in pieces, looking at each byte once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scan {
+    /// Empty lines may come before a head.
+    #[default]
+    Before,
+    InLine,
+    /// At the beginning of a line, or after the CR of an empty one.
+    AtLine,
+    End,
+}
+
+impl Scan {
+    /// Looks at the next bytes. `End` when an empty line was among them.
+    pub fn over(self, bytes: &[u8]) -> Self {
+        bytes.iter().fold(self, |scan, byte| match (scan, byte) {
+            (Scan::End, _) | (Scan::AtLine, b'\n') => Scan::End,
+            (Scan::Before, b'\r' | b'\n') => Scan::Before,
+            (Scan::AtLine, b'\r') | (Scan::InLine, b'\n') => Scan::AtLine,
+            _ => Scan::InLine,
+        })
+    }
 }
 
 fn push_line(out: &mut Vec<u8>, value: &[u8]) {
@@ -84,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_a_client_is_the_last_line() {
+        let (_, text) = lines(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for (address, line) in [(Some([10, 0, 0, 1].into()), "10.0.0.1"), (Some([0, 0, 0, 0, 0, 0, 0, 1u16].into()), "::1"), (None, "")] {
+            let mut with_address = text.clone().into_bytes();
+            add_address(&mut with_address, address);
+            assert_eq!(String::from_utf8(with_address).unwrap(), format!("GET\n/\n1.1\na\n\r\n{line}\0"));
+        }
+    }
+
+    #[test]
     fn a_head_that_is_cut_off_is_partial_and_leaves_no_trace() {
         let bytes = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
         for end in 0..bytes.len() {
@@ -102,10 +176,59 @@ mod tests {
             (b"\x16\x03\x01\x02\x00", 400),
             (b"GET / HTTP/1.1\r\nbad header\r\n\r\n", 400),
             (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", 400),
             (&[b'x'; 200], 431),
             (&[b'x'; 300], 431),
         ] {
             assert_eq!(lines(bytes), (Head::Bad(Refusal::of(status).unwrap()), String::new()), "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_head_is_found_in_whatever_pieces_it_comes() {
+        for (head, rest) in
+            [("\r\n\r\n\nGET / HTTP/1.1\r\nA: b\r\n\r\n", "more"), ("GET / HTTP/1.0\nA: b\n\n", "\n"), ("GET / HTTP/1.1\r\n\r\n", "")]
+        {
+            let bytes = [head, rest].concat();
+            for middle in 0..bytes.len() {
+                let (first, second) = bytes.as_bytes().split_at(middle);
+                assert_eq!(Scan::default().over(first) == Scan::End, middle >= head.len(), "{middle} of {head:?}");
+                assert_eq!(Scan::default().over(first).over(second), Scan::End);
+            }
+        }
+    }
+
+    #[test]
+    fn a_content_length_is_digits() {
+        for (value, is_valid) in [
+            ("0", true),
+            ("00", true),
+            ("12", true),
+            ("", false),
+            ("-0", false),
+            ("+0", false),
+            ("0x0", false),
+            ("0e9", false),
+            ("0, 0", false),
+        ] {
+            assert_eq!(is_length(value.as_bytes()), is_valid, "{value}");
+            let head = format!("GET / HTTP/1.1\r\nContent-Length: {value}\r\n\r\n");
+            assert_eq!(lines(head.as_bytes()).0 == Head::Bad(Refusal::BadRequest), !is_valid, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+        for host in ["", "a", "a_b.example:", "a:80", "1.2.3.4:80", "[::1]", "[::1]:80", "[fe80::1%25en0]", "a%20b", "a!$&'()*+,;=~-"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "a b", "a/c", "b/c@d", "u@a", "a:b", "a:80:80", "[", "[]", "[::1", "[::1]x", "::1", "a\\b", "a?", "a#", "\u{e4}", "<a>",
+            "\"a\"",
+        ] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+            let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert_eq!(lines(head.as_bytes()).0, Head::Bad(Refusal::BadRequest), "{host}");
         }
     }
 }

@@ -13,10 +13,11 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::{Command, Records};
-use crate::id::MOST_SHARDS;
+use crate::id::{Id, MOST_SHARDS};
 use crate::mail::{Events, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::parcel::{self, Adoption, RECORD_BYTES};
+use crate::queue::Queue;
 use crate::shard::{Fds, Phase, Shared, Supervisor};
 use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
@@ -27,15 +28,18 @@ const LONGEST_LISTEN: Duration = Duration::from_secs(10);
 
 struct Handle {
     inbox: Arc<Inbox>,
-    telemetry: Arc<Telemetry>,
     transfer: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Streams held outside of JS. Dropping it stops its threads and closes everything they hold.
 pub struct Hold {
+    /// None once it is stopped.
     shards: Vec<Handle>,
+    /// By shard; it can still be read then.
+    telemetry: Vec<Arc<Telemetry>>,
     outbox: Arc<Outbox>,
+    queue: Arc<Queue>,
     capacity: usize,
     has_own_tables: bool,
     /// A byte can be read from it when there are events to take.
@@ -49,14 +53,18 @@ impl Hold {
         let (bell, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut hold = Hold {
             shards: Vec::new(),
+            telemetry: Vec::new(),
             outbox: Arc::default(),
+            queue: Arc::default(),
             capacity: options.capacity,
             has_own_tables: options.own_tables,
             bell: Some(bell),
         };
         let options = Arc::new(options);
         for number in 0..options.shards {
-            let (handle, has_own_table) = start(number, &options, hold.outbox.clone(), &to_ring)?;
+            let telemetry = Arc::<Telemetry>::default();
+            let (handle, has_own_table) = start(number, &options, hold.outbox.clone(), telemetry.clone(), &to_ring)?;
+            hold.telemetry.push(telemetry);
             hold.has_own_tables &= has_own_table;
             hold.shards.push(handle);
         }
@@ -95,7 +103,7 @@ impl Hold {
     pub fn command(&self, records: &[u8]) -> Result<(), Malformed> {
         let mut messages: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut result = Ok(());
-        for record in Records::new(records) {
+        for record in Records::new(records, &self.queue) {
             match record {
                 Ok(command) => route(&mut messages, command),
                 Err(malformed) => result = Err(malformed),
@@ -109,25 +117,37 @@ impl Hold {
         result
     }
 
+    /// What all messages take that were published or sent and have not reached everyone.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
     /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.
     pub fn take_events(&self, most: usize) -> (Events, bool) {
         self.outbox.take(most)
     }
 
-    /// The next connection that a shard passed on.
-    pub fn take_passed(&self, shard: u8) -> Option<OwnedFd> {
-        let transfer = &self.shards.get(usize::from(shard))?.transfer;
-        parcel::receive(transfer, &mut [0])?.1
+    /// A connection that was passed on. Others before it are closed: a shard that panicked did not report them.
+    pub fn take_passed(&self, id: Id) -> Option<OwnedFd> {
+        let transfer = &self.shards.get(usize::from(id.shard()))?.transfer;
+        loop {
+            let mut record = [0; size_of::<u64>()];
+            let (_, fd) = parcel::receive(transfer, &mut record)?;
+            if u64::from_le_bytes(record) == id.bits() {
+                return fd;
+            }
+        }
     }
 
     /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after
     /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
     pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
-        let connections = |shard: &&Handle| shard.telemetry.connections.load(Relaxed);
+        let connections = |(_, telemetry): &(&Handle, &Arc<Telemetry>)| telemetry.connections.load(Relaxed);
         // One that is about to restart has no connections, and no use for any.
-        let running = self.shards.iter().filter(|shard| !shard.inbox.is_down());
-        let shard = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
-        if connections(&shard) >= self.capacity as u64 {
+        let running = self.shards.iter().zip(&self.telemetry).filter(|(shard, _)| !shard.inbox.is_down());
+        let emptiest = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
+        let (shard, _) = emptiest;
+        if connections(&emptiest) >= self.capacity as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let record = adoption.encode();
@@ -143,7 +163,7 @@ impl Hold {
     }
 
     pub fn telemetry(&self) -> impl Iterator<Item = &Telemetry> {
-        self.shards.iter().map(|shard| &*shard.telemetry)
+        self.telemetry.iter().map(|telemetry| &**telemetry)
     }
 
     /// Makes a shard panic: for tests of what follows.
@@ -153,7 +173,8 @@ impl Hold {
         }
     }
 
-    /// Stops the threads, which closes everything they hold. Takes about as long as a slice of their work.
+    /// Stops the threads, which closes everything they hold, and closes all descriptors. Takes about as long as a slice of
+    /// their work.
     pub fn stop(&mut self) {
         for shard in &self.shards {
             shard.inbox.post([ShardMessage::Stop]);
@@ -164,6 +185,7 @@ impl Hold {
                 let _ = thread.join();
             }
         }
+        self.shards.clear();
     }
 }
 
@@ -198,14 +220,20 @@ fn route(messages: &mut [Vec<ShardMessage>], command: Command) {
 
 /// Starts one shard. Its descriptors are made here and kept in its thread's table; if the kernel refuses it one, they are
 /// moved to it instead. Returns whether it has a table of its own.
-fn start(number: u8, options: &Arc<Options>, outbox: Arc<Outbox>, to_ring: &OwnedFd) -> io::Result<(Handle, bool)> {
+fn start(
+    number: u8,
+    options: &Arc<Options>,
+    outbox: Arc<Outbox>,
+    telemetry: Arc<Telemetry>,
+    to_ring: &OwnedFd,
+) -> io::Result<(Handle, bool)> {
     debug_assert!(usize::from(number) < MOST_SHARDS); // the next one belongs to JS
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let (transfer, its_transfer) = parcel::pair()?;
     let its = [bell.try_clone()?, to_ring.try_clone()?, its_transfer];
     let kept = KeptFds::of(&its);
-    let shared = Shared { inbox: Arc::new(Inbox::new(bell)), outbox, telemetry: Arc::default() };
-    let (inbox, telemetry) = (shared.inbox.clone(), shared.telemetry.clone());
+    let shared = Shared { inbox: Arc::new(Inbox::new(bell)), outbox, telemetry };
+    let inbox = shared.inbox.clone();
     let phase = Phase { number: options.phase + u64::from(number), of: options.phases };
     let options = options.clone();
     let (say, said) = mpsc::channel::<bool>();
@@ -223,7 +251,7 @@ fn start(number: u8, options: &Arc<Options>, outbox: Arc<Outbox>, to_ring: &Owne
         let _ = give.send(its);
     }
     reported.recv().map_err(|_| gone())??;
-    Ok((Handle { inbox, telemetry, transfer, thread: Some(thread) }, has_own_table))
+    Ok((Handle { inbox, transfer, thread: Some(thread) }, has_own_table))
 }
 
 fn gone() -> io::Error {

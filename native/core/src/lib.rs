@@ -2,13 +2,16 @@
 //! connections, a ping wheel and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
-//! `sys`, `protocol`, `framing`, `wire`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`, `command`, `cache`,
-//! `rows`, `channels`, `wheel`, `backlog`, `listener`, `reactor`, `mail`. The other side, a drone of the fleet that dials, is
-//! `dial`.
+//! `sys`, `protocol`, `framing`, `queue`, `wire`, `address`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`,
+//! `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `claim`, `reactor`, `mail`. The other side,
+//! a drone of the fleet that dials, is `dial`.
 
+pub mod address;
+mod arriving;
 mod backlog;
 mod cache;
 mod channels;
+mod claim;
 mod clock;
 pub mod command;
 pub mod dial;
@@ -21,6 +24,7 @@ pub mod mail;
 mod options;
 pub mod parcel;
 pub mod protocol;
+pub mod queue;
 mod reactor;
 pub mod response;
 mod rows;
@@ -31,6 +35,8 @@ pub mod telemetry;
 mod wheel;
 pub mod wire;
 
+pub use address::Range;
+pub use claim::Claim;
 pub use hold::Hold;
 pub use options::Options;
 #[doc(hidden)]

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, getsockname, listen, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, bind, getsockname, listen, socket_with, sockopt,
+};
 
 use crate::options::Options;
 use crate::socket::Socket;
@@ -27,8 +29,8 @@ pub struct Listener {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepting {
     Yes,
-    /// Not before a row is free.
-    Full,
+    /// Not before a row is free, or this time, when a connection without a head is old enough to be cut.
+    Full(u64),
     /// The system was short of something: not before this time.
     Short(u64),
 }
@@ -36,7 +38,8 @@ pub enum Accepting {
 /// What came of trying to accept.
 #[derive(Debug)]
 pub enum Accepted {
-    Connection(Socket),
+    /// With the address of the client.
+    Connection(Socket, Option<IpAddr>),
     /// Nobody is waiting.
     Nobody,
     /// Out of descriptors or memory: it would fail again at once.
@@ -60,7 +63,7 @@ impl Listener {
         sockopt::set_tcp_user_timeout(&fd, options.user_timeout_ms)?;
         sys::defer_accept(&fd, DEFER_S)?;
         if options.max_head_bytes > USUAL_HEAD_BYTES {
-            // Heads are peeked at, so a whole one must fit the kernel's buffer.
+            // A head that comes at once is only peeked at, so a whole one should fit the kernel's buffer.
             sockopt::set_socket_recv_buffer_size(&fd, options.max_head_bytes * 2)?;
         }
         bind(&fd, &address)?;
@@ -70,8 +73,8 @@ impl Listener {
     }
 
     pub fn accept(&self) -> Accepted {
-        match accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok(fd) => Accepted::Connection(fd.into()),
+        match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok((fd, peer)) => Accepted::Connection(fd.into(), peer.and_then(address_of)),
             Err(Errno::AGAIN) => Accepted::Nobody,
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::Short,
             Err(_) => Accepted::Gone,
@@ -89,8 +92,15 @@ impl Listener {
 
     /// When to try again.
     pub fn resume_ns(&self) -> Option<u64> {
-        if let Accepting::Short(until_ns) = self.state { Some(until_ns) } else { None }
+        match self.state {
+            Accepting::Yes => None,
+            Accepting::Full(until_ns) | Accepting::Short(until_ns) => Some(until_ns),
+        }
     }
+}
+
+fn address_of(peer: SocketAddrAny) -> Option<IpAddr> {
+    SocketAddr::try_from(peer).ok().map(|peer| peer.ip().to_canonical())
 }
 
 impl AsFd for Listener {

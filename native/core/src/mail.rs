@@ -52,6 +52,11 @@ impl Inbox {
         }
     }
 
+    /// Whether something came that was not taken.
+    pub fn is_rung(&self) -> bool {
+        self.is_rung.load(Acquire)
+    }
+
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Release);
     }
@@ -114,6 +119,15 @@ impl Heads {
     }
 }
 
+/// A connection that a shard passed on.
+#[derive(Debug)]
+pub struct Passed {
+    /// It had this id.
+    pub id: Id,
+    /// What was read from it already, and comes before what can still be read.
+    pub read: Vec<u8>,
+}
+
 /// What the shards report.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -122,8 +136,10 @@ pub struct Events {
     pub closed: Vec<(Id, Reason)>,
     /// The outcome of adoptions, by their tokens.
     pub adopted: Vec<(u32, Option<Id>)>,
-    /// Shards that passed a connection on: one to fetch for each mention.
-    pub passed: Vec<u8>,
+    /// Publications that have reached every stream they were for, by their tokens, and how many streams that were.
+    pub published: Vec<(u32, u32)>,
+    /// Connections that were passed on, and are to be fetched in this order.
+    pub passed: Vec<Passed>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u8>,
     /// Shards whose drain is complete.
@@ -135,6 +151,7 @@ impl Events {
         self.heads.is_empty()
             && self.closed.is_empty()
             && self.adopted.is_empty()
+            && self.published.is_empty()
             && self.passed.is_empty()
             && self.failed.is_empty()
             && self.drained.is_empty()
@@ -144,6 +161,7 @@ impl Events {
         self.heads.append(&mut other.heads);
         self.closed.append(&mut other.closed);
         self.adopted.append(&mut other.adopted);
+        self.published.append(&mut other.published);
         self.passed.append(&mut other.passed);
         self.failed.append(&mut other.failed);
         self.drained.append(&mut other.drained);

@@ -1,5 +1,6 @@
 //! The options of a Hold: one row each, in the order of the native rows in `transport/options.js`.
 
+use crate::address::Range;
 use crate::framing::ENCODINGS;
 
 /// How a number from JS becomes a value. JS has checked the range.
@@ -34,14 +35,16 @@ macro_rules! options {
             pub headers: Vec<String>,
             /// What is written to a stream each interval, by encoding.
             pub pings: [Box<[u8]>; ENCODINGS],
+            /// Addresses to which `max_heads_per_address` does not apply.
+            pub proxies: Vec<Range>,
         }
 
         impl Options {
             /// The names of the numbers, in order.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// None unless there is a number for each name and a ping for each encoding.
-            pub fn new(numbers: &[f64], headers: Vec<String>, pings: Vec<Box<[u8]>>) -> Option<Self> {
+            /// None unless there is a number for each name and a ping for each encoding, and the proxies are ranges.
+            pub fn new(numbers: &[f64], headers: Vec<String>, pings: Vec<Box<[u8]>>, proxies: &[String]) -> Option<Self> {
                 if numbers.len() != Self::NAMES.len() {
                     return None;
                 }
@@ -50,6 +53,7 @@ macro_rules! options {
                     $($name: <$type>::from_number(*numbers.next()?),)*
                     headers,
                     pings: pings.try_into().ok()?,
+                    proxies: proxies.iter().map(|range| Range::parse(range)).collect::<Option<_>>()?,
                 })
             }
         }
@@ -74,14 +78,20 @@ options! {
     max_head_bytes: usize,
     /// A request head that takes longer is answered with 408.
     head_timeout_ms: u32,
+    /// Incomplete heads of one address (IPv6: of a /64); beyond that the oldest is cut.
+    max_heads_per_address: usize,
     /// A connection that waits longer for JS to decide is answered with 503.
     answer_timeout_ms: u32,
     /// A stream with a larger backlog is closed as slow.
     max_backlog_bytes: usize,
+    /// Memory that channels may take in a shard; a stream that would need more is refused.
+    max_channel_bytes: usize,
     /// A peer that leaves data unacknowledged for longer is dead.
     user_timeout_ms: u32,
     /// Whether JS wants to know about each stream that ends.
     reports_closes: bool,
+    /// Whether JS wants to know the addresses of clients.
+    reports_addresses: bool,
 }
 
 #[cfg(test)]
@@ -92,9 +102,10 @@ mod tests {
     fn options_come_from_numbers_in_the_order_of_their_names() {
         let numbers: Vec<f64> = (0..Options::NAMES.len()).map(|i| i as f64).collect();
         let pings = || vec![Box::default(); ENCODINGS];
-        let options = Options::new(&numbers, Vec::new(), pings()).unwrap();
-        assert_eq!((options.shards, options.phases, options.reports_closes), (0, 2, true));
-        assert!(Options::new(&numbers[1..], Vec::new(), pings()).is_none(), "one is missing");
-        assert!(Options::new(&numbers, Vec::new(), Vec::new()).is_none(), "no pings");
+        let options = Options::new(&numbers, Vec::new(), pings(), &["::1".into()]).unwrap();
+        assert_eq!((options.shards, options.phases, options.reports_closes, options.proxies.len()), (0, 2, true, 1));
+        assert!(Options::new(&numbers[1..], Vec::new(), pings(), &[]).is_none(), "one is missing");
+        assert!(Options::new(&numbers, Vec::new(), Vec::new(), &[]).is_none(), "no pings");
+        assert!(Options::new(&numbers, Vec::new(), pings(), &["localhost".into()]).is_none(), "no range");
     }
 }

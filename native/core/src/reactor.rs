@@ -28,6 +28,10 @@ pub trait Task {
     const OFTEN_NS: u64;
 
     fn reactor(&self) -> &Reactor;
+    /// Whether events of an earlier turn are left: then the next turn comes at once, without new ones.
+    fn has_events(&self) -> bool {
+        false
+    }
     /// One turn: handles the events, and does what is due.
     fn turn(&mut self, ready: &[Event], now_ns: u64);
     /// When the next turn has to come even if nothing happens. 0: at once.
@@ -43,7 +47,9 @@ pub fn run<T: Task>(task: &mut T) {
     let mut last_turn_ns = now_ns();
     while !task.is_stopped() {
         ready.clear();
-        task.reactor().wait(&mut ready, task.next_turn_ns());
+        if !task.has_events() {
+            task.reactor().wait(&mut ready, task.next_turn_ns());
+        }
         let turn_ns = now_ns();
         task.turn(&ready, turn_ns);
         let is_often = turn_ns < last_turn_ns + T::OFTEN_NS;

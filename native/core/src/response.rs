@@ -1,7 +1,7 @@
 //! What the core writes by itself: the Date of responses, and refusals.
 
 macro_rules! refusals {
-    ($($name:ident = $status:literal $reason:literal,)*) => {
+    ($($name:ident = $status:literal $reason:literal $explanation:literal,)*) => {
         /// Every error that a request is refused with.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
@@ -27,18 +27,23 @@ macro_rules! refusals {
             pub fn reason(self) -> &'static str {
                 [$($reason),*][self as usize]
             }
+
+            /// Tells the client what is wrong; `transport/responses.js` has the same texts.
+            pub fn body(self) -> &'static str {
+                [$(concat!($status, " ", $reason, ": ", $explanation, "\n")),*][self as usize]
+            }
         }
     };
 }
 
 refusals! {
-    BadRequest = 400 "Bad Request",
-    NotFound = 404 "Not Found",
-    MethodNotAllowed = 405 "Method Not Allowed",
-    RequestTimeout = 408 "Request Timeout",
-    HeadTooLarge = 431 "Request Header Fields Too Large",
-    ServiceUnavailable = 503 "Service Unavailable",
-    VersionNotSupported = 505 "HTTP Version Not Supported",
+    BadRequest = 400 "Bad Request" "the request is invalid",
+    NotFound = 404 "Not Found" "there is nothing at this address",
+    MethodNotAllowed = 405 "Method Not Allowed" "the Allow header lists the methods",
+    RequestTimeout = 408 "Request Timeout" "the request took too long to arrive",
+    HeadTooLarge = 431 "Request Header Fields Too Large" "the request head is too large",
+    ServiceUnavailable = 503 "Service Unavailable" "no stream can be opened now, try again later",
+    VersionNotSupported = 505 "HTTP Version Not Supported" "use HTTP/1.1 or HTTP/1.0",
 }
 
 pub const REFUSALS: usize = Refusal::STATUSES.len();
@@ -100,7 +105,7 @@ fn civil_of(days: u64) -> (u64, u64, u64) {
 pub fn refusal(refusal: Refusal, date: &[u8], is_head: bool) -> Vec<u8> {
     let status = refusal.status();
     let reason = refusal.reason();
-    let body = format!("{status} {reason}\n");
+    let body = refusal.body();
     let extra = match refusal {
         Refusal::MethodNotAllowed => "Allow: GET, HEAD\r\n",
         Refusal::ServiceUnavailable => "Retry-After: 5\r\n",
@@ -145,7 +150,9 @@ mod tests {
     #[test]
     fn a_refusal_is_found_by_its_status() {
         for status in Refusal::STATUSES {
-            assert_eq!(Refusal::of(*status).map(Refusal::status), Some(*status));
+            let refusal = Refusal::of(*status).unwrap();
+            assert_eq!(refusal.status(), *status);
+            assert!(refusal.body().starts_with(&format!("{status} {}: ", refusal.reason())));
         }
         assert_eq!((Refusal::of(200), Refusal::of(431).map(Refusal::reason)), (None, Some("Request Header Fields Too Large")));
     }
@@ -153,9 +160,9 @@ mod tests {
     #[test]
     fn a_refusal_is_a_whole_response_without_its_body_to_head() {
         let all = |is_head| String::from_utf8(refusal(Refusal::MethodNotAllowed, b"Date: D\r\n", is_head)).unwrap();
-        let head = "HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 23\r\n\
+        let head = "HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 59\r\n\
                     Connection: close\r\nAllow: GET, HEAD\r\nDate: D\r\n\r\n";
         assert_eq!(all(true), head);
-        assert_eq!(all(false), format!("{head}405 Method Not Allowed\n"));
+        assert_eq!(all(false), format!("{head}405 Method Not Allowed: the Allow header lists the methods\n"));
     }
 }

@@ -75,7 +75,7 @@ impl Row {
         }
     }
 
-    /// The size of its request head, which was peeked at but not read, and whether the method is HEAD.
+    /// The size of its request head, and whether the method is HEAD.
     pub fn set_head(&mut self, size: usize, is_head_request: bool) {
         self.detail = size as u32 | if is_head_request { IS_HEAD_REQUEST } else { 0 };
     }
@@ -102,10 +102,11 @@ pub struct Rows {
 
 impl Rows {
     /// Room for `most` rows, as far as ids can name them. The kernel provides the memory when they are first used.
-    /// Generations begin at `first_generation`, so that ids from before a restart find nothing.
+    /// Generations begin at `first_generation`, so that ids from before a restart find nothing, but never below 1, so that
+    /// no id is 0.
     pub fn new(shard: u8, most: usize, first_generation: u32) -> Self {
         let most = most.min(MOST_ROWS);
-        let first_generation = first_generation % GENERATIONS;
+        let first_generation = (first_generation % GENERATIONS).max(1);
         Rows { shard, rows: Vec::with_capacity(most), first_generation, free: NONE, used: 0, most }
     }
 
@@ -145,7 +146,7 @@ impl Rows {
     /// A generation that no id of this table has had, as long as they don't wrap.
     pub fn next_generation(&self) -> u32 {
         let last = self.rows.iter().map(|row| row.generation).max().unwrap_or(self.first_generation);
-        (last + 1) % GENERATIONS
+        generation_after(last)
     }
 
     /// The index of the row that an id names, if it is still the same connection.
@@ -174,11 +175,16 @@ impl Rows {
         let row = &mut self.rows[index as usize];
         debug_assert!(row.state != State::Free);
         let socket = row.socket.take();
-        *row = Row { detail: self.free, ..Row::free((row.generation + 1) % GENERATIONS) };
+        *row = Row { detail: self.free, ..Row::free(generation_after(row.generation)) };
         self.free = index;
         self.used -= 1;
         socket
     }
+}
+
+/// Generations wrap, and leave out 0.
+fn generation_after(generation: u32) -> u32 {
+    generation % (GENERATIONS - 1) + 1
 }
 
 #[cfg(test)]
@@ -214,6 +220,19 @@ mod tests {
         assert_eq!(rows.insert(socket(), 0), index);
         assert_eq!(rows.find(id), None);
         assert_eq!(rows.find(Id::new(4, index, rows.id_of(index).generation())), None);
+    }
+
+    #[test]
+    fn ids_begin_at_1_and_none_is_ever_0() {
+        let mut rows = Rows::new(0, 1, 0);
+        let index = rows.insert(socket(), 0);
+        assert_eq!(rows.id_of(index).number(), 1.0);
+        let mut last = Rows::new(0, 1, GENERATIONS - 1);
+        let index = last.insert(socket(), 0);
+        assert_eq!((last.id_of(index).generation(), last.next_generation()), (GENERATIONS - 1, 1));
+        last.remove(index);
+        assert_eq!(last.insert(socket(), 0), index);
+        assert_eq!(last.id_of(index).number(), 1.0);
     }
 
     #[test]

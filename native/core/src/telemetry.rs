@@ -176,11 +176,11 @@ telemetry! {
             bytes_written,
             /// Waiting now, because the kernel refused them.
             backlog_bytes,
-            /// Commands waiting now.
-            queued_jobs,
+            /// For the whole Hold: `Hold::queued_bytes`.
+            queued_bytes,
             /// For the part of a Hold that is in JS.
             in_js,
-            /// For the http transport.
+            /// Connections closed without an answer, because there was no room.
             cut,
             shard_failures,
         }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::*;
+use holdfast_core::response::Refusal;
 use holdfast_core::telemetry::Reason;
 
 const MORE_THAN_THE_KERNEL_TAKES: usize = 16 << 20;
@@ -73,19 +74,19 @@ fn a_refusal_of_a_head_request_has_no_body() {
     let (mut client, id) = asked_about(&mut held, b"HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     held.command(&refuse(id, 404));
     let head = String::from_utf8(read_head(&mut client)).unwrap();
-    assert!(head.contains("\r\nContent-Length: 14\r\n"), "that of the body to GET: {head}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", Refusal::NotFound.body().len())), "that of the body to GET: {head}");
     expect_end(&mut client, b"");
 }
 
 #[test]
 fn a_stream_over_capacity_is_refused_and_reported_but_not_counted_as_closed() {
-    for (request, body) in [(&b"GET / HTTP/1.1\r\n\r\n"[..], &b"503 Service Unavailable\n"[..]), (b"HEAD / HTTP/1.1\r\n\r\n", b"")] {
+    for (request, body) in [("GET / HTTP/1.1\r\n\r\n", Refusal::ServiceUnavailable.body()), ("HEAD / HTTP/1.1\r\n\r\n", "")] {
         let mut held = Held::start(options_with(|options| options.capacity = 1));
         let (_stream, _) = held.stream(TEXT, &[]);
-        let (mut client, id) = asked_about(&mut held, request);
+        let (mut client, id) = asked_about(&mut held, request.as_bytes());
         held.command(&hold(id, TEXT, &[]));
         assert!(read_head(&mut client).starts_with(b"HTTP/1.1 503 "));
-        expect_end(&mut client, body);
+        expect_end(&mut client, body.as_bytes());
         assert_eq!(held.closed(id), Reason::OverCapacity);
         assert_eq!((held.closed_for(Reason::OverCapacity), held.refused_with(503)), (0, 1));
         assert_eq!(held.total(|figures| figures.opened.load(Relaxed)), 1);
@@ -116,7 +117,8 @@ fn when_js_takes_too_long_to_decide_the_client_gets_503_and_a_late_answer_does_n
             _ => pass(id),
         });
         held.command(&publish("news", b"late"));
-        expect_end(&mut client, if method == "HEAD" { b"" } else { b"503 Service Unavailable\n" });
+        let body = if method == "HEAD" { "" } else { Refusal::ServiceUnavailable.body() };
+        expect_end(&mut client, body.as_bytes());
     }
     held.until_connections(0);
     assert_eq!((held.refused_with(503), held.refused_with(404)), (4, 0));

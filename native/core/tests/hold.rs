@@ -232,15 +232,16 @@ fn a_connection_is_passed_on_with_everything_its_client_sent() {
         let mut client = ask(held.address, request);
         let (id, _) = held.asked();
         held.command(&pass(id));
-        let shard = held.until("a connection passed on", |held| held.rest.passed.pop());
-        let mut connection = TcpStream::from(held.hold.take_passed(shard).unwrap());
+        let passed = held.until("a connection passed on", |held| held.rest.passed.pop());
+        assert_eq!((passed.id, passed.read.len()), (id, 0), "it was only peeked at");
+        let mut connection = TcpStream::from(held.hold.take_passed(id).unwrap());
         connection.set_nonblocking(false).unwrap();
         expect(&mut connection, request);
         held.until_connections(0);
         connection.write_all(b"answer").unwrap();
         drop(connection);
         expect_end(&mut client, b"answer");
-        assert!(held.hold.take_passed(shard).is_none() && held.hold.take_passed(200).is_none());
+        assert!(held.hold.take_passed(id).is_none() && held.hold.take_passed(Id::new(200, 0, 1)).is_none());
     }
 }
 
@@ -256,8 +257,8 @@ fn many_connections_are_passed_on_before_the_first_is_fetched() {
     let fetched: Vec<TcpStream> = clients
         .iter()
         .map(|_| {
-            let shard = held.until("a connection passed on", |held| held.rest.passed.pop());
-            held.hold.take_passed(shard).unwrap().into()
+            let passed = held.until("a connection passed on", |held| (!held.rest.passed.is_empty()).then(|| held.rest.passed.remove(0)));
+            held.hold.take_passed(passed.id).unwrap().into()
         })
         .collect();
     held.until_connections(0);

@@ -40,7 +40,7 @@ fn when_there_is_no_room_to_pass_on_the_first_connection_those_behind_it_wait_to
     by_hand.transfer.set_nonblocking(true).unwrap();
     let mut fetched = 0;
     for _ in 0..COUNT {
-        fetched += std::iter::from_fn(|| by_hand.transfer.read(&mut [0]).ok()).count();
+        fetched += std::iter::from_fn(|| by_hand.transfer.read(&mut [0; 8]).ok()).count();
         by_hand.say(&[]);
     }
     assert_eq!((fetched, by_hand.shard.passing()), (COUNT - 1, 0));

@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut copied = Copied::default();
     let mut commands = Vec::new();
     let mut is_over = false;
-    for record in Records::new(bytes) {
+    let queue = Arc::default();
+    for record in Records::new(bytes, &queue) {
         assert!(!is_over, "nothing follows a malformed record");
         let Ok(command) = record else {
             is_over = true;
@@ -54,12 +55,12 @@ impl Copied {
                 self.text(body);
             }
             Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } => self.text(channel),
-            Command::Publish { channel, message } => {
+            Command::Publish { channel, queued } => {
                 self.text(channel);
-                self.add_message(message);
+                self.add_message(&queued.message);
             }
-            Command::Send { message, .. } => self.add_message(message),
-            Command::Refuse { .. } | Command::Pass { .. } | Command::End { .. } | Command::Drain { .. } => {}
+            Command::Send { queued, .. } => self.add_message(&queued.message),
+            Command::Adopt | Command::Refuse { .. } | Command::Pass { .. } | Command::End { .. } | Command::Drain { .. } => {}
         }
     }
 

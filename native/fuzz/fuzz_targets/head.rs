@@ -1,7 +1,7 @@
 //! Request heads of any bytes, whole or in pieces, with any limit.
 #![no_main]
 
-use holdfast_core::head::{END, Head, read};
+use holdfast_core::head::{END, Head, Scan, add_address, read};
 use libfuzzer_sys::fuzz_target;
 
 const BEFORE: &[u8] = b"what was there before";
@@ -21,6 +21,7 @@ fuzz_target!(|input: &[u8]| {
         Head::Bad(refusal) => assert!(lines.is_empty() && [400, 431, 505].contains(&refusal.status())),
     }
     check_pieces(bytes, max, &asked, head, lines);
+    check_end(bytes, head, usize::from(*wanted));
 });
 
 fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[String]) {
@@ -33,6 +34,9 @@ fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[Str
     assert_eq!(lines.len(), 3 + asked.len(), "method, target, version, and a line for each header asked for");
     assert!(!lines[0].is_empty() && !lines[1].is_empty());
     assert!([&b"1.0"[..], b"1.1"].contains(&lines[2]));
+    let value_of = |name: &str| asked.iter().position(|asked| asked == name).map(|place| lines[3 + place]).filter(|value| *value != b"\r");
+    assert!(value_of("content-length").is_none_or(|value| !value.is_empty() && value.iter().all(u8::is_ascii_digit)));
+    assert!(value_of("host").is_none_or(|value| !value.iter().any(|byte| b" \t/@?#".contains(byte))));
     for value in &lines[3..] {
         assert!(*value == b"\r" || !value.contains(&b'\r'), "only a header that is absent is a CR");
     }
@@ -50,11 +54,26 @@ fn check_pieces(bytes: &[u8], max: usize, asked: &[String], head: Head, lines: &
         assert!(out.is_empty());
         assert_eq!(read(&bytes[..size], size, asked, &mut out), Head::Whole(size));
         assert_eq!(out, lines);
+        add_address(&mut out, Some([10, 0, 0, 1].into()));
+        assert_eq!(out, [lines.strip_suffix(&[END]).unwrap(), b"\n10.0.0.1", &[END]].concat());
     }
     // A bad head does not become good because of what follows.
     if let Head::Bad(_) = head {
         let more = [bytes, b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"].concat();
         assert_eq!(read(&more, max, asked, &mut out), head);
         assert!(out.is_empty());
+    }
+}
+
+/// In whatever pieces a head comes, its end is found where it is, and no earlier.
+fn check_end(bytes: &[u8], head: Head, cut: usize) {
+    let scan = |bytes: &[u8]| {
+        let (first, second) = bytes.split_at(cut.min(bytes.len()));
+        Scan::default().over(first).over(second)
+    };
+    match head {
+        Head::Whole(size) => assert!(scan(&bytes[..size]) == Scan::End && scan(&bytes[..size - 1]) != Scan::End),
+        Head::Partial => assert_ne!(scan(bytes), Scan::End, "what has an end is complete or bad"),
+        Head::Bad(_) => {}
     }
 }

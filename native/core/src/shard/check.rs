@@ -1,9 +1,11 @@
 //! For tests and fuzzing: a shard that is turned by hand, and what must be true between two turns.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Shard;
+use super::door::MOST_ARRIVING_BYTES;
 use crate::clock::now_ns;
 use crate::reactor::Task;
 use crate::rows::{Input, State};
@@ -15,30 +17,33 @@ impl Shard {
     #[doc(hidden)]
     pub fn turn_by_hand(&mut self, ahead_ns: u64) {
         let mut ready = Vec::with_capacity(EVENTS);
-        self.reactor.poll(&mut ready);
+        if !self.has_events() {
+            self.reactor.poll(&mut ready);
+        }
         self.turn(&ready, now_ns() + ahead_ns);
     }
 
-    /// Has pings and jobs go on for so long in one turn. With 0 they take a step at a time, so that every job spans turns.
+    /// Has events, commands, pings and fan-outs go on for so long in one turn. With 0 they take a step at a time, so that every
+    /// fan-out spans turns.
     #[doc(hidden)]
     pub fn set_slice(&mut self, ns: u64) {
         self.slice_ns = ns;
     }
 
-    /// As if it had been accepted. False if there is no room.
+    /// As if it had been accepted from this address. False if there is no room.
     #[doc(hidden)]
-    pub fn admit_by_hand(&mut self, fd: OwnedFd) -> bool {
-        let has_room = !self.rows.is_full();
+    pub fn admit_by_hand(&mut self, fd: OwnedFd, address: Option<IpAddr>) -> bool {
+        let has_room = !self.rows.is_full() || self.make_place();
         if has_room {
-            self.admit(fd.into());
+            self.admit(fd.into(), address);
         }
         has_room
     }
 
-    /// Whether there are jobs or connections to pass on.
+    /// Whether there are events, commands, publications or connections to pass on.
     #[doc(hidden)]
     pub fn is_busy(&self) -> bool {
-        self.has_jobs() || !self.door.passing.is_empty()
+        self.is_behind() || !self.door.passing.is_empty()
     }
 
     /// Connections to pass on that found no room.
@@ -63,11 +68,14 @@ impl Shard {
             waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
         }
         assert_eq!(self.telemetry.backlog_bytes.load(Relaxed), waiting as u64);
-        self.jobs.channels.check();
+        self.channels.check();
+        let state = |index| self.rows.state(index);
+        self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
+        assert!(self.door.arriving.bytes() <= MOST_ARRIVING_BYTES, "bytes of incomplete heads");
     }
 
     fn check_row(&mut self, index: u32) {
-        let has_channels = self.jobs.channels.has(index);
+        let has_channels = self.channels.has(index);
         let row = self.rows.row(index);
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");

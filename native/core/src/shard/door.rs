@@ -1,9 +1,11 @@
 //! From accepted to answered: connections that are not streams yet, or never will be.
 
+use std::net::IpAddr;
+
 use super::Shard;
 use super::turn::LISTENER;
-use crate::clock::MS;
-use crate::command::Command;
+use crate::address::Site;
+use crate::clock::{MS, Slice};
 use crate::head::{self, Head};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
@@ -16,25 +18,55 @@ use crate::telemetry::{Reason, add, subtract};
 const ACCEPTS_A_TURN: usize = 64;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
+/// How long a connection has for its head before it may be cut in favour of another.
+const GRACE_MS: u32 = 250;
+/// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
+pub(super) const MOST_ARRIVING_BYTES: usize = 16 << 20;
 /// Reads of a client that has been answered, before everything else gets its turn.
 const DISCARDS_A_TURN: usize = 16;
 const HEAD_REQUEST: &[u8] = b"HEAD\n";
 
 impl Shard {
-    /// Accepts connections, as many as one turn may.
+    /// Accepts connections, as many as one turn may, for a slice. If there is no room, somebody is waiting.
     pub(super) fn accept(&mut self) {
+        if self.rows.is_full() && !self.make_place() {
+            return;
+        }
+        let mut slice = Slice::of(self.slice_ns);
         for _ in 0..ACCEPTS_A_TURN {
             let Some(listener) = &self.door.listener else { return };
-            if self.rows.is_full() {
-                return self.set_accepting(Accepting::Full);
-            }
             match listener.accept() {
-                Accepted::Connection(socket) => self.admit(socket),
+                Accepted::Connection(socket, address) => self.admit(socket, address),
                 Accepted::Nobody => return,
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
                 Accepted::Gone => {}
             }
+            if self.rows.is_full() || slice.is_over_now() {
+                return;
+            }
         }
+    }
+
+    /// Cuts the connection that has waited longest for its head, if that is long enough; otherwise accepts nothing until
+    /// it is, or a row is free. Returns whether there is room now.
+    pub(super) fn make_place(&mut self) -> bool {
+        let Some(oldest) = self.door.arriving.oldest() else {
+            self.set_accepting(Accepting::Full(u64::MAX));
+            return false;
+        };
+        let age_ms = self.now_ms().wrapping_sub(self.rows.row(oldest).since_ms);
+        if age_ms < GRACE_MS {
+            self.set_accepting(Accepting::Full(self.now_ns + u64::from(GRACE_MS - age_ms) * MS));
+            return false;
+        }
+        self.cut(oldest);
+        true
+    }
+
+    /// Closes a connection without an answer.
+    fn cut(&mut self, index: u32) {
+        add(&self.telemetry.cut, 1);
+        self.free(index);
     }
 
     pub(super) fn set_accepting(&mut self, state: Accepting) {
@@ -45,11 +77,11 @@ impl Shard {
         }
     }
 
-    /// Makes a connection a row, and reads its head. There is room.
-    pub(super) fn admit(&mut self, socket: Socket) {
+    /// Makes a connection a row, and looks at its head. There is room.
+    pub(super) fn admit(&mut self, socket: Socket, address: Option<IpAddr>) {
         let index = self.insert(socket);
         self.door.accepted_in_turn += 1;
-        self.read_head(index, false);
+        self.look(index, address);
     }
 
     /// Makes a row. There is room.
@@ -86,50 +118,108 @@ impl Shard {
         }
     }
 
-    fn watch_unless_watched(&mut self, index: u32) {
-        if self.rows.row(index).input == Input::Unwatched {
-            self.watch(index);
-        }
-    }
-
     /// Closes a connection that is not a stream, or not any more.
     pub(super) fn free(&mut self, index: u32) {
         drop(self.take_out(index));
     }
 
     fn take_out(&mut self, index: u32) -> Option<Socket> {
+        self.door.arriving.take(index);
         let socket = self.rows.remove(index);
         subtract(&self.telemetry.connections, 1);
-        if self.door.listener.as_ref().is_some_and(|listener| listener.state() == Accepting::Full) {
+        if self.door.listener.as_ref().is_some_and(|listener| matches!(listener.state(), Accepting::Full(_))) {
             self.set_accepting(Accepting::Yes);
         }
         socket
     }
 
-    /// Peeks at what has arrived, and decides, or asks JS to, once the head is complete.
-    pub(super) fn read_head(&mut self, index: u32, has_ended: bool) {
+    /// Peeks at what has arrived. Most heads are complete then, and decided about, or asked about, at once.
+    fn look(&mut self, index: u32, address: Option<IpAddr>) {
         let most = self.options.max_head_bytes + 1;
         let Some(socket) = self.rows.socket(index) else { return };
-        let seen = match socket.peek(&mut self.scratch[..most]) {
+        let count = match socket.peek(&mut self.scratch[..most]) {
             Ok(0) => return self.free(index),
-            Ok(count) => &self.scratch[..count],
-            Err(Stop::Later) if !has_ended => return self.watch_unless_watched(index),
-            Err(_) => return self.free(index),
+            Ok(count) => count,
+            Err(Stop::Later) => 0,
+            Err(Stop::Broken(_)) => return self.free(index),
         };
         let options = &self.options;
-        match head::read(seen, options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
+        match head::read(&self.scratch[..count], options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
+            Head::Partial => self.expect_more(index, count, address),
+            Head::Bad(refusal) => self.refuse_row(index, refusal),
+            Head::Whole(size) => self.decide(index, size, count > size, address),
+        }
+    }
+
+    /// From now on the head is read as it comes, beginning with the bytes that were peeked at.
+    fn expect_more(&mut self, index: u32, count: usize, address: Option<IpAddr>) {
+        let Some(socket) = self.rows.socket(index) else { return };
+        if count > 0 && socket.skip(&mut self.scratch[..count]) != Ok(count) {
+            return self.free(index);
+        }
+        self.door.arriving.insert(index, address, self.site_of(address));
+        self.door.arriving.append(index, &self.scratch[..count]);
+        if let Some(oldest) = self.door.arriving.oldest_of_crowd(index, self.options.max_heads_per_address) {
+            self.cut(oldest);
+        }
+        self.limit_arriving();
+        if self.rows.state(index) == State::Head {
+            self.watch(index);
+        }
+    }
+
+    /// Whose heads a head is counted with. A proxy has those of all its clients, so they don't count.
+    fn site_of(&self, address: Option<IpAddr>) -> Option<Site> {
+        let address = address?;
+        let is_proxy = self.options.proxies.iter().any(|range| range.contains(address));
+        (!is_proxy).then(|| Site::of(address))
+    }
+
+    /// Cuts connections, the oldest first, as long as the heads that come in pieces take too much memory.
+    fn limit_arriving(&mut self) {
+        while self.door.arriving.bytes() > MOST_ARRIVING_BYTES
+            && let Some(oldest) = self.door.arriving.oldest()
+        {
+            self.cut(oldest);
+        }
+    }
+
+    /// Reads more of a head, and decides, or asks JS to, once it is complete.
+    pub(super) fn continue_head(&mut self, index: u32, has_ended: bool) {
+        let most = self.options.max_head_bytes + 1 - self.door.arriving.read_of(index).len();
+        let Some(socket) = self.rows.socket(index) else { return };
+        let count = match socket.read(&mut self.scratch[..most]) {
+            Ok(0) => return self.free(index),
+            Ok(count) => count,
+            Err(Stop::Later) if !has_ended => return,
+            Err(_) => return self.free(index),
+        };
+        self.door.continued_in_turn += 1;
+        let is_time = self.door.arriving.append(index, &self.scratch[..count]);
+        self.limit_arriving();
+        if self.rows.state(index) == State::Head && (is_time || has_ended || count == most) {
+            self.parse(index, has_ended);
+        }
+    }
+
+    /// Parses what was read of a head.
+    fn parse(&mut self, index: u32, has_ended: bool) {
+        let read = self.door.arriving.read_of(index);
+        let options = &self.options;
+        match head::read(read, options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
             Head::Partial if has_ended => self.free(index),
-            Head::Partial => self.watch_unless_watched(index),
+            Head::Partial => {}
             Head::Bad(refusal) => self.refuse_row(index, refusal),
             Head::Whole(size) => {
-                let has_more = has_ended || seen.len() > size;
-                self.decide(index, size, has_more);
+                let has_more = has_ended || read.len() > size;
+                self.decide(index, size, has_more, self.door.arriving.address_of(index));
             }
         }
     }
 
     /// The head is complete, and its lines are the newest ones.
-    fn decide(&mut self, index: u32, size: usize, has_more: bool) {
+    fn decide(&mut self, index: u32, size: usize, has_more: bool, address: Option<IpAddr>) {
+        self.door.arriving.complete(index);
         let lines = self.mail.heads.newest();
         let cached = self.door.cache.find(lines);
         let row = self.rows.row(index);
@@ -142,10 +232,31 @@ impl Shard {
         match cached {
             Some(opening) => {
                 self.mail.heads.forget_newest();
-                self.say(Command::Hold { id, opening });
+                self.hold_cached(id, opening);
             }
-            None => self.mail.heads.add(id),
+            None => {
+                // Only now: a cached decision doesn't depend on it.
+                if self.options.reports_addresses {
+                    head::add_address(&mut self.mail.heads.lines, address);
+                }
+                self.mail.heads.add(id);
+            }
         }
+    }
+
+    /// Removes the head from what its client has sent, and returns what was read after it. None if the connection is
+    /// broken, and closed.
+    pub(super) fn take_head(&mut self, index: u32) -> Option<Vec<u8>> {
+        let size = self.rows.row(index).head_size();
+        if let Some(mut read) = self.door.arriving.take(index) {
+            return Some(read.split_off(size));
+        }
+        // It was only peeked at.
+        if self.rows.socket(index)?.skip(&mut self.scratch[..size]).is_err() {
+            self.free(index);
+            return None;
+        }
+        Some(Vec::new())
     }
 
     pub(super) fn refuse(&mut self, id: Id, status: u16) {
@@ -172,6 +283,7 @@ impl Shard {
 
     /// Writes the last bytes of a connection, and closes it once the client has.
     fn answer(&mut self, index: u32, bytes: &[u8]) {
+        self.door.arriving.take(index);
         let Some(socket) = self.rows.socket(index) else { return };
         let count = match socket.write(bytes) {
             Ok(count) => count,
@@ -182,7 +294,7 @@ impl Shard {
             return self.linger(index);
         }
         self.enter(index, State::Ending);
-        self.wait(index, &bytes[count..]);
+        self.wait(index, &bytes[count..], usize::MAX);
         self.discard_or_watch(index);
     }
 

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use super::drain::Drain;
 use super::turn::LISTENER;
 use super::{Fds, Phase, Shard, Shared};
-use crate::command::Command;
+use crate::cache::DecisionCache;
 use crate::listener::{Accepting, Listener};
 use crate::mail::{Events, Heads, ShardMessage};
 use crate::options::Options;
-use crate::parcel::{self, Adoption, RECORD_BYTES};
 use crate::reactor;
 use crate::rows::State;
 use crate::telemetry::{Reason, Telemetry, add};
@@ -33,6 +32,8 @@ struct Legacy {
     /// It stays open, so that connections wait in its queue instead of being refused.
     listener: Option<Listener>,
     drain: Option<Drain>,
+    /// JS says once what can be held without asking it.
+    cache: DecisionCache,
     is_stopped: bool,
     /// What it was told but has not read: the panic may have been caused by the message before.
     unread: VecDeque<ShardMessage>,
@@ -143,7 +144,7 @@ fn pause_after(failures: u32) -> Duration {
 fn lose_streams(telemetry: &Telemetry) {
     add(&telemetry.closed[Reason::Failed as usize], telemetry.streams.load(Relaxed));
     add(&telemetry.shard_failures, 1);
-    for gauge in [&telemetry.streams, &telemetry.connections, &telemetry.backlog_bytes, &telemetry.queued_jobs] {
+    for gauge in [&telemetry.streams, &telemetry.connections, &telemetry.backlog_bytes] {
         gauge.store(0, Relaxed);
     }
 }
@@ -159,8 +160,8 @@ impl Shard {
             listener.set_state(Accepting::Yes);
             self.door.listener = Some(listener);
         }
+        self.door.cache = legacy.cache;
         self.mail.unread = legacy.unread;
-        self.read_unread();
     }
 
     /// Counts and reports every stream as lost. Called on a shard that panicked in the middle of anything.
@@ -170,7 +171,9 @@ impl Shard {
             let held = (0..self.rows.len() as u32).filter(|index| self.rows.state(*index) == State::Held);
             self.mail.events.closed.extend(held.map(|index| (self.rows.id_of(index), Reason::Failed)));
         }
-        self.refuse_queued_adoptions();
+        for (queued, listeners) in self.channels.abandon() {
+            self.mail.events.published.extend(queued.finish(listeners));
+        }
         self.mail.events.failed.push(self.number);
         // JS can't decide about these any more, and the last one may be half written.
         self.mail.heads = Heads::default();
@@ -178,21 +181,10 @@ impl Shard {
         Legacy {
             listener: self.door.listener.take(),
             drain: self.drain,
+            cache: std::mem::take(&mut self.door.cache),
             is_stopped: self.is_stopped,
             unread: std::mem::take(&mut self.mail.unread),
             generation: self.rows.next_generation(),
-        }
-    }
-
-    /// The parcels of adoptions whose turn has not come must not be taken for later ones.
-    fn refuse_queued_adoptions(&mut self) {
-        let queued = self.jobs.queue.iter().filter(|command| matches!(command, Command::Adopt)).count();
-        let mut record = [0; RECORD_BYTES];
-        for _ in 0..queued {
-            let Some((size, _)) = parcel::receive(&self.transfer, &mut record) else { return };
-            if let Ok(adoption) = Adoption::decode(&record[..size]) {
-                self.mail.events.adopted.push((adoption.token, None));
-            }
         }
     }
 }

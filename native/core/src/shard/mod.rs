@@ -1,13 +1,14 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `turn` (the loop), `door` (from accepted to answered), `stream` (from held to closed), `jobs`
-//! (everything said to streams, in order), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
+//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to answered), `stream` (from held to
+//! closed), `fan_out` (publications), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
 
 mod check;
+mod commands;
 mod door;
 mod drain;
 mod failure;
-mod jobs;
+mod fan_out;
 mod passing;
 mod pings;
 mod stream;
@@ -19,11 +20,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::event::epoll::Event;
+
+use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
 use crate::clock::{SLICE_NS, now_ns};
-use crate::command::Command;
 use crate::framing::FORMATS;
 use crate::id::Id;
 use crate::listener::Listener;
@@ -38,7 +41,6 @@ use crate::wheel::Wheel;
 
 use drain::Drain;
 pub use failure::Supervisor;
-use jobs::Walk;
 
 /// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
@@ -92,12 +94,14 @@ pub struct Shard {
     held: usize,
     backlogs: Backlogs,
     door: Door,
-    jobs: Jobs,
+    channels: Channels,
     pinger: Pinger,
     drain: Option<Drain>,
+    /// Events of connections that were not handled yet.
+    events: VecDeque<Event>,
     scratch: Vec<u8>,
     now_ns: u64,
-    /// How long pings, or jobs, go on in one turn.
+    /// How long events, commands, pings, or fan-outs go on in one turn.
     slice_ns: u64,
     is_stopped: bool,
 }
@@ -119,6 +123,7 @@ struct Mail {
 #[derive(Default)]
 struct Door {
     listener: Option<Listener>,
+    arriving: Arriving,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,
@@ -133,13 +138,8 @@ struct Door {
     cpu_ns: u64,
     opened_in_turn: u32,
     accepted_in_turn: u32,
-}
-
-/// Everything said to streams: what waits, and the fan-out that is under way.
-struct Jobs {
-    queue: VecDeque<Command>,
-    walk: Option<Walk>,
-    channels: Channels,
+    /// Heads of which a part has come in this turn.
+    continued_in_turn: u32,
 }
 
 struct Pinger {
@@ -171,12 +171,13 @@ impl Shard {
             held: 0,
             backlogs: Backlogs::new(),
             door: Door::default(),
-            jobs: Jobs { queue: VecDeque::new(), walk: None, channels: Channels::new(options.connection_limit) },
+            channels: Channels::new(options.connection_limit, options.max_channel_bytes),
             pinger: Pinger {
                 wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
                 pings: pings::framed(&options.pings),
             },
             drain: None,
+            events: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
             slice_ns: SLICE_NS,

@@ -4,11 +4,12 @@ use std::os::fd::AsFd;
 
 use super::Shard;
 use crate::id::Id;
+use crate::mail::Passed;
 use crate::parcel;
 use crate::rows::Input;
 
 impl Shard {
-    /// Hands a connection, of which nothing was read, to node:http.
+    /// Hands a connection to node:http, with what was read of it.
     pub(super) fn pass(&mut self, id: Id) {
         if !self.try_to_pass(id) {
             self.door.passing.push_back(id);
@@ -20,12 +21,13 @@ impl Shard {
         let Some(index) = self.asked(id) else { return true };
         let is_watched = self.rows.row(index).input != Input::Unwatched;
         let Some(socket) = self.rows.socket(index) else { return true };
-        match parcel::send(&self.transfer, &[0], socket.as_fd()) {
+        match parcel::send(&self.transfer, &id.bits().to_le_bytes(), socket.as_fd()) {
             Ok(()) => {
                 if is_watched {
                     self.reactor.forget(socket);
                 }
-                self.mail.events.passed.push(self.number);
+                let read = self.door.arriving.take(index).unwrap_or_default();
+                self.mail.events.passed.push(Passed { id, read });
             }
             Err(error) if parcel::is_full(error) => return false,
             Err(_) => {}

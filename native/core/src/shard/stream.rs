@@ -21,20 +21,18 @@ impl Shard {
     /// Makes a stream of a connection that waits for an answer, and writes its opening. If there is no room it gets 503.
     pub(super) fn hold(&mut self, id: Id, opening: &Opening) {
         let Some(index) = self.asked(id) else { return };
-        if self.held >= self.options.capacity || self.is_closing() {
+        if self.held >= self.options.capacity || self.is_closing() || !self.channels.has_room_for(&opening.channels) {
             return self.refuse_stream(index);
         }
-        let row = self.rows.row(index);
-        let (size, input) = (row.head_size(), row.input);
-        let Some(socket) = &row.socket else { return };
-        // The head was only peeked at.
-        if socket.skip(&mut self.scratch[..size]).is_err() {
-            return self.free(index);
-        }
+        let input = self.rows.row(index).input;
+        let Some(rest) = self.take_head(index) else { return };
         self.open(index, opening.format, &opening.channels);
         self.door.opened_in_turn += 1;
         if !self.write_opening(index, opening) {
             return;
+        }
+        if !is_empty_lines(&rest) {
+            return self.close(index, Reason::BadRequest);
         }
         match input {
             Input::Unwatched => self.watch(index),
@@ -58,8 +56,9 @@ impl Shard {
         bytes.extend_from_slice(self.door.date.bytes());
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(self.next_welcome(opening));
-        let is_open = self.write(index, &bytes);
-        // A large welcome, such as a replay, is not kept.
+        // A welcome may be large, such as a replay: what the kernel refuses of it doesn't make the stream slow yet.
+        let is_open = self.write_all(index, &bytes, usize::MAX);
+        // The buffer of a large one is not kept.
         bytes.shrink_to(MOST_KEPT);
         self.door.opening = bytes;
         is_open
@@ -85,7 +84,8 @@ impl Shard {
 
     /// None if there is no room, or the connection broke at once.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
-        if self.held >= self.options.capacity || self.rows.is_full() || self.is_closing() {
+        let has_room = self.held < self.options.capacity && !self.rows.is_full() && self.channels.has_room_for(&adoption.channels);
+        if !has_room || self.is_closing() {
             return None;
         }
         socket.tune(self.options.nagle, self.options.user_timeout_ms);
@@ -104,7 +104,7 @@ impl Shard {
         row.state = State::Held;
         row.format = format;
         for channel in channels {
-            self.jobs.channels.subscribe(index, channel);
+            self.channels.subscribe(index, channel);
         }
         self.held += 1;
         add(&self.telemetry.streams, 1);
@@ -117,7 +117,7 @@ impl Shard {
             let Some(socket) = self.rows.socket(index) else { return };
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
-                Ok(count) if self.scratch[..count].iter().all(|byte| matches!(byte, b'\r' | b'\n')) => {}
+                Ok(count) if is_empty_lines(&self.scratch[..count]) => {}
                 Ok(_) => return self.close(index, Reason::BadRequest),
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
@@ -128,17 +128,22 @@ impl Shard {
 
     /// Writes at once, and keeps as backlog what the kernel refuses. False if the stream has ended because of it.
     pub(super) fn write(&mut self, index: u32, frame: &[u8]) -> bool {
+        self.write_all(index, frame, self.options.max_backlog_bytes)
+    }
+
+    /// The same, with a limit of its own for the backlog.
+    fn write_all(&mut self, index: u32, frame: &[u8], most: usize) -> bool {
         let row = self.rows.row(index);
         if row.is_backlogged {
-            return self.wait(index, frame);
+            return self.wait(index, frame, most);
         }
         let Some(socket) = &row.socket else { return false };
         match socket.write(frame) {
             Ok(count) => {
                 add(&self.telemetry.bytes_written, count as u64);
-                count == frame.len() || self.wait(index, &frame[count..])
+                count == frame.len() || self.wait(index, &frame[count..], most)
             }
-            Err(Stop::Later) => self.wait(index, frame),
+            Err(Stop::Later) => self.wait(index, frame, most),
             Err(Stop::Broken(error)) => {
                 self.close(index, reason_of(error));
                 false
@@ -146,14 +151,14 @@ impl Shard {
         }
     }
 
-    /// Adds to the backlog of a stream, or closes it as slow if too much is waiting already.
-    pub(super) fn wait(&mut self, index: u32, bytes: &[u8]) -> bool {
-        let backlog = self.backlogs.entry(index).or_default();
-        if backlog.waiting().len() > self.options.max_backlog_bytes {
+    /// Adds to the backlog of a stream, or closes it as slow if more than `most` would wait.
+    pub(super) fn wait(&mut self, index: u32, bytes: &[u8], most: usize) -> bool {
+        let waiting = self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
+        if bytes.len() > most.saturating_sub(waiting) {
             self.close(index, Reason::Slow);
             return false;
         }
-        backlog.append(bytes);
+        self.backlogs.entry(index).or_default().append(bytes);
         add(&self.telemetry.backlog_bytes, bytes.len() as u64);
         let row = self.rows.row(index);
         if !row.is_backlogged {
@@ -206,21 +211,24 @@ impl Shard {
         self.end_row(index);
     }
 
-    /// Ends a stream gently: what was written, and a proper end, still leave.
-    pub(super) fn finish(&mut self, index: u32, reason: Reason) {
-        if self.rows.state(index) != State::Held || !self.write(index, self.rows.format(index).end()) {
-            return;
+    /// Ends a stream gently: what was published and sent, and a proper end, still leave. Returns how many messages that
+    /// were which it had not got yet.
+    pub(super) fn finish(&mut self, index: u32, reason: Reason) -> u32 {
+        let caught_up = self.catch_up(index);
+        if self.rows.state(index) == State::Held && self.write_all(index, self.rows.format(index).end(), usize::MAX) {
+            self.release(index, reason);
+            if self.rows.row(index).is_backlogged {
+                self.enter(index, State::Ending);
+            } else {
+                self.end_row(index);
+            }
         }
-        self.release(index, reason);
-        if !self.rows.row(index).is_backlogged {
-            return self.end_row(index);
-        }
-        self.enter(index, State::Ending);
+        caught_up
     }
 
     /// Stops being a stream, and is counted as closed.
     fn release(&mut self, index: u32, reason: Reason) {
-        self.jobs.channels.unsubscribe_all(index);
+        self.channels.unsubscribe_all(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
         add(&self.telemetry.closed[reason as usize], 1);
@@ -239,6 +247,11 @@ impl Shard {
     pub(super) fn held_row(&self, id: Id) -> Option<u32> {
         self.rows.find(id).filter(|index| self.rows.state(*index) == State::Held)
     }
+}
+
+/// All that a client may send after its head.
+fn is_empty_lines(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
 fn reason_of(error: Errno) -> Reason {

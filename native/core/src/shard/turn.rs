@@ -1,4 +1,4 @@
-//! The loop of a shard. A turn handles events, commands, pings and fan-out, each for a slice of time at most.
+//! The loop of a shard. A turn handles events, commands, pings and fan-outs, each for a slice of time at most.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,11 +7,9 @@ use std::sync::mpsc::Sender;
 use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
-use crate::clock::{MS, cpu_ns, unix_us};
-use crate::command::Command;
+use crate::clock::{MS, Slice, cpu_ns, unix_us};
 use crate::id::Id;
 use crate::listener::Listener;
-use crate::mail::ShardMessage;
 use crate::reactor::{self, BELL, EVENTS_A_TURN, Reactor, Task, has_input};
 use crate::rows::{Input, State};
 
@@ -32,30 +30,46 @@ impl Task for Shard {
         &self.reactor
     }
 
+    fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     fn turn(&mut self, ready: &[Event], now_ns: u64) {
         self.now_ns = now_ns;
         self.door.date.set(unix_us() / 1_000_000);
         self.door.accepted_in_turn = 0;
-        let cpu_before_ns = cpu_ns();
-        // If there is more than one turn can handle, new connections and JS would wait behind all of it.
-        if ready.len() == EVENTS_A_TURN {
+        self.door.continued_in_turn = 0;
+        // What was said before a head came takes effect before the head is answered (`hold_cached`).
+        if self.mail.inbox.is_rung() {
             self.read_mail();
+        }
+        // If there is more than one turn can handle, JS and new connections would wait behind all of it.
+        let is_full = ready.len() == EVENTS_A_TURN || self.has_events();
+        if is_full {
+            self.handle_mail();
+        }
+        let cpu_before_ns = cpu_ns();
+        if is_full && !self.rows.is_full() {
             self.accept();
         }
         for event in ready {
-            self.handle(event);
+            self.sort(event);
         }
+        self.handle_events();
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
+        self.handle_mail();
         self.send_pings();
-        self.run_jobs();
+        self.fan_out();
         self.sweep();
         self.continue_drain();
+        self.report_published();
+        self.give_back_memory();
         self.tell_js();
     }
 
     fn next_turn_ns(&self) -> u64 {
-        if self.has_jobs() {
+        if self.is_behind() {
             return 0;
         }
         let times = [
@@ -70,7 +84,7 @@ impl Task for Shard {
     }
 
     fn may_rest(&self) -> bool {
-        self.door.accepted_in_turn > 0 && !self.has_jobs()
+        self.door.accepted_in_turn + self.door.continued_in_turn > 0 && !self.is_behind()
     }
 
     fn is_stopped(&self) -> bool {
@@ -79,15 +93,30 @@ impl Task for Shard {
 }
 
 impl Shard {
-    fn handle(&mut self, event: &Event) {
-        let Event { data, flags } = *event;
+    /// Whether slices were too short for what is to be done.
+    pub(super) fn is_behind(&self) -> bool {
+        self.has_events() || !self.mail.unread.is_empty() || self.channels.is_fanning_out()
+    }
+
+    /// Handles what is not about a connection; the rest has its turn after it.
+    fn sort(&mut self, event: &Event) {
+        let data = event.data;
         match data.u64() {
             BELL => self.read_mail(),
             LISTENER => self.accept(),
-            token => {
-                if let Some(index) = self.rows.find(Id::from_bits(token)) {
-                    self.handle_row(index, flags);
-                }
+            _ => self.events.push_back(*event),
+        }
+    }
+
+    /// Handles events of connections, for a slice.
+    fn handle_events(&mut self) {
+        let mut slice = Slice::of(self.slice_ns);
+        while let Some(Event { data, flags }) = self.events.pop_front() {
+            if let Some(index) = self.rows.find(Id::from_bits(data.u64())) {
+                self.handle_row(index, flags);
+            }
+            if slice.is_over_now() {
+                return;
             }
         }
     }
@@ -95,7 +124,7 @@ impl Shard {
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         match self.rows.state(index) {
             State::Free => {}
-            State::Head => self.read_head(index, reactor::has_ended(flags)),
+            State::Head => self.continue_head(index, reactor::has_ended(flags)),
             State::Asked => self.rows.row(index).input = Input::Some,
             State::Held | State::Ending => {
                 if flags.contains(EventFlags::OUT) {
@@ -118,43 +147,7 @@ impl Shard {
         }
     }
 
-    fn read_mail(&mut self) {
-        self.reactor.silence_bell();
-        let messages = self.mail.inbox.take();
-        if self.mail.unread.is_empty() {
-            self.mail.unread = messages.into();
-        } else {
-            self.mail.unread.extend(messages);
-        }
-        self.read_unread();
-    }
-
-    /// If a message causes a panic, the rest is read after the restart.
-    pub(super) fn read_unread(&mut self) {
-        while let Some(message) = self.mail.unread.pop_front() {
-            match message {
-                ShardMessage::Command(command) => self.apply(command),
-                ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
-                ShardMessage::Unlisten => self.unlisten(),
-                ShardMessage::Fail => panic!("a test asked for it"),
-                ShardMessage::Stop => self.is_stopped = true,
-            }
-        }
-    }
-
-    /// Answers that open no stream take effect at once; everything said to streams keeps its order.
-    fn apply(&mut self, command: Command) {
-        match command {
-            Command::Refuse { id, status } => self.refuse(id, status),
-            Command::Respond { id, head, body } => self.respond(id, &head, &body),
-            Command::Pass { id } => self.pass(id),
-            Command::Remember { lines, opening } => self.door.cache.remember(lines, &opening),
-            Command::Drain { period_ms } => self.begin_drain(u64::from(period_ms) * MS),
-            said_to_streams => self.say(said_to_streams),
-        }
-    }
-
-    fn reply_listening(&mut self, address: SocketAddr, reply: &Sender<io::Result<u16>>) {
+    pub(super) fn reply_listening(&mut self, address: SocketAddr, reply: &Sender<io::Result<u16>>) {
         // Nobody waits any more if the caller is gone.
         let _ = reply.send(self.listen(address));
     }

@@ -1,6 +1,7 @@
 //! A shard that is turned by hand, with clients over Unix sockets.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use holdfast_core::command::Records;
 use holdfast_core::id::Id;
 use holdfast_core::mail::{Inbox, Outbox, ShardMessage};
+use holdfast_core::queue::Queue;
 use holdfast_core::telemetry::Telemetry;
 use holdfast_core::{Fds, Options, Phase, Shard, Shared};
 use rustix::event::{EventfdFlags, eventfd};
@@ -25,6 +27,7 @@ pub struct ByHand {
     pub outbox: Arc<Outbox>,
     pub telemetry: Arc<Telemetry>,
     pub transfer: UnixStream,
+    pub queue: Arc<Queue>,
     _bell_of_js: OwnedFd,
     /// How far its clock is ahead of the real one.
     ahead_ms: u64,
@@ -40,10 +43,10 @@ impl ByHand {
         let (inbox, outbox, telemetry) = (Arc::new(Inbox::new(bell)), Arc::new(Outbox::default()), Arc::new(Telemetry::default()));
         let shared = Shared { inbox: inbox.clone(), outbox: outbox.clone(), telemetry: telemetry.clone() };
         let shard = Shard::new(0, 0, Phase { number: 0, of: 1 }, Arc::new(options), shared, fds).unwrap();
-        ByHand { shard, inbox, outbox, telemetry, transfer, _bell_of_js: bell_of_js, ahead_ms: 0 }
+        ByHand { shard, inbox, outbox, telemetry, transfer, queue: Arc::default(), _bell_of_js: bell_of_js, ahead_ms: 0 }
     }
 
-    /// Every job takes turns of its own: a fan-out to n streams spans n turns.
+    /// A slice is one step: a fan-out to n streams spans n turns.
     pub fn step_by_step(mut self) -> Self {
         self.shard.set_slice(0);
         self
@@ -58,7 +61,7 @@ impl ByHand {
 
     /// Says it, and takes one turn.
     pub fn say(&mut self, records: &[u8]) {
-        self.inbox.post(Records::new(records).map(|record| ShardMessage::Command(record.unwrap())));
+        self.inbox.post(Records::new(records, &self.queue).map(|record| ShardMessage::Command(record.unwrap())));
         self.turn(0);
     }
 
@@ -75,12 +78,17 @@ impl ByHand {
 
     /// A connection that has sent a request, with little room to be written to.
     pub fn connect(&mut self, request: &[u8]) -> UnixStream {
+        self.connect_from(None, request)
+    }
+
+    /// The same, as if it came from this address.
+    pub fn connect_from(&mut self, address: Option<IpAddr>, request: &[u8]) -> UnixStream {
         let (mut client, its) = UnixStream::pair().unwrap();
         sockopt::set_socket_send_buffer_size(&its, BUFFER_BYTES).unwrap();
         its.set_nonblocking(true).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(request).unwrap();
-        assert!(self.shard.admit_by_hand(its.into()));
+        assert!(self.shard.admit_by_hand(its.into(), address));
         client
     }
 

@@ -102,7 +102,12 @@ pub fn publish(channel: &str, data: &[u8]) -> Vec<u8> {
 }
 
 pub fn publish_event(channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
-    [vec![op::publish], text(channel.as_bytes()), message(id, kind, data)].concat()
+    publish_with_token(0, channel, id, kind, data)
+}
+
+/// A publication whose outcome is reported.
+pub fn publish_with_token(token: u32, channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
+    [vec![op::publish], token.to_le_bytes().to_vec(), text(channel.as_bytes()), message(id, kind, data)].concat()
 }
 
 pub fn drain(period_ms: u32) -> Vec<u8> {
@@ -127,12 +132,16 @@ pub fn options() -> Options {
         nagle: false,
         max_head_bytes: 8192,
         head_timeout_ms: 20_000,
+        max_heads_per_address: 1000,
         answer_timeout_ms: 20_000,
         max_backlog_bytes: 1 << 20,
+        max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
         reports_closes: true,
+        reports_addresses: false,
         headers: vec!["host".into()],
         pings: [b"\n"[..].into(), b":\n\n"[..].into()],
+        proxies: Vec::new(),
     }
 }
 
@@ -198,6 +207,7 @@ impl Held {
             }
             self.rest.closed.append(&mut events.closed);
             self.rest.adopted.append(&mut events.adopted);
+            self.rest.published.append(&mut events.published);
             self.rest.passed.append(&mut events.passed);
             self.rest.failed.append(&mut events.failed);
             self.rest.drained.append(&mut events.drained);
@@ -355,8 +365,9 @@ pub fn expect_end(client: &mut impl Read, bytes: &[u8]) {
 
 /// The next bytes are a whole refusal, and then the connection ends.
 pub fn expect_refusal(client: &mut impl Read, status: u16) {
-    let reason = Refusal::of(status).unwrap().reason();
+    let refusal = Refusal::of(status).unwrap();
+    let reason = refusal.reason();
     let head = String::from_utf8(read_head(client)).unwrap();
     assert!(head.starts_with(&format!("HTTP/1.1 {status} {reason}\r\n")), "{head}");
-    expect_end(client, format!("{status} {reason}\n").as_bytes());
+    expect_end(client, refusal.body().as_bytes());
 }

@@ -2,7 +2,7 @@
  * Finds the word that was probably meant. Pure.
  */
 
-/** How many letters may differ. */
+/** How many letters may differ: half of a short word would make it any other. */
 const MOST_DIFFERENT = 2;
 
 /** @param {string} given @param {string[]} words @returns {string} '' if none is near */
@@ -10,7 +10,8 @@ export function nearest(given, words) {
   const begun = words.find((word) => given !== '' && (word.startsWith(given) || given.startsWith(word)));
   const distances = words.map((word) => distanceOf(given, word));
   const least = Math.min(...distances);
-  return begun ?? (least <= MOST_DIFFERENT ? words[distances.indexOf(least)] : '');
+  const most = Math.min(MOST_DIFFERENT, Math.floor(given.length / 2));
+  return begun ?? (least <= most ? words[distances.indexOf(least)] : '');
 }
 
 /** Letters to insert, remove or change (Levenshtein). @param {string} one @param {string} other @returns {number} */

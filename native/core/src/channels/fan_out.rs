@@ -1,0 +1,540 @@
+//! Publications on their way to the rows of their channels.
+//!
+//! Channels take turns, so that one with many rows, or with much to say, doesn't delay the others. Each row still gets
+//! everything in the order in which it was published. Three things make that true:
+//!
+//! - Everything published in a shard has a sequence number.
+//! - A channel sends its oldest publications as one batch, from the end of its list to the beginning. Rows from the cursor
+//!   on have had the batch. Rows that subscribe are appended, so they count as having had it.
+//! - A row that is on several channels, or that something else is said to, first gets everything that waits for it, in
+//!   order (`take_due`). It is then ahead of the fan-outs, which pass over it until they have caught up with it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use super::{Channel, Channels, KEPT, Subscription};
+use crate::framing::{FORMATS, Format};
+use crate::queue::Queued;
+use crate::rows::NONE;
+
+/// A batch is at least one publication, and no more than fit into this.
+const BATCH_BYTES: usize = 16_384;
+
+/// A publication that some rows of its channel have not got yet.
+#[derive(Debug)]
+struct Pending {
+    sequence: u64,
+    queued: Arc<Queued>,
+    /// The rows it was for so far.
+    listeners: u32,
+}
+
+/// The publications that go to each row in one write.
+#[derive(Debug)]
+pub struct Batch {
+    messages: Vec<Arc<Queued>>,
+    /// The sequence of the last one.
+    through: u64,
+    frames: [OnceLock<Box<[u8]>>; FORMATS],
+}
+
+impl Batch {
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// What is written to a stream of this format.
+    pub fn frame(&self, format: Format) -> &[u8] {
+        match &self.messages[..] {
+            [one] => one.message.frame(format),
+            all => self.frames[format.slot()].get_or_init(|| joined(all, format).into()),
+        }
+    }
+}
+
+/// The frames of several messages, one after the other.
+pub fn joined(messages: &[Arc<Queued>], format: Format) -> Vec<u8> {
+    let frames: Vec<&[u8]> = messages.iter().map(|queued| queued.message.frame(format)).collect();
+    frames.concat()
+}
+
+/// What a channel has to send, oldest first. There is always something.
+#[derive(Debug)]
+pub(super) struct FanOut {
+    pending: VecDeque<Pending>,
+    /// The oldest ones, on their way through the list.
+    batch: Option<Arc<Batch>>,
+    /// Rows from this place on have had the batch.
+    cursor: usize,
+    /// Rows that got exactly the batch.
+    reached: u32,
+}
+
+impl FanOut {
+    fn of(first: Pending) -> Box<Self> {
+        Box::new(FanOut { pending: [first].into(), batch: None, cursor: 0, reached: 0 })
+    }
+
+    /// The batch that is under way, or the next one, which is to go to `rows` rows.
+    fn batch(&mut self, rows: usize) -> Arc<Batch> {
+        if self.batch.is_none() {
+            self.cursor = rows;
+            self.reached = 0;
+        }
+        let pending = &self.pending;
+        self.batch.get_or_insert_with(|| Arc::new(next_batch(pending))).clone()
+    }
+
+    /// Forgets the batch, which has reached everyone. Returns what was in it.
+    fn end_batch(&mut self) -> impl Iterator<Item = (Arc<Queued>, u32)> {
+        let count = self.batch.take().map_or(0, |batch| batch.len());
+        let reached = self.reached;
+        self.pending.drain(..count).map(move |pending| (pending.queued, pending.listeners + reached))
+    }
+
+    /// The row at `place` leaves the list. Returns the place whose row may take it over: the last one that has not had the
+    /// batch either. The gap is then there, and anyone who has had it may fill it.
+    pub(super) fn leave(&mut self, place: usize) -> usize {
+        if self.batch.is_none() || place >= self.cursor {
+            return place;
+        }
+        self.cursor -= 1;
+        self.cursor
+    }
+
+    /// The last publication that the row at `place` has got as part of a batch that is under way.
+    fn had(&self, place: usize) -> u64 {
+        self.batch.as_ref().filter(|_| place >= self.cursor).map_or(0, |batch| batch.through)
+    }
+
+    /// Everything that is over, together with how many rows it was for.
+    pub(super) fn into_finished(self) -> impl Iterator<Item = (Arc<Queued>, u32)> {
+        let counted = self.batch.as_ref().map_or(0, |batch| batch.len());
+        let reached = self.reached;
+        let all = self.pending.into_iter().enumerate();
+        all.map(move |(place, pending)| (pending.queued, pending.listeners + if place < counted { reached } else { 0 }))
+    }
+
+    /// Panics if it can't be.
+    pub(super) fn check(&self, rows: usize) {
+        assert!(!self.pending.is_empty(), "a fan-out has something to send");
+        assert!(self.pending.iter().is_sorted_by_key(|pending| pending.sequence), "oldest first");
+        if let Some(batch) = &self.batch {
+            assert!(self.cursor <= rows && batch.len() <= self.pending.len());
+            assert_eq!(batch.through, self.pending[batch.len() - 1].sequence);
+        }
+    }
+}
+
+fn next_batch(pending: &VecDeque<Pending>) -> Batch {
+    let mut bytes = 0;
+    let fitting = pending.iter().take_while(|pending| {
+        bytes += pending.queued.message.size();
+        bytes <= BATCH_BYTES
+    });
+    let count = fitting.count().max(1);
+    Batch {
+        messages: pending.iter().take(count).map(|pending| pending.queued.clone()).collect(),
+        through: pending[count - 1].sequence,
+        frames: Default::default(),
+    }
+}
+
+/// The turn of a channel.
+#[derive(Debug)]
+pub struct Turn {
+    channel: u32,
+    pub batch: Arc<Batch>,
+}
+
+/// What a row gets.
+#[derive(Debug)]
+pub enum Due {
+    Batch,
+    /// Something else, which may be nothing.
+    Messages(Vec<Arc<Queued>>),
+}
+
+impl Channels {
+    /// Has a publication wait for its turn. If nobody subscribes to the channel, it is finished.
+    pub fn publish(&mut self, name: &[u8], queued: Arc<Queued>) {
+        let Some(channel) = self.find(name) else { return self.finished.push((queued, 0)) };
+        self.sequence += 1;
+        let pending = Pending { sequence: self.sequence, queued, listeners: 0 };
+        match &mut self.channels[channel as usize].fan_out {
+            Some(fan_out) => fan_out.pending.push_back(pending),
+            none => {
+                *none = Some(FanOut::of(pending));
+                self.fan_outs += 1;
+                self.turns.push_back(channel);
+            }
+        }
+    }
+
+    /// Whether something is on its way.
+    pub fn is_fanning_out(&self) -> bool {
+        self.fan_outs > 0
+    }
+
+    /// The channel whose turn it is.
+    pub fn begin_turn(&mut self) -> Option<Turn> {
+        while let Some(channel) = self.turns.pop_front() {
+            // The channel may be gone, and another may have its number now.
+            if let Some(Channel { rows, fan_out: Some(fan_out), .. }) = self.channels.get_mut(channel as usize) {
+                return Some(Turn { channel, batch: fan_out.batch(rows.len()) });
+            }
+        }
+        None
+    }
+
+    /// The next row that has not had the batch, and what it is due. None once the batch has reached everyone.
+    pub fn next_row(&mut self, turn: &Turn) -> Option<(u32, Due)> {
+        let Channel { rows, fan_out, .. } = self.channels.get(turn.channel as usize)?;
+        let place = fan_out.as_ref()?.cursor.checked_sub(1)?;
+        let row = rows[place];
+        let due = if self.gets_whole_batches(row) { Due::Batch } else { Due::Messages(self.take_due_through(row, turn.batch.through)) };
+        if let Some(fan_out) = &mut self.channels[turn.channel as usize].fan_out {
+            fan_out.cursor = place;
+            fan_out.reached += u32::from(matches!(due, Due::Batch));
+        }
+        Some((row, due))
+    }
+
+    /// The channel has more turns as long as it has something to send.
+    pub fn end_turn(&mut self, turn: Turn) {
+        let Turn { channel, batch } = turn;
+        drop(batch);
+        let Some(Channel { fan_out: place, .. }) = self.channels.get_mut(channel as usize) else { return };
+        let Some(fan_out) = place else { return };
+        if fan_out.cursor == 0 {
+            self.finished.extend(fan_out.end_batch());
+        }
+        if fan_out.pending.is_empty() {
+            *place = None;
+            self.note_end_of_fan_out();
+        } else {
+            self.turns.push_back(channel);
+        }
+    }
+
+    /// Everything that waits for a row, in order. The fan-outs pass over it from then on.
+    pub fn take_due(&mut self, row: u32) -> Vec<Arc<Queued>> {
+        self.take_due_through(row, self.sequence)
+    }
+
+    /// The same, but nothing that was published after the sequence `through`.
+    fn take_due_through(&mut self, row: u32, through: u64) -> Vec<Arc<Queued>> {
+        let ahead = self.ahead.get(&row).copied().unwrap_or(0);
+        let mut due: Vec<(u64, Arc<Queued>)> = Vec::new();
+        let mut is_waited_for = false;
+        let mut at = self.first_of(row);
+        while at != NONE {
+            let Subscription { channel, place, next } = self.subscriptions[at as usize];
+            if let Some(fan_out) = &mut self.channels[channel as usize].fan_out {
+                is_waited_for = true;
+                let after = ahead.max(fan_out.had(place as usize));
+                let begin = fan_out.pending.partition_point(|pending| pending.sequence <= after);
+                for pending in fan_out.pending.range_mut(begin..).take_while(|pending| pending.sequence <= through) {
+                    pending.listeners += 1;
+                    due.push((pending.sequence, pending.queued.clone()));
+                }
+            }
+            at = next;
+        }
+        if is_waited_for && through > ahead {
+            self.ahead.insert(row, through);
+        }
+        due.sort_unstable_by_key(|(sequence, _)| *sequence);
+        due.into_iter().map(|(_, queued)| queued).collect()
+    }
+
+    /// Publications that every row has got, and for how many each was.
+    pub fn take_finished(&mut self) -> Vec<(Arc<Queued>, u32)> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Gives up everything that is on its way: the shard has failed.
+    pub fn abandon(&mut self) -> Vec<(Arc<Queued>, u32)> {
+        for channel in &mut self.channels {
+            if let Some(fan_out) = channel.fan_out.take() {
+                self.finished.extend(fan_out.into_finished());
+            }
+        }
+        self.take_finished()
+    }
+
+    /// A row that has just subscribed, and that nothing waits for, gets nothing that was published before.
+    pub(super) fn pass_over(&mut self, row: u32) {
+        self.ahead.insert(row, self.sequence);
+    }
+
+    /// A row that is gone is not ahead any more.
+    pub(super) fn forget_ahead(&mut self, row: u32) {
+        if !self.ahead.is_empty() {
+            self.ahead.remove(&row);
+        }
+    }
+
+    pub(super) fn note_end_of_fan_out(&mut self) {
+        self.fan_outs -= 1;
+        if self.fan_outs == 0 {
+            self.ahead.clear();
+            self.ahead.shrink_to(KEPT);
+        }
+    }
+
+    /// Whether a row that was reached by a batch is due exactly that: it is on no other channel, and not ahead.
+    fn gets_whole_batches(&self, row: u32) -> bool {
+        let first = self.first_of(row);
+        self.subscriptions[first as usize].next == NONE && (self.ahead.is_empty() || !self.ahead.contains_key(&row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::random;
+    use super::*;
+    use crate::framing::Message;
+    use crate::queue::{NO_TOKEN, Queue};
+
+    /// Channels, what each row has got, and what it should get.
+    struct Table {
+        channels: Channels,
+        queue: Arc<Queue>,
+        got: Vec<Vec<u32>>,
+        due: Vec<Vec<u32>>,
+        subscribed: Vec<Vec<&'static str>>,
+        published: u32,
+        /// How many each publication should be for, and how many it was for.
+        listeners: Vec<(u32, Option<u32>)>,
+    }
+
+    impl Table {
+        fn of(rows: usize) -> Self {
+            Table {
+                channels: Channels::new(rows, usize::MAX),
+                queue: Arc::default(),
+                got: vec![Vec::new(); rows],
+                due: vec![Vec::new(); rows],
+                subscribed: vec![Vec::new(); rows],
+                published: 0,
+                listeners: Vec::new(),
+            }
+        }
+
+        /// Rows that subscribe to one channel.
+        fn listening(rows: usize, name: &'static str) -> Self {
+            let mut table = Table::of(rows);
+            (0..rows).for_each(|row| table.subscribe(row, name));
+            table
+        }
+
+        fn subscribe(&mut self, row: usize, name: &'static str) {
+            self.catch_up(row);
+            self.channels.subscribe(row as u32, name.as_bytes());
+            if !self.subscribed[row].contains(&name) {
+                self.subscribed[row].push(name);
+            }
+            self.channels.check();
+        }
+
+        fn unsubscribe(&mut self, row: usize, name: &'static str) {
+            self.catch_up(row);
+            self.channels.unsubscribe(row as u32, name.as_bytes());
+            self.subscribed[row].retain(|subscribed| *subscribed != name);
+            self.channels.check();
+        }
+
+        /// The row is gone, with what it has not got. Another one takes its place.
+        fn leave(&mut self, row: usize) {
+            self.channels.unsubscribe_all(row as u32);
+            assert!(self.due[row].starts_with(&self.got[row]), "a row that leaves early has got the first ones");
+            self.got[row].clear();
+            self.due[row].clear();
+            self.subscribed[row].clear();
+            self.channels.check();
+        }
+
+        fn publish(&mut self, name: &'static str, size: usize) {
+            let number = self.published;
+            self.published += 1;
+            let id = number.to_string().into_bytes().into();
+            let message = Message::new(Some(id), None, vec![b'x'; size].into());
+            let listeners: Vec<usize> = (0..self.due.len()).filter(|row| self.subscribed[*row].contains(&name)).collect();
+            listeners.iter().for_each(|row| self.due[*row].push(number));
+            self.listeners.push((listeners.len() as u32, None));
+            self.channels.publish(name.as_bytes(), Queued::new(&self.queue, NO_TOKEN, message));
+            self.channels.check();
+        }
+
+        fn catch_up(&mut self, row: usize) {
+            let due = self.channels.take_due(row as u32);
+            self.deliver(row, &due);
+            assert_eq!(self.got[row], self.due[row], "it has got everything");
+        }
+
+        fn deliver(&mut self, row: usize, messages: &[Arc<Queued>]) {
+            let numbers = messages.iter().map(|queued| number_of(queued));
+            self.got[row].extend(numbers);
+        }
+
+        /// A turn of at most so many rows.
+        fn turn(&mut self, rows: usize) {
+            if let Some(turn) = self.channels.begin_turn() {
+                for _ in 0..rows {
+                    let Some((row, due)) = self.channels.next_row(&turn) else { break };
+                    match due {
+                        Due::Batch => self.deliver(row as usize, &turn.batch.messages),
+                        Due::Messages(messages) => self.deliver(row as usize, &messages),
+                    }
+                }
+                self.channels.end_turn(turn);
+                self.channels.check();
+            }
+            for (queued, listeners) in self.channels.take_finished() {
+                self.listeners[number_of(&queued) as usize].1 = Some(listeners);
+            }
+        }
+
+        fn finish(&mut self) {
+            while self.channels.is_fanning_out() {
+                self.turn(usize::MAX);
+            }
+            self.turn(0);
+            assert_eq!(self.got, self.due);
+            assert_eq!(self.channels.turns.len(), 0);
+        }
+    }
+
+    fn number_of(queued: &Queued) -> u32 {
+        let event = queued.message.frame(Format::from_byte(1).unwrap());
+        let text = std::str::from_utf8(event).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_channel_with_few_rows_does_not_wait_for_one_with_many() {
+        let mut table = Table::listening(100, "many");
+        table.subscribe(0, "few");
+        table.unsubscribe(0, "many");
+        (0..50).for_each(|_| table.publish("many", BATCH_BYTES));
+        table.publish("few", 1);
+        table.turn(10);
+        table.turn(10);
+        assert_eq!(table.got[0], [50]);
+        assert_eq!(table.got.iter().filter(|got| !got.is_empty()).count(), 11);
+        table.finish();
+    }
+
+    #[test]
+    fn a_row_on_two_channels_gets_everything_in_order_whichever_is_first() {
+        let mut table = Table::listening(10, "a");
+        table.subscribe(9, "b");
+        for _ in 0..3 {
+            table.publish("a", BATCH_BYTES);
+            table.publish("b", 1);
+        }
+        table.turn(0); // "a" has begun, and reached nobody
+        table.turn(1);
+        assert_eq!(table.got[9], [0, 1, 2, 3, 4, 5]);
+        table.finish();
+    }
+
+    #[test]
+    fn small_publications_are_one_batch_and_large_ones_are_not() {
+        let mut table = Table::listening(1, "a");
+        (0..10).for_each(|_| table.publish("a", 100));
+        table.turn(1);
+        assert_eq!(table.got[0].len(), 10);
+        (0..3).for_each(|_| table.publish("a", BATCH_BYTES));
+        table.turn(1);
+        assert_eq!(table.got[0].len(), 11);
+        table.finish();
+    }
+
+    #[test]
+    fn the_frames_of_a_batch_are_those_of_its_messages() {
+        let mut table = Table::listening(1, "a");
+        (0..3).for_each(|_| table.publish("a", 4));
+        let turn = table.channels.begin_turn().unwrap();
+        assert_eq!(turn.batch.frame(Format::default()), b"xxxxxxxxxxxx");
+        let chunked = Format::from_byte(0x10).unwrap();
+        assert_eq!(turn.batch.frame(chunked), b"4\r\nxxxx\r\n".repeat(3));
+        assert_eq!(joined(&turn.batch.messages, chunked), turn.batch.frame(chunked));
+    }
+
+    #[test]
+    fn a_row_that_subscribes_during_a_fan_out_gets_only_what_is_published_later() {
+        let mut table = Table::listening(3, "a");
+        (0..3).for_each(|_| table.publish("a", BATCH_BYTES));
+        table.turn(1);
+        table.leave(0);
+        table.subscribe(0, "a");
+        table.publish("a", 1);
+        table.finish();
+        assert_eq!(table.got[0], [3]);
+    }
+
+    #[test]
+    fn rows_that_leave_during_a_fan_out_cost_no_other_row_its_message() {
+        for left in 0..6 {
+            let mut table = Table::listening(6, "a");
+            table.publish("a", 1);
+            table.turn(3);
+            table.leave(left);
+            table.finish();
+            assert_eq!(table.got.iter().filter(|got| got.len() == 1).count(), 5, "without {left}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_is_finished() {
+        let mut table = Table::listening(2, "a");
+        table.publish("nobody", 1);
+        table.publish("a", 1);
+        table.turn(1);
+        table.leave(0);
+        table.leave(1);
+        table.subscribe(0, "b");
+        table.finish();
+        assert_eq!(table.listeners, [(0, Some(0)), (2, Some(1))]);
+        drop(table.channels);
+        assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_fan_out_that_is_abandoned_is_finished() {
+        let mut table = Table::listening(5, "a");
+        table.publish("a", BATCH_BYTES);
+        table.publish("a", 1);
+        table.turn(2);
+        let listeners: Vec<u32> = table.channels.abandon().into_iter().map(|(_, listeners)| listeners).collect();
+        assert_eq!(listeners, [2, 0]);
+        assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn every_row_gets_everything_once_and_in_order_after_ten_thousand_random_steps() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let mut draw = random();
+        let mut table = Table::of(12);
+        for step in 0..10_000 {
+            let (row, name) = (draw(12) as usize, NAMES[draw(4) as usize]);
+            match draw(16) {
+                0..3 => table.subscribe(row, name),
+                3 => table.unsubscribe(row, name),
+                4 => table.leave(row),
+                5..9 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                9 => table.catch_up(row),
+                _ => table.turn(draw(4) as usize),
+            }
+            if step % 500 == 0 {
+                table.finish();
+            }
+        }
+        table.finish();
+        assert!(table.published > 1000);
+        assert!(table.listeners.iter().all(|(due, got)| got.is_some_and(|got| got <= *due)), "all finished");
+        assert_eq!(table.queue.bytes(), 0);
+    }
+}

@@ -1,0 +1,89 @@
+//! Messages that wait for delivery, and how many bytes they take together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::framing::Message;
+
+/// What a message takes besides its text.
+const MESSAGE_BYTES: usize = 256;
+/// The token of messages whose outcome nobody waits for.
+pub const NO_TOKEN: u32 = 0;
+
+/// The messages of a Hold that not every shard is done with. A message counts once, however many shards it waits in.
+#[derive(Debug, Default)]
+pub struct Queue {
+    bytes: AtomicU64,
+}
+
+impl Queue {
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+}
+
+/// A message in the queue, until the last reference to it is dropped.
+#[derive(Debug)]
+pub struct Queued {
+    pub message: Message,
+    token: u32,
+    listeners: AtomicU32,
+    bytes: u64,
+    queue: Arc<Queue>,
+}
+
+impl Queued {
+    /// `token` stands for it when JS is told how many streams it was for.
+    pub fn new(queue: &Arc<Queue>, token: u32, message: Message) -> Arc<Self> {
+        let bytes = (message.size() + MESSAGE_BYTES) as u64;
+        queue.bytes.fetch_add(bytes, Relaxed);
+        Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, queue: queue.clone() })
+    }
+
+    /// One shard is done with it, and had so many streams to write it to. Returns the token and the sum of all shards if
+    /// this was the last one and somebody waits for that. The shard must not keep other references.
+    pub fn finish(self: Arc<Self>, listeners: u32) -> Option<(u32, u32)> {
+        self.listeners.fetch_add(listeners, Relaxed);
+        let last = Arc::into_inner(self)?;
+        (last.token != NO_TOKEN).then(|| (last.token, last.listeners.load(Relaxed)))
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.queue.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queued(queue: &Arc<Queue>, token: u32, size: usize) -> Arc<Queued> {
+        Queued::new(queue, token, Message::new(None, None, vec![b'x'; size].into()))
+    }
+
+    #[test]
+    fn a_message_counts_once_until_the_last_shard_is_done_with_it() {
+        let queue = Arc::default();
+        let first = queued(&queue, 7, 1000);
+        let second = first.clone();
+        assert_eq!(queue.bytes(), 1000 + MESSAGE_BYTES as u64);
+        assert_eq!(first.finish(3), None);
+        assert_eq!(queue.bytes(), 1000 + MESSAGE_BYTES as u64);
+        assert_eq!(second.finish(4), Some((7, 7)), "the sum of both");
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn nobody_is_told_about_a_message_without_a_token() {
+        assert_eq!(queued(&Arc::default(), NO_TOKEN, 1).finish(1), None);
+    }
+
+    #[test]
+    fn a_message_that_is_dropped_leaves_the_queue() {
+        let queue = Arc::default();
+        drop(queued(&queue, 1, 5));
+        assert_eq!(queue.bytes(), 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! What JS says: answers to heads, and everything said to streams. All of it takes effect in the order in which it was said,
+//! for a slice of time in each turn.
+
+use std::sync::Arc;
+
+use super::Shard;
+use crate::clock::{MS, Slice, cpu_ns};
+use crate::command::{Command, Opening};
+use crate::id::Id;
+use crate::mail::ShardMessage;
+use crate::rows::State;
+use crate::telemetry::Reason;
+
+impl Shard {
+    pub(super) fn read_mail(&mut self) {
+        self.reactor.silence_bell();
+        for message in self.mail.inbox.take() {
+            match message {
+                // It only concerns heads that come later.
+                ShardMessage::Command(Command::Remember { lines, opening }) => self.door.cache.remember(lines, &opening),
+                message => {
+                    self.note_answered(&message);
+                    self.mail.unread.push_back(message);
+                }
+            }
+        }
+    }
+
+    /// JS has answered in time: how long the answer waits here is not its fault.
+    fn note_answered(&mut self, message: &ShardMessage) {
+        if let ShardMessage::Command(Command::Hold { id, .. }) = message
+            && let Some(index) = self.asked(*id)
+        {
+            self.enter(index, State::Asked);
+        }
+    }
+
+    /// A head with a cached decision waits behind what JS said before it came.
+    pub(super) fn hold_cached(&mut self, id: Id, opening: Arc<Opening>) {
+        if self.mail.unread.is_empty() {
+            self.hold(id, &opening);
+        } else {
+            self.mail.unread.push_back(ShardMessage::Command(Command::Hold { id, opening }));
+        }
+    }
+
+    /// If a message causes a panic, the rest is read after the restart.
+    pub(super) fn handle_mail(&mut self) {
+        if self.mail.unread.is_empty() {
+            return;
+        }
+        let cpu_before_ns = cpu_ns();
+        let mut slice = Slice::of(self.slice_ns);
+        let mut deliveries = 0;
+        while let Some(message) = self.mail.unread.pop_front() {
+            deliveries += self.handle_message(message);
+            if slice.is_over() {
+                break;
+            }
+        }
+        self.share_cpu(cpu_ns() - cpu_before_ns, deliveries);
+    }
+
+    /// Openings and deliveries share what a slice of commands took, by their numbers.
+    fn share_cpu(&mut self, spent_ns: u64, deliveries: u32) {
+        let each_ns = spent_ns / u64::from(deliveries + self.door.opened_in_turn).max(1);
+        self.door.cpu_ns += spent_ns - each_ns * u64::from(deliveries);
+        self.record_opened();
+        self.record_deliveries(each_ns, deliveries);
+    }
+
+    /// Returns how many messages were written because of it.
+    fn handle_message(&mut self, message: ShardMessage) -> u32 {
+        match message {
+            ShardMessage::Command(command) => return self.apply(command),
+            ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
+            ShardMessage::Unlisten => self.unlisten(),
+            ShardMessage::Fail => panic!("a test asked for it"),
+            ShardMessage::Stop => self.is_stopped = true,
+        }
+        0
+    }
+
+    fn apply(&mut self, command: Command) -> u32 {
+        match command {
+            Command::Hold { id, opening } => self.hold(id, &opening),
+            Command::Adopt => self.receive(),
+            Command::Refuse { id, status } => self.refuse(id, status),
+            Command::Respond { id, head, body } => self.respond(id, &head, &body),
+            Command::Pass { id } => self.pass(id),
+            // Known since it was read.
+            Command::Remember { .. } => {}
+            Command::Drain { period_ms } => self.begin_drain(u64::from(period_ms) * MS),
+            Command::Publish { channel, queued } => self.channels.publish(&channel, queued),
+            Command::Send { id, queued } => return self.held_row(id).map_or(0, |index| self.send(index, &queued)),
+            Command::End { id } => return self.held_row(id).map_or(0, |index| self.finish(index, Reason::Drain)),
+            Command::Subscribe { id, channel } => return self.held_row(id).map_or(0, |index| self.subscribe(index, channel)),
+            Command::Unsubscribe { id, channel } => {
+                return self.held_row(id).map_or(0, |index| self.unsubscribe(index, &channel));
+            }
+        }
+        0
+    }
+}

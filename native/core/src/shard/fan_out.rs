@@ -1,0 +1,119 @@
+//! Publications on their way to their streams: channels take turns, and each stream gets everything in order.
+
+use std::sync::Arc;
+
+use super::Shard;
+use crate::channels::{Due, joined};
+use crate::clock::{Slice, cpu_ns};
+use crate::queue::Queued;
+use crate::rows::State;
+use crate::sys;
+use crate::telemetry::{Reason, add};
+
+/// Rows that a channel reaches before the next one has its turn.
+const ROWS_A_TURN: usize = 64;
+
+impl Shard {
+    /// Delivers for a slice.
+    pub(super) fn fan_out(&mut self) {
+        if !self.channels.is_fanning_out() {
+            return;
+        }
+        let cpu_before_ns = cpu_ns();
+        let mut slice = Slice::of(self.slice_ns);
+        let mut deliveries = 0;
+        while let Some(turn) = self.channels.begin_turn() {
+            let mut is_over = false;
+            for _ in 0..ROWS_A_TURN {
+                let Some((index, due)) = self.channels.next_row(&turn) else { break };
+                deliveries += match due {
+                    Due::Batch => {
+                        self.write(index, turn.batch.frame(self.rows.format(index)));
+                        turn.batch.len() as u32
+                    }
+                    Due::Messages(messages) => self.deliver(index, &messages),
+                };
+                is_over = slice.is_over();
+                if is_over {
+                    break;
+                }
+            }
+            self.channels.end_turn(turn);
+            if is_over {
+                break;
+            }
+        }
+        if deliveries > 0 {
+            self.record_deliveries((cpu_ns() - cpu_before_ns) / u64::from(deliveries), deliveries);
+        }
+    }
+
+    /// Tells JS which publications have reached everyone.
+    pub(super) fn report_published(&mut self) {
+        for (queued, listeners) in self.channels.take_finished() {
+            self.mail.events.published.extend(queued.finish(listeners));
+        }
+    }
+
+    /// Writes everything to a stream that it waits for, so that something else can be said to it. Like the methods below,
+    /// returns the number of messages.
+    pub(super) fn catch_up(&mut self, index: u32) -> u32 {
+        if !self.channels.is_fanning_out() {
+            return 0;
+        }
+        let due = self.channels.take_due(index);
+        self.deliver(index, &due)
+    }
+
+    pub(super) fn send(&mut self, index: u32, queued: &Arc<Queued>) -> u32 {
+        let caught_up = self.catch_up(index);
+        if self.rows.state(index) != State::Held {
+            return caught_up;
+        }
+        caught_up + self.deliver(index, std::slice::from_ref(queued))
+    }
+
+    /// A stream for which there is no room on the list ends.
+    pub(super) fn subscribe(&mut self, index: u32, channel: Box<[u8]>) -> u32 {
+        let caught_up = self.catch_up(index);
+        if self.rows.state(index) == State::Held {
+            let channels = [channel];
+            if self.channels.has_room_for(&channels) {
+                self.channels.subscribe(index, &channels[0]);
+            } else {
+                return caught_up + self.finish(index, Reason::OverCapacity);
+            }
+        }
+        caught_up
+    }
+
+    pub(super) fn unsubscribe(&mut self, index: u32, channel: &[u8]) -> u32 {
+        let caught_up = self.catch_up(index);
+        self.channels.unsubscribe(index, channel);
+        caught_up
+    }
+
+    fn deliver(&mut self, index: u32, messages: &[Arc<Queued>]) -> u32 {
+        let format = self.rows.format(index);
+        match messages {
+            [] => {}
+            [one] => drop(self.write(index, one.message.frame(format))),
+            all => drop(self.write(index, &joined(all, format))),
+        }
+        messages.len() as u32
+    }
+
+    pub(super) fn record_deliveries(&mut self, each_ns: u64, deliveries: u32) {
+        if deliveries > 0 {
+            add(&self.telemetry.deliveries, deliveries.into());
+            self.telemetry.delivery_cpu.record(each_ns, deliveries);
+        }
+    }
+
+    /// When many channels have gone, their memory goes back to the system.
+    pub(super) fn give_back_memory(&mut self) {
+        if self.channels.has_memory_to_give_back() {
+            sys::give_back_memory();
+        }
+    }
+}
