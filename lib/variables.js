@@ -9,7 +9,7 @@ const PREFIX = 'HOLDFAST_';
 
 /** Variables that are not options, and their meaningful values; null for any. @type {Map<string, string[] | null>} */
 const SWITCHES = new Map([
-  ['HOLDFAST_NATIVE', ['off']],
+  ['HOLDFAST_NATIVE', ['on', 'off']],
   ['HOLDFAST_UNSHARE', ['off']],
   ['HOLDFAST_TOKEN', null],
   ['HOLDFAST_FLEET_DIR', null],

@@ -90,7 +90,9 @@ export class Admin {
    */
   async takeMessage(request, { searchParams }) {
     checkSite(request);
-    const channel = searchParams.get('channel');
+    const [channel, ...others] = searchParams.getAll('channel');
+    if (others.length > 0)
+      throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
     const message = await readBody(request, MOST_MESSAGE_BYTES);
     const { listeners, unanswered } = await this.publish(channel, message).catch(refusePublication);

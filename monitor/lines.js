@@ -15,7 +15,7 @@ export function lineOf({ totals, workers, log }) {
     formatElapsed(n('elapsedMs')),
     `streams ${formatCount(n('streams'))} (+${formatCount(n('openedPerSecond'))} -${formatCount(n('closedPerSecond'))})/s`,
     `pings ${formatCount(n('pingsPerSecond'))}/s, late p99 ${ms('pingLatenessP99Ms')} ms`,
-    `ticks ${['Avg', 'P90', 'P99', 'Max'].map((figure) => ms(`tick${figure}Ms`)).join('/')} ms`,
+    `ticks avg ${ms('tickAvgMs')} p90 ${ms('tickP90Ms')} max ${ms('tickMaxMs')} ms`,
     `CPU ${n('processCpuPercent').toFixed(0)}%`,
     totals.rssBytes === null
       ? 'no worker'

@@ -66,6 +66,14 @@ test('/ticks has all ticks of each worker since it started', async (t) => {
   assert.ok(between.mean('ms') > 1 && between.maximum() >= between.percentile(0.9));
 });
 
+test('a publication to several channels is refused rather than sent to the first', async (t) => {
+  const server = await startServer(t);
+  const url = `http://127.0.0.1:${server.adminPort}/publish?channel=a&channel=b`;
+  const response = await fetch(url, { method: 'POST', body: 'hello' });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /got 2 channels: publish to one at a time/);
+});
+
 test('other paths are 404, other methods 405', async (t) => {
   const server = await startServer(t);
   const missing = await server.admin('/nothing');
