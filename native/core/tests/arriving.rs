@@ -184,6 +184,56 @@ fn a_connection_has_a_moment_for_its_head_before_it_makes_room() {
 }
 
 #[test]
+fn connections_that_were_answered_make_room_before_those_without_a_head() {
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = 3));
+    let mut without_head = by_hand.connect(b"GET ");
+    let mut answered = [by_hand.connect(b"nonsense\r\n\r\n"), by_hand.connect(b"nonsense\r\n\r\n")];
+    by_hand.turn(GRACE_MS);
+    let _newer = by_hand.connect(b"GET ");
+    assert!(answered[0].write_all(b"x").is_err(), "the first one that was answered was cut");
+    assert!(answered[1].write_all(b"x").is_ok());
+    let _newest = by_hand.connect(b"GET ");
+    assert!(answered[1].write_all(b"x").is_err());
+    without_head.write_all(b"/ HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!((by_hand.asked().len(), by_hand.telemetry.cut.load(Relaxed)), (1, 2));
+}
+
+#[test]
+fn one_that_was_just_answered_has_a_moment_to_read_before_it_makes_room() {
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = 1));
+    let mut answered = by_hand.connect(b"nonsense\r\n\r\n");
+    let (_, its) = UnixStream::pair().unwrap();
+    by_hand.turn(GRACE_MS - 50);
+    assert!(!by_hand.shard.admit_by_hand(its.into(), None));
+    assert!(read_now(&mut answered).starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn in_one_turn_several_connections_make_room() {
+    const LIMIT: usize = 10;
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = LIMIT));
+    let address = by_hand.listen();
+    let _older: Vec<TcpStream> = (0..LIMIT).map(|_| ask(address, b"G")).collect();
+    until("no room", || {
+        by_hand.turn(0);
+        (by_hand.telemetry.connections.load(Relaxed) == LIMIT as u64).then_some(())
+    });
+    by_hand.turn(GRACE_MS);
+    let _newer: Vec<TcpStream> = (0..LIMIT).map(|_| ask(address, b"G")).collect();
+    let mut most_in_a_turn = 0;
+    until("all were replaced", || {
+        let before = by_hand.telemetry.cut.load(Relaxed);
+        by_hand.turn(0);
+        let cut = by_hand.telemetry.cut.load(Relaxed);
+        most_in_a_turn = most_in_a_turn.max(cut - before);
+        (cut == LIMIT as u64).then_some(())
+    });
+    assert!(most_in_a_turn > 1);
+    by_hand.turn(GRACE_MS);
+    assert_eq!(by_hand.telemetry.cut.load(Relaxed), LIMIT as u64, "nobody is cut when nobody waits");
+}
+
+#[test]
 fn an_address_may_have_a_limited_number_of_incomplete_heads_and_its_oldest_is_cut() {
     let mut by_hand = ByHand::new(options_with(|options| {
         options.max_heads_per_address = 2;

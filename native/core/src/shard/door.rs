@@ -18,8 +18,6 @@ use crate::telemetry::{Reason, add, subtract};
 const ACCEPTS_A_TURN: usize = 64;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
-/// How long a connection has for its head before it may be cut in favour of another.
-const GRACE_MS: u32 = 250;
 /// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
 pub(super) const MOST_ARRIVING_BYTES: usize = 16 << 20;
 /// Reads of a client that has been answered, before everything else gets its turn.
@@ -27,13 +25,13 @@ const DISCARDS_A_TURN: usize = 16;
 const HEAD_REQUEST: &[u8] = b"HEAD\n";
 
 impl Shard {
-    /// Accepts connections, as many as one turn may, for a slice. If there is no room, somebody is waiting.
+    /// Accepts connections, as many as one turn may, for a slice.
     pub(super) fn accept(&mut self) {
-        if self.rows.is_full() && !self.make_place() {
-            return;
-        }
         let mut slice = Slice::of(self.slice_ns);
         for _ in 0..ACCEPTS_A_TURN {
+            if !self.has_room() {
+                return;
+            }
             let Some(listener) = &self.door.listener else { return };
             match listener.accept() {
                 Accepted::Connection(socket, address) => self.admit(socket, address),
@@ -41,32 +39,10 @@ impl Shard {
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
                 Accepted::Gone => {}
             }
-            if self.rows.is_full() || slice.is_over_now() {
+            if slice.is_over_now() {
                 return;
             }
         }
-    }
-
-    /// Cuts the connection that has waited longest for its head, if that is long enough; otherwise accepts nothing until
-    /// it is, or a row is free. Returns whether there is room now.
-    pub(super) fn make_place(&mut self) -> bool {
-        let Some(oldest) = self.door.arriving.oldest() else {
-            self.set_accepting(Accepting::Full(u64::MAX));
-            return false;
-        };
-        let age_ms = self.now_ms().wrapping_sub(self.rows.row(oldest).since_ms);
-        if age_ms < GRACE_MS {
-            self.set_accepting(Accepting::Full(self.now_ns + u64::from(GRACE_MS - age_ms) * MS));
-            return false;
-        }
-        self.cut(oldest);
-        true
-    }
-
-    /// Closes a connection without an answer.
-    fn cut(&mut self, index: u32) {
-        add(&self.telemetry.cut, 1);
-        self.free(index);
     }
 
     pub(super) fn set_accepting(&mut self, state: Accepting) {
@@ -77,8 +53,9 @@ impl Shard {
         }
     }
 
-    /// Makes a connection a row, and looks at its head. There is room.
+    /// Makes a connection a row, and looks at its head. There is room for it (`has_room`).
     pub(super) fn admit(&mut self, socket: Socket, address: Option<IpAddr>) {
+        self.make_room();
         let index = self.insert(socket);
         self.door.accepted_in_turn += 1;
         self.look(index, address);
@@ -304,6 +281,7 @@ impl Shard {
             return self.free(index);
         }
         self.enter(index, State::Lingering);
+        self.note_lingering(index);
         self.discard_or_watch(index);
     }
 
