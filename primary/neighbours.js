@@ -21,7 +21,9 @@ export async function watchNeighbours(port, host, note) {
   if (!['', '::', '0.0.0.0'].includes(host)) return;
   const known = new Set();
   const look = async () => {
-    for (const address of neighboursIn(await readListeners('tcp6'), await readListeners('tcp'), port)) {
+    // A server on 0.0.0.0 has no IPv6 connections that others could get.
+    const tcp6 = host === '0.0.0.0' ? '' : await readListeners('tcp6');
+    for (const address of neighboursIn(tcp6, await readListeners('tcp'), port)) {
       if (!known.has(address)) note(neighbourLine(address, port));
       known.add(address);
     }
