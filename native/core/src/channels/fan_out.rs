@@ -278,6 +278,8 @@ impl Channels {
     pub(super) fn note_end_of_fan_out(&mut self) {
         self.fan_outs -= 1;
         if self.fan_outs == 0 {
+            // Left by channels that were dropped before their turn: a later channel with the same number would get extra turns.
+            self.turns.clear();
             self.ahead.clear();
             self.ahead.shrink_to(KEPT);
         }
@@ -500,6 +502,17 @@ mod tests {
         assert_eq!(table.listeners, [(0, Some(0)), (2, Some(1))]);
         drop(table.channels);
         assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_channel_that_is_dropped_before_its_turn_leaves_no_turn_behind() {
+        let mut table = Table::of(2);
+        for _ in 0..100 {
+            table.subscribe(0, "a");
+            table.publish("a", 1);
+            table.leave(0);
+        }
+        assert_eq!(table.channels.turns.len(), 0);
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl Channels {
         assert_eq!((listed, bytes, fan_outs), (subscribed, self.bytes, self.fan_outs));
         assert_eq!(self.by_name.len() + self.free_channels.len(), self.channels.len(), "a channel has a name or is free");
         assert!(fan_outs > 0 || self.ahead.is_empty(), "nobody is ahead of nothing");
+        assert!(fan_outs > 0 || self.turns.is_empty(), "without fan-outs, nobody has a turn");
     }
 
     fn find(&self, name: &[u8]) -> Option<u32> {
