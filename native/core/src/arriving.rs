@@ -16,7 +16,7 @@ struct Pieces {
     bytes: Vec<u8>,
     /// How far the end was looked for.
     scan: Scan,
-    /// When there is so much it is parsed even without an end: it may be bad.
+    /// At this size it is parsed even without an end, because it may be bad.
     parse_at: usize,
     /// Its place among all that are incomplete. None once it is complete.
     turn: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Arriving {
     by_turn: BTreeMap<u64, u32>,
     by_site: HashMap<Site, BTreeSet<u64>>,
     next_turn: u64,
-    /// Kept in memory for all of them.
+    /// Memory that all of them take.
     bytes: usize,
 }
 
@@ -123,7 +123,7 @@ impl Arriving {
         self.by_turn.get(turns.first()?).copied()
     }
 
-    /// Bytes that it keeps in memory for heads.
+    /// Bytes of memory that all heads take.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
