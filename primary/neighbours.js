@@ -1,6 +1,6 @@
 /*
  * Other processes of the same user can listen on the port of the shards, because they share it (SO_REUSEPORT), at a more
- * specific address: the kernel then gives them all connections to that address. Nothing can prevent that, so it is noted.
+ * specific address: the kernel then gives them all connections to that address. Nothing can prevent that, so the server logs it.
  */
 import { open } from 'node:fs/promises';
 
