@@ -17,9 +17,9 @@ const MOST_CONNECTIONS = 64;
 /** How long a request may take to arrive, and how long a connection may wait for the next one. */
 const REQUEST_MS = 5000;
 const IDLE_MS = 5000;
-/** Those names of this port that nobody can point elsewhere: a page that has the browser resolve its own name to 127.0.0.1 sends another. */
+/** The names of this port. A web page whose own name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
 const OWN_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
-/** What browsers say of requests that no other page made. */
+/** Sec-Fetch-Site of requests that no other page made. */
 const OWN_SITES = ['same-origin', 'none'];
 const RETRY_AFTER_S = 1;
 
@@ -129,14 +129,14 @@ export class Admin {
 function checkHost({ headersDistinct: { host = [] } }) {
   if (host.length === 1 && OWN_NAME.test(host[0])) return;
   const given = host.length === 0 ? 'no Host' : `Host: ${host.join(', ')}`;
-  throw new RequestError(403, `got ${given}: this port is called localhost, 127.0.0.1 or [::1]`);
+  throw new RequestError(403, `got ${given}: expected localhost, 127.0.0.1 or [::1]`);
 }
 
-/** Refuses what other web pages send: browsers add one of these headers to it. @param {IncomingMessage} request @throws {RequestError} 403 */
+/** Refuses requests of web pages: browsers add one of these headers. @param {IncomingMessage} request @throws {RequestError} 403 */
 function checkSite({ headers }) {
   const site = headers['sec-fetch-site'] ?? 'none';
   if (headers.origin === undefined && OWN_SITES.includes(String(site))) return;
-  throw new RequestError(403, 'web pages may not publish');
+  throw new RequestError(403, 'requests from web pages are refused');
 }
 
 /** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */

@@ -137,7 +137,7 @@ export class Shards {
     return this.lastToken;
   }
 
-  /** What messages take that wait for delivery. */
+  /** Bytes of the messages that wait for delivery. */
   get queuedBytes() {
     return this.core.queuedBytes() + this.commands.size;
   }
@@ -150,7 +150,7 @@ export class Shards {
     if (this.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
-        `messages of more than ${this.maxQueueBytes} bytes would wait for delivery (maxQueueBytes): try again later`,
+        `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,
       );
   }
 

@@ -33,15 +33,15 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// `token` stands for it when JS is told how many streams it was for.
+    /// With the token JS is told how many streams it was for.
     pub fn new(queue: &Arc<Queue>, token: u32, message: Message) -> Arc<Self> {
         let bytes = (message.size() + MESSAGE_BYTES) as u64;
         queue.bytes.fetch_add(bytes, Relaxed);
         Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, queue: queue.clone() })
     }
 
-    /// One shard is done with it, and had so many streams to write it to. Returns the token and the sum of all shards if
-    /// this was the last one and somebody waits for that. The shard must not keep other references.
+    /// One shard is done with it, and had this many streams to write it to. If it was the last shard, and somebody waits for
+    /// the outcome, returns the token and the sum over all shards. The shard must not keep other references.
     pub fn finish(self: Arc<Self>, listeners: u32) -> Option<(u32, u32)> {
         self.listeners.fetch_add(listeners, Relaxed);
         let last = Arc::into_inner(self)?;

@@ -1,9 +1,11 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to answered), `room` (who is cut when
-//! there is none), `stream` (from held to closed), `fan_out` (publications), `pings`, `sweep` (what takes too long), `drain`,
+//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
+//! responses), `room` (who is cut when there is none), `stream` (from held to closed), `fan_out` (publications), `pings`,
+//! `sweep` (what takes too long), `drain`,
 //! `failure` (after a panic).
 
+mod answer;
 mod check;
 mod commands;
 mod door;
