@@ -13,7 +13,9 @@ const HOST = '127.0.0.1';
 /** The largest message that can be published. */
 const MOST_MESSAGE_BYTES = 65_536;
 /** Enough for its readers, too few to use up the primary's file descriptors. */
-const MOST_CONNECTIONS = 64;
+const MOST_CONNECTIONS = 256;
+/** Publishers that may wait for their outcome, so that probes and dashboards still find a connection. */
+const MOST_PUBLISHERS = 192;
 /** How long a request may take to arrive, and how long a connection may wait for the next one. */
 const REQUEST_MS = 5000;
 const IDLE_MS = 5000;
@@ -36,6 +38,8 @@ export class Admin {
   constructor({ problem, publish }) {
     this.problem = problem;
     this.publish = publish;
+    /** Waiting for their outcome. */
+    this.publishers = 0;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
     /** All ticks of each worker that is alive. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
@@ -95,8 +99,20 @@ export class Admin {
       throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
     const message = await readBody(request, MOST_MESSAGE_BYTES);
-    const { listeners, unanswered } = await this.publish(channel, message).catch(refusePublication);
+    const { listeners, unanswered } = await this.publishInTurn(channel, message).catch(refusePublication);
     return { status: 202, body: unanswered > 0 ? { listeners, unanswered } : { listeners } };
+  }
+
+  /** @param {string} channel @param {string} message @throws {HoldfastError} BUSY */
+  async publishInTurn(channel, message) {
+    if (this.publishers >= MOST_PUBLISHERS)
+      throw new HoldfastError('BUSY', `too many publishers: ${MOST_PUBLISHERS} are waiting for their outcome`);
+    this.publishers++;
+    try {
+      return await this.publish(channel, message);
+    } finally {
+      this.publishers--;
+    }
   }
 
   /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
