@@ -124,7 +124,9 @@ impl Hold {
 
     /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.
     pub fn take_events(&self, most: usize) -> (Events, bool) {
-        self.outbox.take(most)
+        let (mut events, has_more) = self.outbox.take(most);
+        events.published.append(&mut self.queue.take_dropped());
+        (events, has_more)
     }
 
     /// A connection that was passed on. Others before it are closed: a shard that panicked did not report them.
