@@ -106,7 +106,10 @@ export class Admin {
   /** @param {string} channel @param {string} message @throws {HoldfastError} BUSY */
   async publishInTurn(channel, message) {
     if (this.publishers >= MOST_PUBLISHERS)
-      throw new HoldfastError('BUSY', `too many publishers: ${MOST_PUBLISHERS} are waiting for their outcome`);
+      throw new HoldfastError(
+        'BUSY',
+        `too many publishers: ${MOST_PUBLISHERS} are waiting for their outcome`,
+      );
     this.publishers++;
     try {
       return await this.publish(channel, message);

@@ -96,6 +96,11 @@ impl Channels {
         self.bytes + names.iter().map(|name| size(name)).sum::<usize>() <= self.most_bytes
     }
 
+    /// Whether a row is on the list of a channel.
+    pub fn is_on(&self, row: u32, name: &[u8]) -> bool {
+        self.find(name).is_some_and(|channel| self.subscription_of(row, channel) != NONE)
+    }
+
     /// Puts a row on the list of a channel, which is made if necessary. Does nothing if it is on the list already. Everything
     /// that waited for the row must have been taken before (`take_due`).
     pub fn subscribe(&mut self, row: u32, name: &[u8]) {

@@ -78,6 +78,9 @@ impl Shard {
         let caught_up = self.catch_up(index);
         if self.rows.state(index) == State::Held {
             let channels = [channel];
+            if self.channels.is_on(index, &channels[0]) {
+                return caught_up;
+            }
             if self.channels.has_room_for(&channels) {
                 self.channels.subscribe(index, &channels[0]);
             } else {
