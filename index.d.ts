@@ -12,7 +12,8 @@ export type Bytes = string | Uint8Array;
 
 /**
  * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
- * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id as Last-Event-ID.
+ * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id
+ * as Last-Event-ID.
  */
 export interface Message {
   id?: string;
@@ -99,7 +100,7 @@ export interface Refusal {
    * and with 503 Retry-After: 5. Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
    */
   headers?: Record<string, string>;
-  /** By default the status, its name, and for some of them what it usually means. */
+  /** By default the status, its name, and for some statuses what it usually means. */
   body?: Bytes;
 }
 
@@ -112,9 +113,7 @@ export type Decision = HoldDecision | Refusal | { answer: Answer } | { pass: tru
 export interface Policy {
   /** Lower-case names of the headers that `decide` reads. */
   headers?: readonly string[];
-  /**
-   * Whether `decide` reads the client's address (`head.address`). An `always` decision must not depend on it.
-   */
+  /** Whether `decide` reads the client's address (`head.address`). An `always` decision must not depend on it. */
   address?: boolean;
   /**
    * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
@@ -172,7 +171,7 @@ export interface HoldOptions {
   maxBacklogBytes?: number;
   /**
    * Most bytes of messages waiting for delivery; with more, `publish` and `send` throw BUSY. 16,777,216 by default. A message
-   * takes its text and 256 bytes.
+   * counts as its text plus 256 bytes.
    */
   maxQueueBytes?: number;
   /**
@@ -277,8 +276,8 @@ export class Hold {
    *
    * If the client has already disconnected, this still resolves to an id, and `onClose(id, 'client-gone')` follows. A HEAD
    * request gets the head of the stream, and `onClose(id, 'drain')` follows.
-   * @param response of node:http, node:https or HTTP/2, of status 200 and without Content-Length. If its head was not sent yet, it is sent
-   *   now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
+   * @param response of node:http, node:https or HTTP/2, with status 200 and without Content-Length. If its head was not sent
+   *   yet, it is sent now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then

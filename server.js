@@ -175,7 +175,7 @@ class Server {
     this.note(planLine(plan, transport));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
-    if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // it hides the first time
+    if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones
   }
 
   /** @returns {string} why it is not ready; '' if it is */

@@ -5,17 +5,7 @@
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
-import {
-  choice,
-  either,
-  FLAG,
-  integer,
-  option,
-  optionLines,
-  readOptions,
-  repeated,
-  text,
-} from './options.js';
+import { choice, either, FLAG, integer, listed, option, optionLines, readOptions, text } from './options.js';
 
 /**
  * @typedef {object} Config
@@ -70,7 +60,7 @@ export const OPTIONS = [
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
   option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
-  option('proxy', 'proxies', repeated(RANGE), LOOPBACK, 'address or range of a proxy, exempt from --max-heads-per-address; can be repeated'),
+  option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from --max-heads-per-address; separated by commas, or repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),

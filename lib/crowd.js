@@ -1,6 +1,6 @@
 /*
  * Limits the connections of a small node:http server, so that idle ones can't lock anybody out: when there are too many, the
- * one that has waited for its client the longest is closed.
+ * one that has been idle the longest is closed.
  */
 
 /** @typedef {import('node:net').Socket} Socket */
@@ -12,7 +12,7 @@
  * @param {number} most connections; a new one is closed only if all others wait for an answer of ours
  */
 export function limitConnections(server, most) {
-  /** Each connection with its last request, if it has sent any. The one that has sent none for the longest is first. @type {Map<Socket, Exchange | null>} */
+  /** Each connection with its last request, if it has sent any. The one that has waited longest is first. @type {Map<Socket, Exchange | null>} */
   const crowd = new Map();
   server.on('connection', (socket) => {
     crowd.set(socket, null);

@@ -3,7 +3,7 @@
  */
 
 const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'];
-/** What a terminal would interpret instead of showing: C0 and C1 control characters, and those that change the order of text. */
+/** What a terminal interprets instead of showing it: C0 and C1 control characters, and those that change the direction of text. */
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 /** @param {number} n 12345.6 → '12,346' */

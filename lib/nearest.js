@@ -2,7 +2,7 @@
  * Finds the word that was probably meant. Pure.
  */
 
-/** How many letters may differ: half of a short word would make it any other. */
+/** How many letters may differ, and at most half of them: otherwise a short word would be near any other. */
 const MOST_DIFFERENT = 2;
 
 /** @param {string} given @param {string[]} words @returns {string} '' if none is near */

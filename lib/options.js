@@ -13,6 +13,7 @@ import { nearest } from './nearest.js';
  * @property {string} word placeholder of the value in the help; '' for a flag
  * @property {(text: string) => unknown} read
  * @property {boolean} [repeats] each use of the flag adds a value, and the option's value is the list of them
+ * @property {string} [separator] between several values in one use
  */
 
 /**
@@ -57,6 +58,12 @@ export const text = (word, expected) => ({ expected, word, read: (given) => give
  * @param {Kind} kind @returns {Kind}
  */
 export const repeated = (kind) => ({ ...kind, repeats: true });
+
+/**
+ * As `repeated`, but several values may also be separated by commas. A variable of the environment can hold only one text.
+ * @param {Kind} kind @returns {Kind}
+ */
+export const listed = (kind) => ({ ...repeated(kind), separator: ',' });
 
 /** @type {Map<string, boolean>} */
 const SWITCH = new Map([
@@ -105,9 +112,9 @@ export function readOptions(options, args, env, mostWords = 0) {
     if (name === 'help' || name === 'version') asked[name] = true;
     else {
       const { key, kind } = findOption(options, name);
-      const read = readValue(kind, label, kind === FLAG ? (value ?? '1') : value);
-      if (kind.repeats) lists.set(key, [...(lists.get(key) ?? []), read]);
-      values[key] = kind.repeats ? lists.get(key) : read;
+      const given = kind === FLAG ? (value ?? '1') : value;
+      if (kind.repeats) lists.set(key, [...(lists.get(key) ?? []), ...readValues(kind, label, given)]);
+      values[key] = kind.repeats ? lists.get(key) : readValue(kind, label, given);
     }
   }
   return { values, words, ...asked };
@@ -121,8 +128,8 @@ function valuesBefore(options, env) {
   const entries = options.map(({ flag, key, kind, default: byDefault }) => {
     const variable = variableOf(flag);
     const given = env[variable];
-    const read = given ? readValue(kind, variable, given) : undefined;
-    return [key, read === undefined ? byDefault : kind.repeats ? [read] : read];
+    if (!given) return [key, byDefault];
+    return [key, kind.repeats ? readValues(kind, variable, given) : readValue(kind, variable, given)];
   });
   return Object.fromEntries(entries);
 }
@@ -171,6 +178,12 @@ function findOption(options, name) {
     'BAD_OPTION',
     `unknown option ${given}: ${hint}see --help (flags of node go before the script)`,
   );
+}
+
+/** @param {Kind} kind @param {string} label @param {string | undefined} given @returns {unknown[]} the values of one use */
+function readValues(kind, label, given) {
+  const parts = kind.separator && given ? given.split(kind.separator).map((part) => part.trim()) : [given];
+  return parts.map((part) => readValue(kind, label, part));
 }
 
 /** @param {Kind} kind @param {string} label @param {string | undefined} given */

@@ -9,7 +9,7 @@ const PREFIX = 'HOLDFAST_';
 
 /** Variables that are not options, and their meaningful values; null for any. @type {Map<string, string[] | null>} */
 const SWITCHES = new Map([
-  ['HOLDFAST_NATIVE', ['off']],
+  ['HOLDFAST_NATIVE', ['on', 'off']],
   ['HOLDFAST_UNSHARE', ['off']],
   ['HOLDFAST_TOKEN', null],
   ['HOLDFAST_FLEET_DIR', null],
@@ -19,8 +19,8 @@ const SWITCHES = new Map([
 ]);
 
 /**
- * @param {import('./options.js').Option[]} options those that can be set by a variable, of the server too: its variables are
- *   usually set in the shell in which a fleet is started. Without any, only names that are near a switch are mistakes
+ * @param {import('./options.js').Option[]} options whose variables are known. A fleet passes those of the server too, because it
+ *   is usually started in the same shell. Without any, there is a warning only about names that are close to a switch
  * @param {Record<string, string | undefined>} env
  * @returns {string[]} a line about each variable that has no effect
  */
@@ -40,7 +40,7 @@ function switchWarning(name, value) {
   return [`${name}=${value} has no effect: expected ${values.join(', ')}`];
 }
 
-/** @param {string} name @param {string[]} known @param {boolean} isAll whether there are no others @returns {string[]} */
+/** @param {string} name @param {string[]} known @param {boolean} isAll whether these are all names that exist @returns {string[]} */
 function strangerWarning(name, known, isAll) {
   const shorten = (/** @type {string} */ one) => one.slice(PREFIX.length);
   const near = nearest(shorten(name), known.map(shorten));

@@ -13,13 +13,15 @@ const HOST = '127.0.0.1';
 /** The largest message that can be published. */
 const MOST_MESSAGE_BYTES = 65_536;
 /** Enough for its readers, too few to use up the primary's file descriptors. */
-const MOST_CONNECTIONS = 64;
+const MOST_CONNECTIONS = 256;
+/** Publishers that may wait for their outcome, so that probes and dashboards still find a connection. */
+const MOST_PUBLISHERS = 192;
 /** How long a request may take to arrive, and how long a connection may wait for the next one. */
 const REQUEST_MS = 5000;
 const IDLE_MS = 5000;
-/** Those names of this port that nobody can point elsewhere: a page that has the browser resolve its own name to 127.0.0.1 sends another. */
+/** The names of this port. A web page whose own name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
 const OWN_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
-/** What browsers say of requests that no other page made. */
+/** Sec-Fetch-Site of requests that no other page made. */
 const OWN_SITES = ['same-origin', 'none'];
 const RETRY_AFTER_S = 1;
 
@@ -36,6 +38,8 @@ export class Admin {
   constructor({ problem, publish }) {
     this.problem = problem;
     this.publish = publish;
+    /** Waiting for their outcome. */
+    this.publishers = 0;
     /** @type {import('./frame.js').Frame | null} */
     this.frame = null;
     /** All ticks of each worker that is alive. @type {Map<number, { id: number, ticks: Histogram }>} by pid */
@@ -90,11 +94,28 @@ export class Admin {
    */
   async takeMessage(request, { searchParams }) {
     checkSite(request);
-    const channel = searchParams.get('channel');
+    const [channel, ...others] = searchParams.getAll('channel');
+    if (others.length > 0)
+      throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
     const message = await readBody(request, MOST_MESSAGE_BYTES);
-    const { listeners, unanswered } = await this.publish(channel, message).catch(refusePublication);
+    const { listeners, unanswered } = await this.publishInTurn(channel, message).catch(refusePublication);
     return { status: 202, body: unanswered > 0 ? { listeners, unanswered } : { listeners } };
+  }
+
+  /** @param {string} channel @param {string} message @throws {HoldfastError} BUSY */
+  async publishInTurn(channel, message) {
+    if (this.publishers >= MOST_PUBLISHERS)
+      throw new HoldfastError(
+        'BUSY',
+        `too many publishers: ${MOST_PUBLISHERS} are waiting for their outcome`,
+      );
+    this.publishers++;
+    try {
+      return await this.publish(channel, message);
+    } finally {
+      this.publishers--;
+    }
   }
 
   /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
@@ -127,14 +148,14 @@ export class Admin {
 function checkHost({ headersDistinct: { host = [] } }) {
   if (host.length === 1 && OWN_NAME.test(host[0])) return;
   const given = host.length === 0 ? 'no Host' : `Host: ${host.join(', ')}`;
-  throw new RequestError(403, `got ${given}: this port is called localhost, 127.0.0.1 or [::1]`);
+  throw new RequestError(403, `got ${given}: expected localhost, 127.0.0.1 or [::1]`);
 }
 
-/** Refuses what other web pages send: browsers add one of these headers to it. @param {IncomingMessage} request @throws {RequestError} 403 */
+/** Refuses requests of web pages: browsers add one of these headers. @param {IncomingMessage} request @throws {RequestError} 403 */
 function checkSite({ headers }) {
   const site = headers['sec-fetch-site'] ?? 'none';
   if (headers.origin === undefined && OWN_SITES.includes(String(site))) return;
-  throw new RequestError(403, 'web pages may not publish');
+  throw new RequestError(403, 'requests from web pages are refused');
 }
 
 /** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */

@@ -2,22 +2,22 @@
  * What a stream costs in memory, and how sure that is. Pure.
  *
  * A worker's heap and the rest of its memory are its own, but vary without any stream: the cost is their growth since the
- * baseline, give or take that variation. The kernel says only for the whole machine what it uses, so other programs are in
- * that figure. But all TCP sockets are alike and are counted, and they come in large numbers within a second: the cost of one
- * is the median, over steps in which sockets were added, of what each added. What other programs do at other times does not
- * matter, and the deviations from the median tell how far to trust it.
+ * baseline, give or take that variation. The kernel reports its memory only for the whole machine, other programs included.
+ * But TCP sockets are all alike, they are counted, and many open within a second: the cost of one is the median of what each
+ * added, over all frames in which sockets were added. What other programs do at other times does not matter, and the
+ * deviations from the median show how reliable it is.
  */
 
 /** With fewer streams, the server's own memory hides their cost. */
 export const COST_FROM_STREAMS = 1000;
-/** Memory does not shrink when streams leave, so the growth means something only close to the peak. */
+/** Memory does not shrink when streams leave, so its growth is meaningful only close to the peak. */
 const COST_FROM_PEAK_SHARE = 0.9;
 /** How far a worker without streams is from its average: V8's young generation and its collections; pages of code and malloc. */
 const WORKER_NOISE = { heapBytes: 3e6, nativeBytes: 1.5e6 };
 /** Steps and quiet frames to remember. */
 const MOST_STEPS = 16;
 const MOST_QUIET = 60;
-/** With fewer of both, nobody knows what is usual on this machine. */
+/** With fewer of both together, it is unknown how much the memory of this machine varies. */
 const FEWEST_FRAMES = 3;
 /** From the median of absolute deviations to a standard deviation. */
 const MEDIAN_TO_SIGMA = 1.48;
@@ -28,9 +28,9 @@ const MEDIAN_TO_SIGMA = 1.48;
  * The cost of one stream, in bytes.
  * @typedef {object} Cost
  * @property {number | null} bytes null if the noise exceeds it
- * @property {number} mostBytes it is at most so much
+ * @property {number} mostBytes upper bound
  *
- * @typedef {{ heap: Cost | null, native: Cost | null, kernel: Cost | null }} Costs null if nothing can be said
+ * @typedef {{ heap: Cost | null, native: Cost | null, kernel: Cost | null }} Costs null if unknown
  */
 
 /** Memory of the workers at the last frame before the first stream. @typedef {{ heapBytes: number, nativeBytes: number }} Base */

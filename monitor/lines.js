@@ -15,7 +15,7 @@ export function lineOf({ totals, workers, log }) {
     formatElapsed(n('elapsedMs')),
     `streams ${formatCount(n('streams'))} (+${formatCount(n('openedPerSecond'))} -${formatCount(n('closedPerSecond'))})/s`,
     `pings ${formatCount(n('pingsPerSecond'))}/s, late p99 ${ms('pingLatenessP99Ms')} ms`,
-    `ticks ${['Avg', 'P90', 'P99', 'Max'].map((figure) => ms(`tick${figure}Ms`)).join('/')} ms`,
+    `ticks avg ${ms('tickAvgMs')} p90 ${ms('tickP90Ms')} max ${ms('tickMaxMs')} ms`,
     `CPU ${n('processCpuPercent').toFixed(0)}%`,
     totals.rssBytes === null
       ? 'no worker'
@@ -38,7 +38,7 @@ const PRECISE_SHARE = 0.2;
 
 /**
  * @param {Totals} totals @param {(typeof MEMORY_KINDS)[number]} kind
- * @returns {{ bytes: number, isMost: boolean } | null} the memory of a stream, or the most that it can be; null if it is unknown
+ * @returns {{ bytes: number, isMost: boolean } | null} the memory of a stream, or an upper bound of it; null if it is unknown
  */
 export function costOf(totals, kind) {
   const [bytes, most] = [totals[`stream${kind}Bytes`], totals[`stream${kind}MostBytes`]].map(Number);
@@ -47,7 +47,7 @@ export function costOf(totals, kind) {
   return isPrecise ? { bytes, isMost: false } : { bytes: most, isMost: true };
 }
 
-/** @param {ReturnType<typeof costOf>} cost @returns {string} '4.1 KB'; '<4.1 KB' if that is the most; '?' if it is unknown */
+/** @param {ReturnType<typeof costOf>} cost @returns {string} '4.1 KB'; '<4.1 KB' if that is an upper bound; '?' if it is unknown */
 export function formatCost(cost) {
   return cost ? `${cost.isMost ? '<' : ''}${formatBytes(cost.bytes)}` : '?';
 }

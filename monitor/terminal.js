@@ -52,6 +52,7 @@ export class Terminal {
       selectedFg: 'black',
       selectedBg: 'cyan',
     });
+    fillTable(this.table);
     this.cost = box({ border, label: ' cost/stream ', wrap: false });
     this.log = box({ border, label: ' log - q quit, g gc, ? help ', wrap: false });
     this.help = box({
@@ -166,6 +167,18 @@ export class Terminal {
   close() {
     this.screen.destroy();
   }
+}
+
+/**
+ * Lets the rows of a table use all of its inside. The widget leaves out the last column, which cuts off digits, and the last
+ * line.
+ * @param {any} widget
+ */
+function fillTable(widget) {
+  widget.render = () => {
+    Object.assign(widget.rows, { width: widget.width - 2, height: widget.height - 3 });
+    return blessed.box.prototype.render.call(widget);
+  };
 }
 
 /**

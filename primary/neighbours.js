@@ -1,6 +1,6 @@
 /*
  * Other processes of the same user can listen on the port of the shards, because they share it (SO_REUSEPORT), at a more
- * specific address: the kernel then gives them all connections to that address. Nothing can prevent that, so it is noted.
+ * specific address: the kernel then gives them all connections to that address. Nothing can prevent that, so the server logs it.
  */
 import { open } from 'node:fs/promises';
 
@@ -21,7 +21,9 @@ export async function watchNeighbours(port, host, note) {
   if (!['', '::', '0.0.0.0'].includes(host)) return;
   const known = new Set();
   const look = async () => {
-    for (const address of neighboursIn(await readListeners('tcp6'), await readListeners('tcp'), port)) {
+    // A server on 0.0.0.0 has no IPv6 connections that others could get.
+    const tcp6 = host === '0.0.0.0' ? '' : await readListeners('tcp6');
+    for (const address of neighboursIn(tcp6, await readListeners('tcp'), port)) {
       if (!known.has(address)) note(neighbourLine(address, port));
       known.add(address);
     }

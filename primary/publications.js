@@ -6,12 +6,13 @@
  *            \--> queue of worker 2 --> window --> worker 2 --published-->  the number of listeners
  */
 import { HoldfastError } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { Turns } from './turns.js';
 
-/** How many publications a worker may have without having answered, and how many bytes. */
+/** Most publications that a worker may have without having answered, and most bytes of them. */
 const WINDOW = 64;
 const WINDOW_BYTES = 1_048_576;
-/** What a publication needs besides its texts, roughly: more than a worker reckons, so that a worker is not full earlier. */
+/** Roughly what a publication needs besides its texts. More than a worker counts for it, so that the queue here is full first. */
 const OVERHEAD_BYTES = 512;
 
 /**
@@ -82,7 +83,7 @@ export class Publications {
     if (publication.problem) throw new HoldfastError('BAD_ARGUMENT', publication.problem);
     if (publication.busy > 0)
       throw busy(
-        `${publication.busy} of the workers had no room for it; streams of the others may have got it`,
+        `${formatNoun(publication.busy, 'worker')} had no room for it; streams of other workers may have got it`,
       );
     return outcome;
   }

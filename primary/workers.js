@@ -17,9 +17,9 @@ const START_MS = 30_000;
 const START_MS_PER_WORKER = 200;
 /** How long after the drain a worker may take to exit. */
 const EXIT_GRACE_MS = 3000;
-/** A worker that has not reported for this long is not ready, or half as long as it takes to be killed for it. */
+/** A worker that has not reported for this long is not ready. If --hung-after is short, half of that counts. */
 const SILENT_MS = 3000;
-/** A publication is answered with its outcome so far after this time: publishers usually wait for 5 s. */
+/** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
 
 /** @typedef {import('./slot.js').Slot} Slot */
@@ -51,7 +51,7 @@ export class Workers extends EventEmitter {
     this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
     const { hungAfterMs, refreshMs } = config;
     const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
-    /** Frames in a row without a report. Not ms: if the primary or the machine was suspended, nobody is late. */
+    /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
     this.silentAfter = Math.max(2, Math.ceil(silentMs / refreshMs));
     this.hungAfter = hungAfterMs && Math.max(this.silentAfter + 1, Math.ceil(hungAfterMs / refreshMs));
     /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
@@ -122,7 +122,7 @@ export class Workers extends EventEmitter {
     const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
     slot.state = 'starting';
     this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
-    // From now on, not when it is ready: it may have streams before we know that it is.
+    // Not only when it is ready: it may have streams before we know.
     this.publications.add(slot, (message) => this.send(slot, message));
   }
 
@@ -234,7 +234,7 @@ export class Workers extends EventEmitter {
     slot.process.process.kill('SIGKILL');
   }
 
-  /** @returns {string} why not all streams would be served; '' if they would */
+  /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;

@@ -99,7 +99,7 @@ test('a target that may not be dialled has one answer, whatever the reason; the 
     assert.equal(status, 403);
     assert.match(
       body.error,
-      /^refusing to load a:80: it did not say that it accepts load, .* --accept-load$/,
+      /^refusing to load a:80: it did not confirm that it accepts load, .* --accept-load$/,
     );
   }
   assert.equal(new Set(answers.map(({ body }) => body.error)).size, 1);

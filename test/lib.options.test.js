@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FLAG, integer, option, optionLines, readOptions, repeated, text } from '../lib/options.js';
+import { FLAG, integer, listed, option, optionLines, readOptions, repeated, text } from '../lib/options.js';
 
 const TABLE = [
   option('concurrency', 'concurrency', integer(1, 100), 10, 'connections', 'c'),
@@ -48,6 +48,18 @@ test('an option that repeats has all its values in order, and flags win over the
   const env = { HOLDFAST_HEADER: 'C: 3' };
   assert.deepEqual(readOptions(TABLE, [], env).values.headers, ['C: 3']);
   assert.deepEqual(readOptions(TABLE, ['-H', 'A: 1'], env).values.headers, ['A: 1']);
+});
+
+test('an option with a list takes values separated by commas, from a flag and from the environment', () => {
+  const table = [option('size', 'sizes', listed(integer(1, 9)), [1, 2], 'sizes')];
+  const sizesOf = (/** @type {string[]} */ args, /** @type {Record<string, string>} */ env = {}) =>
+    readOptions(table, args, env).values.sizes;
+  assert.deepEqual(sizesOf(['--size', '3,4', '--size', '5']), [3, 4, 5]);
+  assert.deepEqual(sizesOf([], { HOLDFAST_SIZE: '6, 7' }), [6, 7]);
+  assert.deepEqual(sizesOf([]), [1, 2]);
+  assert.throws(() => sizesOf(['--size', '3,x']), /^HoldfastError: --size got 'x': expected a whole number/);
+  assert.throws(() => sizesOf(['--size', '3,']), /--size got '': expected/);
+  assert.deepEqual(read(['-H', 'A: 1, 2']).values.headers, ['A: 1, 2']);
 });
 
 test('the list of one call is not reused in the next', () => {

@@ -24,7 +24,7 @@ test('a mistyped variable is named, with the one that was probably meant', () =>
 
 test('a switch with a value that nobody reads is named as well', () => {
   assert.deepEqual(warnings({ HOLDFAST_NATIVE: 'maybe' }), [
-    'HOLDFAST_NATIVE=maybe has no effect: expected off',
+    'HOLDFAST_NATIVE=maybe has no effect: expected on, off',
   ]);
 });
 
@@ -37,6 +37,7 @@ test('variables that any program reads are no mistake, and neither are those of 
     PRT: '9',
   };
   assert.deepEqual(warnings(env), []);
+  assert.deepEqual(warnings({ HOLDFAST_NATIVE: 'on' }), []);
   assert.deepEqual(variableWarnings([], { ...env, HOLDFAST_WORKERS: '3' }), []);
 });
 
@@ -57,6 +58,12 @@ test('the server warns at its start, and serves', async (t) => {
   const server = await startServer(t, ['--gc-interval', '500'], { prefix: ['env', 'HOLDFAST_PRT=99'] });
   assert.match(server.output.stderr, /^holdfast: HOLDFAST_PRT is ignored: did you mean HOLDFAST_PORT\?$/m);
   assert.match(server.output.stderr, /^holdfast: --gc-interval has no effect without --expose-gc: /m);
+});
+
+test('the server says once that a switch has no effect', async (t) => {
+  const server = await startServer(t, [], { prefix: ['env', 'HOLDFAST_NATIVE=maybe'] });
+  await server.frame();
+  assert.equal(server.output.stderr.match(/HOLDFAST_NATIVE/g)?.length, 1, server.output.stderr);
 });
 
 for (const [program, file, args] of /** @type {const} */ ([

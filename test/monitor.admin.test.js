@@ -66,6 +66,14 @@ test('/ticks has all ticks of each worker since it started', async (t) => {
   assert.ok(between.mean('ms') > 1 && between.maximum() >= between.percentile(0.9));
 });
 
+test('a publication to several channels is refused rather than sent to the first', async (t) => {
+  const server = await startServer(t);
+  const url = `http://127.0.0.1:${server.adminPort}/publish?channel=a&channel=b`;
+  const response = await fetch(url, { method: 'POST', body: 'hello' });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /got 2 channels: publish to one at a time/);
+});
+
 test('other paths are 404, other methods 405', async (t) => {
   const server = await startServer(t);
   const missing = await server.admin('/nothing');
@@ -85,7 +93,7 @@ test("many connections to the admin port don't use up the file descriptors of th
 
 test('idle connections to the admin port lock nobody out, and are closed after a few seconds', async (t) => {
   const server = await startServer(t);
-  const crowd = Array.from({ length: 64 }, () => rawClient(server.adminPort));
+  const crowd = Array.from({ length: 256 }, () => rawClient(server.adminPort));
   await until(() => crowd.every(({ socket }) => socket.readyState === 'open'), 'all are connected');
   for (let i = 0; i < 10; i++) assert.equal((await server.admin('/healthz')).status, 200);
   await until(() => crowd.every(({ closed }) => closed), 'all are closed');

@@ -43,7 +43,10 @@ test('every field has a help text', () => {
 
 test('the line has streams, ticks, the cost of a stream, and late workers', () => {
   const line = lineOf(frameAfter(sample({ elapsedMs: 60_000 }), { ...STREAMING, elapsedMs: 61_000 }));
-  assert.match(line, /^00:01:01 \| streams 2,000 \(\+2,000 -0\)\/s \|.*ticks 10\.0\/10\.0\/10\.0\/10\.0 ms/);
+  assert.match(
+    line,
+    /^00:01:01 \| streams 2,000 \(\+2,000 -0\)\/s \|.*ticks avg 10\.0 p90 10\.0 max 10\.0 ms/,
+  );
   assert.match(line, /per stream .* heap \+ .* native \+ .* kernel/);
   assert.match(line, /late workers: 2/);
 });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { neighboursIn, watchNeighbours } from '../primary/neighbours.js';
 import { NEEDS_NATIVE } from './helpers/hold.js';
@@ -27,6 +29,23 @@ test('more specific addresses of the same port are found, each once', () => {
 test('other ports, and connections of this one, are ignored', () => {
   const four = HEADING + LOCAL_FOUR.replace('22B8', '22B9') + LOCAL_FOUR.replace(' 0A ', ' 01 ');
   assert.deepEqual(neighboursIn(HEADING + ALL_SIX, four, 8888), []);
+});
+
+test('a server on 0.0.0.0 has no neighbours on IPv6 addresses', async (t) => {
+  const other = createServer().listen(0, '::1');
+  t.after(() => other.close());
+  try {
+    await once(other, 'listening');
+  } catch {
+    return t.skip('IPv6 is not available');
+  }
+  const { port } = /** @type {import('node:net').AddressInfo} */ (other.address());
+  /** @type {string[]} */
+  const lines = [];
+  await watchNeighbours(port, '0.0.0.0', (line) => lines.push(line));
+  assert.equal(lines.length, 0);
+  await watchNeighbours(port, '', (line) => lines.push(line));
+  assert.equal(lines.length, 1);
 });
 
 test(

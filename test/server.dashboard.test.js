@@ -26,6 +26,12 @@ function assertDrawn(screen, columns, rows) {
   assert.doesNotMatch(screen, /qqq|lq|\uFFFD/);
 }
 
+test('at 80x24 the ticks of a worker are not cut off, and the table uses every line', { skip }, async (t) => {
+  const command = commandOf(t, '--workers 4');
+  const terminal = openTerminal(t, { columns: 80, rows: 24, command });
+  await terminal.untilShown(/│1 .* \d+\.\d\/\d+\.\d\/\d+(\.\d)? *│[\s\S]*│3 +\d/);
+});
+
 for (const term of ['xterm-256color', 'screen-256color']) {
   test(`it is drawn correctly at 80x24, at 160x48, and after a resize, in ${term}`, { skip }, async (t) => {
     const terminal = openTerminal(t, { columns: 80, rows: 24, term, command: commandOf(t) });

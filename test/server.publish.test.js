@@ -132,6 +132,19 @@ for (const transport of TRANSPORTS) {
       }
     });
 
+    test('is refused when too many publishers wait, and probes are still answered', async (t) => {
+      const server = await startServer(t, [...args, '--workers', '1']);
+      await listen(server);
+      process.kill(server.workerPids[0], 'SIGSTOP');
+      const outcomes = await Promise.all(Array.from({ length: 240 }, (_, i) => publish(server, `<${i}>`)));
+      const [probe] = await Promise.all([server.admin('/healthz')]);
+      process.kill(server.workerPids[0], 'SIGCONT');
+      const count = (/** @type {number} */ status) =>
+        outcomes.filter((outcome) => outcome.status === status).length;
+      assert.deepEqual([count(202), count(503), probe.status], [192, 48, 200]);
+      assert.match(outcomes.find(({ status }) => status === 503)?.text ?? '', /too many publishers: 192/);
+    });
+
     test('is refused during a drain, and what was accepted before is still delivered', async (t) => {
       const server = await startServer(t, [...args, '--workers', '1', '--drain', '1000']);
       const clients = await Promise.all(Array.from({ length: 10 }, () => listen(server)));

@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { createServer, get as getHttp } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import express from 'express';
 import fastify from 'fastify';
 import { chunksOf, get, leavingClient, rawClient } from './helpers/client.js';
-import { KINDS, listening, startHold } from './helpers/hold.js';
+import { KINDS, listening, NEEDS_NATIVE, startHold } from './helpers/hold.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -598,6 +599,37 @@ for (const kind of KINDS) {
       client.close();
     });
 
+    test('has the channels that were checked, even if its list says something else each time', async (t) => {
+      const { hold, ids, errors, port } = await startAdopting(t, kind, (adopt) => async (_, response) => {
+        let reads = 0;
+        const channels = Object.defineProperty([''], 0, { get: () => (reads++ === 0 ? 'news' : 5) });
+        await adopt(response, { channels });
+      });
+      const client = rawClient(port, get());
+      await until(() => ids.length + errors.length === 1, 'the adoption');
+      assert.deepEqual(errors, []);
+      assert.equal(await hold.publish('news', 'hello'), 1);
+      client.close();
+    });
+
+    test('is reported as closed before the Hold is, even if it was adopted a moment ago', async (t) => {
+      /** @type {number[]} */
+      const late = [];
+      for (let i = 0; i < 40; i++) {
+        let isClosed = false;
+        const { hold } = startHold(t, kind, { onClose: (id) => void (isClosed && late.push(id)) });
+        const server = createServer((_, response) => void hold.adopt(response).catch(() => response.end()));
+        const port = await listening(t, server);
+        const clients = Array.from({ length: 5 }, () => rawClient(port, get()));
+        await wait(i % 8);
+        await hold.close();
+        isClosed = true;
+        await wait(2);
+        for (const client of clients) client.close();
+      }
+      assert.deepEqual(late, []);
+    });
+
     test('with invalid arguments is refused, and still works', async (t) => {
       const app = await startAdopting(t, kind, (adopt) => async (_request, response) => {
         await adopt(response, { channels: /** @type {any} */ ([5]) });
@@ -620,3 +652,23 @@ for (const kind of KINDS) {
     });
   });
 }
+
+test(
+  'a response that can not be adopted because no descriptor is left stays with the application',
+  NEEDS_NATIVE,
+  async (t) => {
+    const { hold } = startHold(t, 'native');
+    const EMFILE = 24;
+    const adopt = () => {
+      throw new Error(`errno ${EMFILE}`); // as native reports it
+    };
+    Object.assign(hold.shards?.core ?? {}, { adopt });
+    const server = createServer(async (_request, response) => {
+      const error = await hold.adopt(response).catch((reason) => reason);
+      response.end(`${error.code}: ${error.message}`);
+    });
+    const client = rawClient(await listening(t, server), get());
+    await client.untilRead(/OVER_CAPACITY: the stream can't be held: no file descriptor is left/);
+    client.close();
+  },
+);

@@ -111,6 +111,28 @@ for (const kind of KINDS) {
       assert.ok(hold.counters().cut >= 1);
     });
 
+    test('cuts connections that were answered before one without a head', async (t) => {
+      const { hold, port } = await startListening(t, kind, { connectionLimit: 3, headTimeoutMs: 86_400_000 });
+      for (let i = 1; i <= 2; i++) {
+        const answered = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+        t.after(() => answered.destroy());
+        answered.on('error', () => {}).resume();
+        answered.write('nonsense\r\n\r\n');
+        await until(() => hold.counters().refused[400] === i, 'it was answered');
+      }
+      const withoutHead = rawClient(port, 'G');
+      t.after(withoutHead.close);
+      await until(() => hold.counters().connections === 3, 'all places are taken');
+      await until(async () => {
+        const client = rawClient(port, get());
+        await until(() => client.closed || /Welcome!/.test(client.received), 'an answer, or a cut');
+        client.close();
+        return !client.closed;
+      }, 'a new stream');
+      withoutHead.send(get().slice(1));
+      await withoutHead.untilRead(/Welcome!/);
+    });
+
     test('limits the heads of one address that are incomplete, and cuts the oldest', async (t) => {
       const limits = { maxHeadsPerAddress: 2, proxies: ['127.0.0.2'] };
       const { hold, port, open } = await startListening(t, kind, limits);

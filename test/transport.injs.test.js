@@ -292,6 +292,26 @@ for (const kind of KINDS) {
       client.close();
     });
 
+    for (const name of ['HTTP/2', 'a connection without a descriptor'])
+      test(`of ${name} gets nothing more once its application has ended it, which is no error`, async (t) => {
+        const { hold, closes } = startHold(t, kind);
+        const tls = { key: Buffer.of(), cert: Buffer.of() }; // of no use to these two
+        const server = WAYS[name].serve(async (response) => {
+          const id = await hold.adopt(response, { channels: ['news'] });
+          hold.send(id, 'the last one');
+          response.end();
+          hold.publish('news', 'late');
+          hold.send(id, 'late');
+        }, tls);
+        const client = WAYS[name].open(await listening(t, server));
+        t.after(client.close);
+        await until(client.isClosed, 'the end');
+        assert.equal(client.body(), 'data: the last one\n\n');
+        await until(() => closes.length === 1, 'onClose');
+        assert.equal(closes[0].reason, 'drain');
+        assert.equal(hold.counters().deliveries, 1);
+      });
+
     test('and one on a plain connection get the same message', async (t) => {
       const { hold } = startHold(t, kind);
       const adopt = (/** @type {any} */ _request, /** @type {Response} */ response) =>

@@ -7,6 +7,7 @@ import { createServer, STATUS_CODES } from 'node:http';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { runInNewContext } from 'node:vm';
 import { chunksOf, get, rawClient } from './helpers/client.js';
 import { withCode } from './helpers/codes.js';
 import { KINDS, startHold, startListening } from './helpers/hold.js';
@@ -55,6 +56,34 @@ for (const kind of KINDS) {
         { method: 'GET', target: '/', version: '1.1', headers: { cookie: 'a=1, b=ü' } },
       ]);
       assert.ok(Object.isFrozen(heads[0]) && Object.isFrozen(heads[0].headers));
+    });
+
+    test('gets a header that has the name of a property of every object', async (t) => {
+      /** @type {unknown[]} */
+      const values = [];
+      const { ask } = await startListening(t, kind, {
+        policy: {
+          headers: ['__proto__'],
+          decide: ({ headers }) => {
+            values.push(Object.entries(headers));
+            return { refuse: 404 };
+          },
+        },
+      });
+      const client = ask('/', { ['__proto__']: 'a value' });
+      await client.untilClosed();
+      assert.deepEqual(values, [[['__proto__', 'a value']]]);
+    });
+
+    test('can give bytes of another realm, such as a context of node:vm', async (t) => {
+      const bytes = runInNewContext('Uint8Array.of(104, 101, 108, 108, 111)');
+      const { ask } = await startDeciding(t, ({ target }) =>
+        target === '/hold' ? { hold: 'text', welcome: bytes } : { answer: { body: bytes } },
+      );
+      for (const target of ['/hold', '/answer']) {
+        const client = ask(target);
+        await client.untilRead(/^HTTP\/1\.1 200 .*\r\n\r\n(5\r\n)?hello/s);
+      }
     });
 
     test('gets the address of the client if it asks for it, IPv4 without its IPv6 prefix', async (t) => {

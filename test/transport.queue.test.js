@@ -88,6 +88,23 @@ for (const kind of KINDS) {
       assert.equal(hold.counters().closed['over-capacity'], 1);
     });
 
+    test('lets a stream subscribe again to what it listens to, even if nothing more fits', async (t) => {
+      // A name that fills everything: a channel and a subscription take 112 bytes natively, and 576 in JS.
+      const name = 'a'.repeat(4000 - (kind === 'native' ? 112 : 576));
+      const { hold, closes, ask, open, idOf } = await startListening(t, kind, { maxChannelBytes: 4000 });
+      const refused = ask(`/${name}a`);
+      await refused.untilClosed();
+      assert.match(refused.received, /^HTTP\/1\.1 503 /);
+      const client = await open(`/${name}`);
+      hold.subscribe(idOf(`/${name}`), name);
+      assert.equal(await hold.publish(name, 'hello'), 1);
+      await client.untilRead(/hello/);
+      assert.deepEqual(
+        closes.map(({ reason }) => reason),
+        ['over-capacity'],
+      );
+    });
+
     test('can not adopt a response whose channels would take too much', async (t) => {
       const { hold } = startHold(t, kind, { maxChannelBytes: 4000 });
       /** @type {PromiseSettledResult<number>[]} */
@@ -141,6 +158,29 @@ describe('the native core', NEEDS_NATIVE, () => {
     assert.equal(await hold.publish('a', 'the last one'), 1);
     await client.untilRead(/the last one/);
     assert.equal(hold.counters().deliveries, taken.length + 1);
+  });
+
+  test("counts 256 bytes for each message, so that many short ones don't take more than maxQueueBytes", async (t) => {
+    const { hold } = startHold(t, 'native', { maxQueueBytes: 20_000 });
+    /** @type {Promise<number>[]} */
+    const taken = [];
+    assert.throws(() => {
+      for (;;) taken.push(hold.publish('a', ''));
+    }, withCode('BUSY'));
+    assert.equal(taken.length, Math.floor(20_000 / 256));
+    assert.equal(hold.counters().queuedBytes, taken.length * 256);
+    await Promise.all(taken);
+    assert.equal(hold.counters().queuedBytes, 0);
+  });
+
+  test('takes a message that fills its queue, whatever else was said in the same turn', async (t) => {
+    const { hold, open, idOf } = await startListening(t, 'native', { maxQueueBytes: 20_000 });
+    await open('/a');
+    hold.subscribe(idOf('/a'), 'b');
+    hold.unsubscribe(idOf('/a'), 'b'.repeat(30_000));
+    const published = hold.publish('a', 'x'.repeat(20_000 - 256));
+    assert.throws(() => hold.send(idOf('/a'), ''), withCode('BUSY'));
+    assert.equal(await published, 1);
   });
 
   test('keeps no more than maxBacklogBytes for a client that does not read, however large the message', async (t) => {

@@ -59,6 +59,15 @@ describe('decisions', NEEDS_NATIVE, () => {
     }
   });
 
+  test('with `always` keep their welcome if the application uses its bytes for something else', async (t) => {
+    const welcome = Buffer.from('welcome');
+    const { asked, open } = await startCounting(t, () => ({ hold: 'text', welcome, always: true }));
+    await open(1);
+    welcome.fill('?');
+    for (const client of await open(3)) await client.untilRead(/\r\nwelcome\r\n/);
+    assert.equal(asked.length, 1);
+  });
+
   test('with `always` are used for clients of every address, even if the policy reads addresses', async (t) => {
     /** @type {unknown[]} */
     const asked = [];

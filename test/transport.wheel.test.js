@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Pinger } from '../transport/pinger.js';
 import { Wheel } from '../transport/wheel.js';
 
 /** @param {number} count @param {number} intervalMs */
@@ -109,4 +110,18 @@ test('an interval of a day has a limited number of slots, and still visits all s
 test('an interval shorter than a slot has one slot', () => {
   const { wheel } = wheelOf(3, 10);
   assert.equal(visitsOf(wheel, 0, 50).length, 15);
+});
+
+test('a pinger has a timer only while there is something to ping, however long its interval', () => {
+  /** @type {Pinger<import('../transport/wheel.js').Seat>} */
+  const pinger = new Pinger(86_400_000, () => {});
+  const seats = [1, 2].map(() => ({ slot: -1, place: 0 }));
+  for (const seat of seats) pinger.add(seat);
+  pinger.remove(seats[0]);
+  assert.notEqual(pinger.timer, undefined);
+  pinger.remove(seats[1]);
+  assert.equal(pinger.timer, undefined);
+  pinger.add(seats[0]);
+  assert.notEqual(pinger.timer, undefined);
+  pinger.remove(seats[0]);
 });

@@ -42,21 +42,28 @@ export function claimPort(native, address, port) {
  * @returns {T}
  */
 function onAddress(address, listen) {
-  if (address !== '') return withCode(() => listen(address));
+  if (address !== '') return withCode('listen', () => listen(address));
   try {
-    return withCode(() => listen('::'));
+    return withCode('listen', () => listen('::'));
   } catch (error) {
     if (!NO_IPV6.includes(codeOf(error))) throw error;
-    return withCode(() => listen('0.0.0.0'));
+    return withCode('listen', () => listen('0.0.0.0'));
   }
 }
 
-/** @template T @param {() => T} listen @returns {T} */
-function withCode(listen) {
+/**
+ * Gives errors of native a code.
+ * @template T
+ * @param {string} syscall what failed, if something does
+ * @param {() => T} call of native
+ * @returns {T}
+ * @throws {NodeJS.ErrnoException}
+ */
+export function withCode(syscall, call) {
   try {
-    return listen();
+    return call();
   } catch (error) {
-    throw systemError(error, 'listen');
+    throw systemError(error, syscall);
   }
 }
 

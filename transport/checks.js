@@ -45,16 +45,21 @@ export function checkChannel(channel) {
     throw badArgument(`a channel must be well-formed Unicode, not ${shown(channel)}`);
 }
 
-/** @param {readonly string[]} channels @throws {HoldfastError} BAD_ARGUMENT */
-export function checkChannels(channels) {
-  if (!Array.isArray(channels))
-    throw badArgument(`channels must be an array of strings, not ${shown(channels)}`);
-  if (channels.length > MOST_CHANNELS)
+/**
+ * @param {readonly string[]} given
+ * @returns {readonly string[]} a copy, because the application may change its list later
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkedChannels(given) {
+  if (!Array.isArray(given)) throw badArgument(`channels must be an array of strings, not ${shown(given)}`);
+  if (given.length > MOST_CHANNELS)
     throw badArgument(
-      `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${channels.length}: subscribe it to the rest`,
+      `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${given.length}: subscribe it to the rest`,
     );
+  const channels = [...given];
   // Not forEach, which skips the holes of a sparse array.
   for (const channel of channels) checkChannel(channel);
+  return channels;
 }
 
 /** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */

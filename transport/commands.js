@@ -4,6 +4,7 @@
  * bytes, a list is its count (16 bits) and its items, an id is a double.
  */
 import { OPS } from '../native/protocol.js';
+import { MESSAGE_BYTES } from './encodings.js';
 
 /** Flags of a message. */
 const HAS_ID = 1;
@@ -25,6 +26,8 @@ export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
+    /** What the messages in the buffer take: more than their records if they are short. */
+    this.queuedBytes = 0;
     /** Position of the last opening in the buffer; both 0 if there is none. */
     this.opening = { start: 0, end: 0 };
   }
@@ -33,6 +36,7 @@ export class Commands {
   take() {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
+    this.queuedBytes = 0;
     this.opening = { start: 0, end: 0 };
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
@@ -130,9 +134,9 @@ export class Commands {
   /** @param {import('./encodings.js').Message} message */
   message({ id, type, data }) {
     this.u8((id === undefined ? 0 : HAS_ID) | (type === undefined ? 0 : HAS_TYPE));
-    if (id !== undefined) this.utf8(id);
-    if (type !== undefined) this.utf8(type);
-    this.utf8(data);
+    const idBytes = id === undefined ? 0 : this.utf8(id);
+    const typeBytes = type === undefined ? 0 : this.utf8(type);
+    this.queuedBytes += idBytes + typeBytes + this.utf8(data) + MESSAGE_BYTES;
   }
 
   /** @param {number} op @param {number} id */
@@ -181,12 +185,13 @@ export class Commands {
     this.size += this.buffer.write(text, this.size, 'latin1');
   }
 
-  /** @param {string} text */
+  /** @param {string} text @returns {number} its bytes */
   utf8(text) {
     const bytes = Buffer.byteLength(text);
     this.u32(bytes);
     this.room(bytes);
     this.size += this.buffer.write(text, this.size, 'utf8');
+    return bytes;
   }
 
   /** @param {number} bytes that are about to be written */

@@ -6,7 +6,8 @@
  *      |                   |----pass--> passed: the application's server takes over
  *      |                   \----refuse, answer, or no decision in time--> answered
  *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
- *      \--no room, and it is the oldest--> cut                                a second passes--> gone
+ *      |                                                                    |     a second passes--> gone
+ *      \--no room, and it is the oldest-------------------------------------\--> cut
  *
  * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
  * application's server gets it as an event, as it does all later requests on the same connection.
@@ -18,7 +19,7 @@ import { watchForMore } from './adopt.js';
 import { reasonOfError, statusOfError } from './failures.js';
 import { LateDecisions } from './late.js';
 import { listenOn, openServer, release } from './listener.js';
-import { Newcomers } from './newcomers.js';
+import { expendable, Newcomers } from './newcomers.js';
 import { bareResponse, passOn } from './passing.js';
 import { decisionOn, hasValidHost, headersNamed, headOf } from './policy.js';
 import { answerOf, refusal, streamLines, withDate } from './responses.js';
@@ -85,6 +86,8 @@ export class Door {
     this.outside = new Set();
     /** Those of them that are new. */
     this.newcomers = new Newcomers(settings.maxHeadsPerAddress, settings.proxies);
+    /** Those that were answered, the oldest first. @type {Map<DoorSocket, { sinceMs: number }>} */
+    this.answered = new Map();
     /** @type {Waiting<Visit>} requests whose decision is a promise */
     this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.giveUp(visit));
     this.late = new LateDecisions(settings.answerTimeoutMs, onError);
@@ -133,12 +136,18 @@ export class Door {
     this.newcomers.add(socket);
     const crowded = this.newcomers.oldestOfCrowd(socket);
     if (crowded) this.cut(crowded);
-    else if (this.connections > this.connectionLimit) this.cut(this.newcomers.oldest() ?? socket);
+    else if (this.connections > this.connectionLimit) this.makeRoom(socket);
   }
 
-  /** Closes a connection without an answer. @param {DoorSocket} socket */
+  /** Cuts one that was answered, or else one without a head. @param {DoorSocket} newest cut if nobody else may be yet */
+  makeRoom(newest) {
+    this.cut(expendable(this.answered) ?? this.newcomers.oldest() ?? newest);
+  }
+
+  /** Closes a connection without an answer, or without waiting until its client has read one. @param {DoorSocket} socket */
   cut(socket) {
     this.newcomers.delete(socket);
+    this.answered.delete(socket);
     this.tally.counts.cut++;
     socket.destroy();
   }
@@ -147,6 +156,7 @@ export class Door {
   leave(socket) {
     if (socket[kVisit]) this.waiting.delete(socket[kVisit]);
     this.newcomers.delete(socket);
+    this.answered.delete(socket);
     this.outside.delete(socket);
     this.connections--;
     this.tally.counts.connections--;
@@ -275,6 +285,7 @@ export class Door {
   write(socket, response) {
     socket[kState] = ANSWERED;
     this.newcomers.delete(socket);
+    this.answered.set(socket, { sinceMs: performance.now() });
     socket.end(response);
     socket.resume();
     setTimeout(destroySocket, LINGER_MS, socket).unref();

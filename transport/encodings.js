@@ -33,6 +33,8 @@ export const ENCODERS = {
   events: { contentType: 'text/event-stream', ping: ': ping\n\n', encode: eventOf },
 };
 
+/** What a message takes besides its text while it waits; native/core/src/queue.rs has the same constant. */
+export const MESSAGE_BYTES = 256;
 const FIELDS = ['id', 'type', 'data'];
 /** Characters that a line of an event can't contain. */
 const LINE_BREAK = /[\r\n\0]/;
@@ -102,10 +104,10 @@ function checkField(name, value) {
 
 /**
  * @param {Message} message
- * @returns {number} bytes that it takes while it waits; native/core/src/queue.rs has the same constant
+ * @returns {number} bytes that it takes while it waits
  */
 export function queuedBytesOf({ id = '', type = '', data }) {
-  return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + 256;
+  return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + MESSAGE_BYTES;
 }
 
 /**

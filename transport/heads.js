@@ -153,7 +153,8 @@ export class Heads {
       welcomes: welcomesOf(welcome),
       channels,
     };
-    if (always) known.opening = opening;
+    // The application may change its bytes later.
+    if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
     this.commands.hold(id, opening);
   }
 

@@ -11,8 +11,8 @@ import {
   badArgument,
   checkAdoptionBytes,
   checkChannel,
-  checkChannels,
   checkEncoding,
+  checkedChannels,
   checkId,
   checkKeys,
   checkPeriod,
@@ -117,8 +117,7 @@ export class StreamHolder {
     const response = /** @type {import('node:http').ServerResponse} */ (served);
     checkKeys('adopt', options, ['channels', 'encoding']);
     const { channels: given = [], encoding = 'events' } = options;
-    checkChannels(given);
-    const channels = [...given]; // the application may change its list later
+    const channels = checkedChannels(given);
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
     if (this.isDraining) throw closed();

@@ -51,7 +51,7 @@ const TRANSPORTS = {
  */
 export async function chooseTransport(wish) {
   if (wish === 'http') return { name: 'http', mostShards: 1, note: '' };
-  const { mistake, native, problem } = await import('../native/index.js');
+  const { native, problem } = await import('../native/index.js');
   if (!native) {
     if (wish === 'auto') {
       return {
@@ -66,7 +66,7 @@ export async function chooseTransport(wish) {
     );
   }
   if (process.env.HOLDFAST_UNSHARE !== 'off' && native.canUnshare()) {
-    return { name: 'hold', mostShards: MOST_SHARDS, note: mistake };
+    return { name: 'hold', mostShards: MOST_SHARDS, note: '' };
   }
   const note =
     "threads can't have their own descriptor tables here (unshare is refused): one shard per worker";

@@ -1,6 +1,6 @@
 /*
- * Reports decisions that took too long. When what the application asks is down, all of them do, so one error reports all
- * of a second.
+ * Reports decisions that took too long. When a service that the application depends on is down, all of them do, so there is
+ * one error per second.
  */
 import { HoldfastError } from '../lib/errors.js';
 
@@ -41,6 +41,6 @@ function tooLate(count, answerTimeoutMs) {
   const requests = count === 1 ? '1 request' : `${count} requests`;
   return new HoldfastError(
     'DECISION_TIMEOUT',
-    `decide did not answer ${requests} within ${answerTimeoutMs} ms (answerTimeoutMs): refused with 503`,
+    `decide did not answer ${requests} within ${answerTimeoutMs} ms (answerTimeoutMs): answered with 503`,
   );
 }

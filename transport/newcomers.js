@@ -5,10 +5,24 @@
 import { performance } from 'node:perf_hooks';
 import { inRanges, plainAddress, siteOf } from '../lib/addresses.js';
 
-/** How long a connection has for its head before it may be cut in favour of another; native has the same. */
+/**
+ * How long a client has to send its head, or to read an answer and close, before its connection may be cut in favour of
+ * another; native has the same.
+ */
 const GRACE_MS = 250;
 
 /** @typedef {import('node:net').Socket} Socket */
+
+/**
+ * @template T
+ * @param {Map<T, { sinceMs: number }>} connections the oldest first
+ * @returns {T | undefined} the oldest, if it has had some time
+ */
+export function expendable(connections) {
+  for (const [socket, { sinceMs }] of connections)
+    return performance.now() - sinceMs < GRACE_MS ? undefined : socket;
+  return undefined;
+}
 
 export class Newcomers {
   /** @param {number} mostPerAddress @param {readonly string[]} proxies ranges of addresses without that limit */
@@ -52,8 +66,6 @@ export class Newcomers {
 
   /** @returns {Socket | undefined} the oldest, if it has had some time */
   oldest() {
-    for (const [socket, { sinceMs }] of this.bySocket)
-      return performance.now() - sinceMs < GRACE_MS ? undefined : socket;
-    return undefined;
+    return expendable(this.bySocket);
   }
 }

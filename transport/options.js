@@ -108,8 +108,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {number} [phase] position of its first shard among all on this machine, so that they don't all wake up together
  * @property {number} [phases] number of shards on this machine
  * @property {number} [capacity] most streams per shard; further requests get 503
- * @property {number} [connectionLimit] most connections per shard; if there are more, the oldest
- *   without a complete head is cut; if there is none, they wait, or without native are cut
+ * @property {number} [connectionLimit] most connections per shard; if there are more, the oldest that was
+ *   answered is cut, or else the oldest without a complete head; if there is none, they wait, or without native are cut
  * @property {number} [pingIntervalMs]
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]

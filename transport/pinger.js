@@ -35,6 +35,10 @@ export class Pinger {
   /** @param {T} thing may already be removed */
   remove(thing) {
     this.wheel?.remove(thing);
+    if (this.wheel?.size === 0) {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+    }
   }
 
   /** Pings everything that is due, and sets the timer for the next slot. */

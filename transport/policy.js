@@ -1,7 +1,8 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
-import { badArgument, checkChannels, checkEncoding, checkedHeaders, checkKeys, shown } from './checks.js';
+import { types } from 'node:util';
+import { badArgument, checkEncoding, checkedChannels, checkedHeaders, checkKeys, shown } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
@@ -113,12 +114,11 @@ function checked(given) {
 
 /** @param {HoldDecision} given @returns {HoldDecision} */
 function checkedHold(given) {
-  const { hold, always } = given;
-  const channels = copyOf(given.channels);
+  const { hold, always, channels: names } = given;
   const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
-  if (channels !== undefined) checkChannels(channels);
+  const channels = names === undefined ? undefined : checkedChannels(names);
   checkWelcome(welcome);
   return { hold, channels, headers, welcome, always };
 }
@@ -163,7 +163,7 @@ function checkedAnswer(given) {
 
 /** @param {string} what @param {unknown} value */
 function checkBytes(what, value) {
-  if (value === undefined || typeof value === 'string' || value instanceof Uint8Array) return;
+  if (value === undefined || typeof value === 'string' || types.isUint8Array(value)) return;
   throw badArgument(`${what} must be a string or a Uint8Array, not ${shown(value)}`);
 }
 
@@ -179,16 +179,15 @@ function noDecision() {
  * @param {string[]} rawHeaders name, value, name, value…
  */
 export function headersNamed(names, rawHeaders) {
-  /** @type {Record<string, string>} */
-  const headers = {};
+  /** @type {Map<string, string>} */
+  const values = new Map();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i].toLowerCase();
     if (!names.has(name)) continue;
-    headers[name] = Object.hasOwn(headers, name)
-      ? `${headers[name]}, ${rawHeaders[i + 1]}`
-      : rawHeaders[i + 1];
+    const earlier = values.get(name);
+    values.set(name, earlier === undefined ? rawHeaders[i + 1] : `${earlier}, ${rawHeaders[i + 1]}`);
   }
-  return headers;
+  return Object.fromEntries(values);
 }
 
 /** @param {string[]} rawHeaders name, value, name, value… @returns {boolean} false if there are several Hosts, or a malformed one */

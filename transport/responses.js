@@ -2,6 +2,7 @@
  * The responses that we write without node:http: heads of streams, refusals and answers. Pure, except for the Date.
  */
 import { STATUS_CODES } from 'node:http';
+import { types } from 'node:util';
 import { formatOf } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
@@ -141,5 +142,5 @@ export function withDate(head, body) {
  */
 export function welcomesOf(welcome) {
   if (welcome === undefined) return [];
-  return typeof welcome === 'string' || welcome instanceof Uint8Array ? [welcome] : welcome;
+  return typeof welcome === 'string' || types.isUint8Array(welcome) ? [welcome] : welcome;
 }

@@ -4,11 +4,11 @@
  */
 import cluster from 'node:cluster';
 import { Socket } from 'node:net';
-import { HoldfastError } from '../lib/errors.js';
+import { codeOf, HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
-import { bind, claimPort } from './bind.js';
+import { bind, claimPort, withCode } from './bind.js';
 import { Commands } from './commands.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
@@ -17,6 +17,8 @@ import { nativeOptions } from './options.js';
 const HEADS_PER_BATCH = 512;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
+/** Errors of a process, or a system, that may open no more. */
+const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
 const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
@@ -124,10 +126,20 @@ export class Shards {
     for (;;) {
       if (this.isDraining) throw closed();
       this.flush(); // earlier commands must reach native first
-      const refused = this.core.adopt(fd(), token, format, channels);
+      const refused = this.tryToAdopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
       if (refused === '') return;
       await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
+  }
+
+  /** @param {number} fd @param {number} token @param {number} format @param {string[]} channels */
+  tryToAdopt(fd, token, format, channels) {
+    try {
+      return withCode('dup', () => this.core.adopt(fd, token, format, channels));
+    } catch (error) {
+      if (NO_DESCRIPTORS.includes(codeOf(error))) throw overCapacity('no file descriptor is left');
+      throw error;
     }
   }
 
@@ -137,9 +149,9 @@ export class Shards {
     return this.lastToken;
   }
 
-  /** What messages take that wait for delivery. */
+  /** Bytes of the messages that wait for delivery. */
   get queuedBytes() {
-    return this.core.queuedBytes() + this.commands.size;
+    return this.core.queuedBytes() + this.commands.queuedBytes;
   }
 
   /**
@@ -150,7 +162,7 @@ export class Shards {
     if (this.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
-        `messages of more than ${this.maxQueueBytes} bytes would wait for delivery (maxQueueBytes): try again later`,
+        `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,
       );
   }
 
@@ -244,23 +256,24 @@ export class Shards {
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const shard of failed) this.onError(shardFailed(shard));
     // The caller of `adopt` gets the id before `onClose` is called with it.
-    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportCloses(closed));
-    else this.reportCloses(closed);
-    this.drained += drained;
-    if (this.drained >= this.count) this.onDrained();
+    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
+    else this.reportEnds(closed, drained);
     if (hasMore) setImmediate(this.takeEvents);
   }
 
-  /** @param {Float64Array} closed id, index of the reason, id… */
-  reportCloses(closed) {
+  /** @param {Float64Array} closed id, index of the reason, id… @param {number} drained shards without connections from now on */
+  reportEnds(closed, drained) {
     for (let i = 0; i < closed.length; i += 2) this.onClose(closed[i], CLOSE_REASONS[closed[i + 1]]);
+    this.drained += drained;
+    if (this.drained >= this.count) this.onDrained();
   }
 
   /** @param {number} fd of a connection @param {Buffer} read what native has read from it, if the head came in pieces */
   passOn(fd, read) {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
     if (read.length > 0) socket.unshift(read); // Node's parser gets it before anything else is read
-    if (this.application) this.application.emit('connection', socket);
+    // Later, because a listener that throws must not interrupt a batch.
+    if (this.application) process.nextTick(() => this.application?.emit('connection', socket));
     else socket.destroy();
   }
 

@@ -38,6 +38,11 @@ export class Stream {
     return this.response.writableLength;
   }
 
+  /** The application has ended the response itself: writing to it now would be an error. */
+  get isEnded() {
+    return this.response.writableEnded;
+  }
+
   /** @param {Buffer} payload @returns {number} bytes on the wire */
   write(payload) {
     this.response.write(payload);

@@ -168,7 +168,7 @@ export class Streams {
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
     const stream = this.find(id);
-    if (!stream) return;
+    if (!stream || stream.channels.has(channel)) return;
     if (this.channels.hasRoomFor([channel])) this.channels.subscribe(stream, channel);
     else this.close(stream, 'over-capacity');
   }
@@ -191,8 +191,12 @@ export class Streams {
     return stream?.reason === null ? stream : undefined;
   }
 
-  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false if the client was too slow and the stream is closed */
+  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false if it has ended, or ends now because the client is too slow */
   write(stream, payload) {
+    if (stream.isEnded) {
+      this.close(stream, 'drain');
+      return false;
+    }
     if (this.backlogs.isSlow(stream)) {
       this.destroy(stream, 'slow');
       return false;

@@ -1,6 +1,6 @@
 /*
  * Which servers a drone may dial: this machine, or a server that says it accepts load. Any other server gets this one
- * question and nothing else. This machine is asked too, for its ping interval, but needs no consent.
+ * question and nothing else. This machine is asked too, for the ping interval, but its consent is not needed.
  */
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
@@ -9,7 +9,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 
 export const CONSENT_PATH = '/.well-known/holdfast-load';
-/** For all questions about one target together. Every refusal takes this long, so that its time tells nothing. */
+/** For all questions about one target together. Every refusal takes this long, so that its duration reveals nothing. */
 const ANSWER_MS = 3000;
 const MOST_ANSWER_BYTES = 4096;
 /** The most addresses of one server that is not on this machine. */
@@ -30,8 +30,8 @@ export class Refusal extends HoldfastError {
   /** @param {string} code @param {string} message @param {string} target as it was given */
   constructor(code, message, target) {
     super(code, message);
-    /** The same for every reason: who controls a drone from elsewhere must not learn what is in its network. */
-    this.answer = `refusing to load ${target}: it did not say that it accepts load, or it is more than one port or ${MOST_ELSEWHERE} addresses; ${RULE}`;
+    /** The same for every reason: someone who controls a drone from elsewhere must not learn what is in its network. */
+    this.answer = `refusing to load ${target}: it did not confirm that it accepts load, or has more than one port or ${MOST_ELSEWHERE} addresses; ${RULE}`;
   }
 }
 

@@ -33,7 +33,7 @@ const STATUS_OF = new Map([
  * @property {(changes: [string, string][]) => Promise<object>} set returns the new parameters
  * @property {() => Promise<void>} restart
  * @property {() => void} stop
- * @property {(line: string) => void} note is told what a caller must not know
+ * @property {(line: string) => void} note gets what a caller must not know
  */
 
 export class Control {
@@ -110,7 +110,7 @@ function routesOf(drone) {
 }
 
 /**
- * Whoever asks gets one answer for every kind of refusal; why is for the drone's own output.
+ * The caller gets the same answer for every kind of refusal; the reason goes to the drone's own output.
  * @template T @param {Controlled} drone @param {Promise<T>} change @returns {Promise<T>} @throws {RequestError} 403
  */
 async function asked(drone, change) {

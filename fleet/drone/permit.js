@@ -9,7 +9,7 @@
  * anything else is sent to it. This machine needs no consent, and is never in doubt.
  */
 
-/** Between two questions; twice as long after each that was not answered. */
+/** The time between two questions; it doubles after each that was not answered. */
 const FIRST_DELAY_MS = 1000;
 const MOST_DELAY_MS = 30_000;
 

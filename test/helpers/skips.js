@@ -11,6 +11,7 @@ const EXPECTED = [
   /^no packets can be dropped here/, // the kernel has no netfilter
   /^no disk can be mounted here/,
   /no other address/, // loopback only
+  /^IPv6 is not available/, // turned off by the kernel or the container
   /^sysctls can't be written here|^network settings are read-only here/, // /proc/sys is read-only in most containers
   /^it needs Linux 6\.1/,
   /^the limits of this machine|^it is raised already/, // somebody has tuned it

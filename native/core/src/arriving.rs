@@ -4,6 +4,7 @@
 //! What has come is read, not peeked at: with each look the kernel walks over every small segment again, so peeking at a
 //! head that comes a byte at a time costs the square of its size.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
@@ -16,7 +17,7 @@ struct Pieces {
     bytes: Vec<u8>,
     /// How far the end was looked for.
     scan: Scan,
-    /// When there is so much it is parsed even without an end: it may be bad.
+    /// At this size it is parsed even without an end, because it may be bad.
     parse_at: usize,
     /// Its place among all that are incomplete. None once it is complete.
     turn: Option<u64>,
@@ -32,8 +33,10 @@ pub struct Arriving {
     /// Rows with an incomplete head, the oldest first.
     by_turn: BTreeMap<u64, u32>,
     by_site: HashMap<Site, BTreeSet<u64>>,
+    /// The memory that each of them takes, and its turn.
+    by_size: BTreeSet<(usize, Reverse<u64>)>,
     next_turn: u64,
-    /// Kept in memory for all of them.
+    /// Memory that all of them take.
     bytes: usize,
 }
 
@@ -46,6 +49,7 @@ impl Arriving {
         if let Some(site) = site {
             self.by_site.entry(site).or_default().insert(turn);
         }
+        self.by_size.insert((0, Reverse(turn)));
         let pieces = Pieces { bytes: Vec::new(), scan: Scan::default(), parse_at: 0, turn: Some(turn), address, site };
         self.by_row.insert(row, pieces);
     }
@@ -56,7 +60,14 @@ impl Arriving {
         let Some(pieces) = self.by_row.get_mut(&row) else { return false };
         let before = pieces.bytes.capacity();
         pieces.bytes.extend_from_slice(bytes);
-        self.bytes += pieces.bytes.capacity() - before;
+        let after = pieces.bytes.capacity();
+        if let Some(turn) = pieces.turn
+            && after != before
+        {
+            self.by_size.remove(&(before, Reverse(turn)));
+            self.by_size.insert((after, Reverse(turn)));
+        }
+        self.bytes += after - before;
         pieces.scan = pieces.scan.over(bytes);
         let is_time = pieces.scan == Scan::End || pieces.bytes.len() >= pieces.parse_at;
         if is_time {
@@ -79,7 +90,8 @@ impl Arriving {
         if let Some(pieces) = self.by_row.get_mut(&row)
             && let Some(turn) = pieces.turn.take()
         {
-            let site = pieces.site;
+            let (site, size) = (pieces.site, pieces.bytes.capacity());
+            self.by_size.remove(&(size, Reverse(turn)));
             self.forget_turn(turn, site);
         }
     }
@@ -92,6 +104,7 @@ impl Arriving {
         let pieces = self.by_row.remove(&row)?;
         self.bytes -= pieces.bytes.capacity();
         if let Some(turn) = pieces.turn {
+            self.by_size.remove(&(pieces.bytes.capacity(), Reverse(turn)));
             self.forget_turn(turn, pieces.site);
         }
         Some(pieces.bytes)
@@ -114,6 +127,12 @@ impl Arriving {
         self.by_turn.values().next().copied()
     }
 
+    /// Of those with an incomplete head, the one that takes the most memory; of several, the oldest.
+    pub fn largest(&self) -> Option<u32> {
+        let (_, Reverse(turn)) = self.by_size.last()?;
+        self.by_turn.get(turn).copied()
+    }
+
     /// The oldest of the same site, if that has more than `most`.
     pub fn oldest_of_crowd(&self, row: u32, most: usize) -> Option<u32> {
         let turns = self.by_site.get(&self.by_row.get(&row)?.site?)?;
@@ -123,7 +142,7 @@ impl Arriving {
         self.by_turn.get(turns.first()?).copied()
     }
 
-    /// Bytes that it keeps in memory for heads.
+    /// Bytes of memory that all heads take.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -131,12 +150,16 @@ impl Arriving {
     /// Panics if it does not agree with the states of the rows.
     pub fn check(&self, is_incomplete: impl Fn(u32) -> bool, is_asked: impl Fn(u32) -> bool, incomplete: usize) {
         assert_eq!(self.by_turn.len(), incomplete, "every incomplete head has its turn");
+        assert_eq!(self.by_size.len(), incomplete, "every incomplete head has its size");
         assert_eq!(self.bytes, self.by_row.values().map(|pieces| pieces.bytes.capacity()).sum::<usize>());
         let counted = self.by_row.values().filter(|pieces| pieces.turn.is_some() && pieces.site.is_some()).count();
         assert_eq!(counted, self.by_site.values().map(BTreeSet::len).sum::<usize>());
         for (row, pieces) in &self.by_row {
             match pieces.turn {
-                Some(turn) => assert!(is_incomplete(*row) && self.by_turn.get(&turn) == Some(row), "row {row} has its turn"),
+                Some(turn) => {
+                    assert!(is_incomplete(*row) && self.by_turn.get(&turn) == Some(row), "row {row} has its turn");
+                    assert!(self.by_size.contains(&(pieces.bytes.capacity(), Reverse(turn))), "row {row} has its size");
+                }
                 None => assert!(is_asked(*row), "what was read of row {row} is still needed"),
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! Whoever wants a port first listens on it for a moment without that option, which fails if anybody else has the port. The
 //! socket then stays bound but accepts nothing. From then on it allows sockets with SO_REUSEPORT, the shards', but no further
-//! claim, even while no shard is listening. (The kernel compares options when a socket binds, and so they can be changed
-//! in between.)
+//! claim, even while no shard is listening. (The kernel compares these options when a socket binds, so they can be changed
+//! afterwards.)
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, listen, shutdown, socket_with, sockopt};
 
-/// How often to try if another claim is made at the same moment.
+/// Attempts, if other claims are made at the same moment.
 const TRIES: u32 = 20;
 
 #[derive(Debug)]
@@ -59,12 +59,12 @@ fn try_claim(address: SocketAddr) -> io::Result<Option<OwnedFd>> {
     Ok(Some(fd))
 }
 
-/// Below 10 ms, and at random, so that two processes don't meet again.
+/// Random, below 10 ms, so that two processes don't collide again.
 fn pause() -> Duration {
     Duration::from_micros(RandomState::new().hash_one(()) % 10_000)
 }
 
-/// A socket that does not listen yet. Those that earlier connections left behind (TIME_WAIT) are in nobody's way (SO_REUSEADDR).
+/// A socket that does not listen yet. Closed connections of an earlier server (TIME_WAIT) don't prevent it (SO_REUSEADDR).
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;

@@ -34,9 +34,9 @@ struct Handle {
 
 /// Streams held outside of JS. Dropping it stops its threads and closes everything they hold.
 pub struct Hold {
-    /// None once it is stopped.
+    /// Empty once it is stopped.
     shards: Vec<Handle>,
-    /// By shard; it can still be read then.
+    /// By shard. It can be read after the stop too.
     telemetry: Vec<Arc<Telemetry>>,
     outbox: Arc<Outbox>,
     queue: Arc<Queue>,
@@ -117,14 +117,16 @@ impl Hold {
         result
     }
 
-    /// What all messages take that were published or sent and have not reached everyone.
+    /// Bytes of all messages that were published or sent and have not reached everyone.
     pub fn queued_bytes(&self) -> u64 {
         self.queue.bytes()
     }
 
     /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.
     pub fn take_events(&self, most: usize) -> (Events, bool) {
-        self.outbox.take(most)
+        let (mut events, has_more) = self.outbox.take(most);
+        events.published.append(&mut self.queue.take_dropped());
+        (events, has_more)
     }
 
     /// A connection that was passed on. Others before it are closed: a shard that panicked did not report them.

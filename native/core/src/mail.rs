@@ -122,9 +122,9 @@ impl Heads {
 /// A connection that a shard passed on.
 #[derive(Debug)]
 pub struct Passed {
-    /// It had this id.
+    /// The id that it had.
     pub id: Id,
-    /// What was read from it already, and comes before what can still be read.
+    /// What the shard has read from it. The rest can still be read from the connection.
     pub read: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Messages that wait for delivery, and how many bytes they take together.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::framing::Message;
 
@@ -14,9 +14,16 @@ pub const NO_TOKEN: u32 = 0;
 #[derive(Debug, Default)]
 pub struct Queue {
     bytes: AtomicU64,
+    /// Messages that a panic has dropped, as `Queued::finish` returns them.
+    dropped: Mutex<Vec<(u32, u32)>>,
 }
 
 impl Queue {
+    /// The messages that were dropped since the last time: nothing else reports them.
+    pub fn take_dropped(&self) -> Vec<(u32, u32)> {
+        std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
@@ -33,25 +40,33 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// `token` stands for it when JS is told how many streams it was for.
+    /// With the token JS is told how many streams it was for.
     pub fn new(queue: &Arc<Queue>, token: u32, message: Message) -> Arc<Self> {
         let bytes = (message.size() + MESSAGE_BYTES) as u64;
         queue.bytes.fetch_add(bytes, Relaxed);
         Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, queue: queue.clone() })
     }
 
-    /// One shard is done with it, and had so many streams to write it to. Returns the token and the sum of all shards if
-    /// this was the last one and somebody waits for that. The shard must not keep other references.
+    /// One shard is done with it, and had this many streams to write it to. If it was the last shard, and somebody waits for
+    /// the outcome, returns the token and the sum over all shards. The shard must not keep other references.
     pub fn finish(self: Arc<Self>, listeners: u32) -> Option<(u32, u32)> {
         self.listeners.fetch_add(listeners, Relaxed);
-        let last = Arc::into_inner(self)?;
-        (last.token != NO_TOKEN).then(|| (last.token, last.listeners.load(Relaxed)))
+        Arc::into_inner(self)?.take_outcome()
+    }
+
+    /// The token and the sum, once.
+    fn take_outcome(&mut self) -> Option<(u32, u32)> {
+        let token = std::mem::replace(&mut self.token, NO_TOKEN);
+        (token != NO_TOKEN).then(|| (token, *self.listeners.get_mut()))
     }
 }
 
 impl Drop for Queued {
     fn drop(&mut self) {
         self.queue.bytes.fetch_sub(self.bytes, Relaxed);
+        if let Some(outcome) = self.take_outcome() {
+            self.queue.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        }
     }
 }
 
@@ -81,9 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_dropped_leaves_the_queue() {
+    fn a_message_that_is_dropped_leaves_the_queue_and_is_reported_once() {
         let queue = Arc::default();
-        drop(queued(&queue, 1, 5));
-        assert_eq!(queue.bytes(), 0);
+        let other = queued(&queue, 1, 5);
+        drop((other.clone(), queued(&queue, NO_TOKEN, 5)));
+        assert_eq!(other.finish(3), Some((1, 3)), "another shard is done with it");
+        let dropped = queued(&queue, 2, 5);
+        assert_eq!(dropped.clone().finish(4), None);
+        drop(dropped);
+        assert_eq!((queue.bytes(), queue.take_dropped()), (0, vec![(2, 4)]));
+        assert_eq!(queue.take_dropped(), []);
     }
 }

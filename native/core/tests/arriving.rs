@@ -100,9 +100,10 @@ fn a_head_in_pieces_is_refused_like_a_whole_one() {
 }
 
 #[test]
-fn the_memory_for_heads_in_pieces_is_limited_and_the_newest_are_kept() {
+fn the_memory_for_heads_in_pieces_is_limited_and_the_largest_and_oldest_are_cut() {
     const SIZE: usize = 1 << 20;
     let mut by_hand = ByHand::new(options_with(|options| options.max_head_bytes = SIZE));
+    let mut small = by_hand.connect(b"GET / HTTP/1.1\r\n");
     let mut clients: Vec<UnixStream> = (0..40).map(|_| by_hand.connect(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")).collect();
     for client in &mut clients {
         client.set_nonblocking(true).unwrap();
@@ -119,7 +120,10 @@ fn the_memory_for_heads_in_pieces_is_limited_and_the_newest_are_kept() {
     assert!((1..35).contains(&cut), "{cut} of 40 were cut");
     let newest = clients.last_mut().unwrap();
     newest.write_all(b"\r\n\r\n").unwrap();
-    assert_eq!(by_hand.asked().len(), 1);
+    small.write_all(b"Host: a\r\n\r\n").unwrap();
+    // The newest is read over several turns.
+    let asked: usize = (0..5).map(|_| by_hand.asked().len()).sum();
+    assert_eq!(asked, 2, "the newest, and the small one that is older than all others");
     assert_eq!(clients[0].write(b"x").unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
 }
 
@@ -181,6 +185,56 @@ fn a_connection_has_a_moment_for_its_head_before_it_makes_room() {
     by_hand.turn(100);
     let _second = by_hand.connect(b"GET ");
     assert_eq!(first.read(&mut [0]).unwrap(), 0, "it was cut");
+}
+
+#[test]
+fn connections_that_were_answered_make_room_before_those_without_a_head() {
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = 3));
+    let mut without_head = by_hand.connect(b"GET ");
+    let mut answered = [by_hand.connect(b"nonsense\r\n\r\n"), by_hand.connect(b"nonsense\r\n\r\n")];
+    by_hand.turn(GRACE_MS);
+    let _newer = by_hand.connect(b"GET ");
+    assert!(answered[0].write_all(b"x").is_err(), "the first one that was answered was cut");
+    assert!(answered[1].write_all(b"x").is_ok());
+    let _newest = by_hand.connect(b"GET ");
+    assert!(answered[1].write_all(b"x").is_err());
+    without_head.write_all(b"/ HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    assert_eq!((by_hand.asked().len(), by_hand.telemetry.cut.load(Relaxed)), (1, 2));
+}
+
+#[test]
+fn one_that_was_just_answered_has_a_moment_to_read_before_it_makes_room() {
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = 1));
+    let mut answered = by_hand.connect(b"nonsense\r\n\r\n");
+    let (_, its) = UnixStream::pair().unwrap();
+    by_hand.turn(GRACE_MS - 50);
+    assert!(!by_hand.shard.admit_by_hand(its.into(), None));
+    assert!(read_now(&mut answered).starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn in_one_turn_several_connections_make_room() {
+    const LIMIT: usize = 10;
+    let mut by_hand = ByHand::new(options_with(|options| options.connection_limit = LIMIT));
+    let address = by_hand.listen();
+    let _older: Vec<TcpStream> = (0..LIMIT).map(|_| ask(address, b"G")).collect();
+    until("no room", || {
+        by_hand.turn(0);
+        (by_hand.telemetry.connections.load(Relaxed) == LIMIT as u64).then_some(())
+    });
+    by_hand.turn(GRACE_MS);
+    let _newer: Vec<TcpStream> = (0..LIMIT).map(|_| ask(address, b"G")).collect();
+    let mut most_in_a_turn = 0;
+    until("all were replaced", || {
+        let before = by_hand.telemetry.cut.load(Relaxed);
+        by_hand.turn(0);
+        let cut = by_hand.telemetry.cut.load(Relaxed);
+        most_in_a_turn = most_in_a_turn.max(cut - before);
+        (cut == LIMIT as u64).then_some(())
+    });
+    assert!(most_in_a_turn > 1);
+    by_hand.turn(GRACE_MS);
+    assert_eq!(by_hand.telemetry.cut.load(Relaxed), LIMIT as u64, "nobody is cut when nobody waits");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Publications on their way to the rows of their channels.
 //!
-//! Channels take turns, so that one with many rows, or with much to say, doesn't delay the others. Each row still gets
+//! Channels take turns, so that one with many rows or messages doesn't delay the others. Each row still gets
 //! everything in the order in which it was published. Three things make that true:
 //!
 //! - Everything published in a shard has a sequence number.
@@ -17,7 +17,7 @@ use crate::framing::{FORMATS, Format};
 use crate::queue::Queued;
 use crate::rows::NONE;
 
-/// A batch is at least one publication, and no more than fit into this.
+/// A batch is at least one publication, and otherwise as many as fit into this.
 const BATCH_BYTES: usize = 16_384;
 
 /// A publication that some rows of its channel have not got yet.
@@ -92,8 +92,8 @@ impl FanOut {
         self.pending.drain(..count).map(move |pending| (pending.queued, pending.listeners + reached))
     }
 
-    /// The row at `place` leaves the list. Returns the place whose row may take it over: the last one that has not had the
-    /// batch either. The gap is then there, and anyone who has had it may fill it.
+    /// The row at `place` leaves the list. Returns the place whose row takes it over, so that no row misses the batch: if this
+    /// one has not had it, the last one that has not either. Any row may then fill the gap there.
     pub(super) fn leave(&mut self, place: usize) -> usize {
         if self.batch.is_none() || place >= self.cursor {
             return place;
@@ -107,7 +107,7 @@ impl FanOut {
         self.batch.as_ref().filter(|_| place >= self.cursor).map_or(0, |batch| batch.through)
     }
 
-    /// Everything that is over, together with how many rows it was for.
+    /// Ends it early. Returns each publication with the number of rows it was for so far.
     pub(super) fn into_finished(self) -> impl Iterator<Item = (Arc<Queued>, u32)> {
         let counted = self.batch.as_ref().map_or(0, |batch| batch.len());
         let reached = self.reached;
@@ -115,7 +115,7 @@ impl FanOut {
         all.map(move |(place, pending)| (pending.queued, pending.listeners + if place < counted { reached } else { 0 }))
     }
 
-    /// Panics if it can't be.
+    /// Panics if it contradicts itself.
     pub(super) fn check(&self, rows: usize) {
         assert!(!self.pending.is_empty(), "a fan-out has something to send");
         assert!(self.pending.iter().is_sorted_by_key(|pending| pending.sequence), "oldest first");
@@ -253,7 +253,7 @@ impl Channels {
         std::mem::take(&mut self.finished)
     }
 
-    /// Gives up everything that is on its way: the shard has failed.
+    /// Ends all fan-outs, because the shard has failed.
     pub fn abandon(&mut self) -> Vec<(Arc<Queued>, u32)> {
         for channel in &mut self.channels {
             if let Some(fan_out) = channel.fan_out.take() {
@@ -278,6 +278,8 @@ impl Channels {
     pub(super) fn note_end_of_fan_out(&mut self) {
         self.fan_outs -= 1;
         if self.fan_outs == 0 {
+            // Left by channels that were dropped before their turn: a later channel with the same number would get extra turns.
+            self.turns.clear();
             self.ahead.clear();
             self.ahead.shrink_to(KEPT);
         }
@@ -500,6 +502,17 @@ mod tests {
         assert_eq!(table.listeners, [(0, Some(0)), (2, Some(1))]);
         drop(table.channels);
         assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_channel_that_is_dropped_before_its_turn_leaves_no_turn_behind() {
+        let mut table = Table::of(2);
+        for _ in 0..100 {
+            table.subscribe(0, "a");
+            table.publish("a", 1);
+            table.leave(0);
+        }
+        assert_eq!(table.channels.turns.len(), 0);
     }
 
     #[test]

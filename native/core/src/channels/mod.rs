@@ -18,7 +18,7 @@ pub use fan_out::{Due, joined};
 /// What a channel takes besides its name: itself, its entry in the table of names, and a list with room for four rows.
 const CHANNEL_BYTES: usize = size_of::<Channel>() + 16 + 32;
 const SUBSCRIPTION_BYTES: usize = size_of::<Subscription>() + size_of::<u32>();
-/// Tables that were emptied keep room for so many.
+/// Tables that were emptied keep room for this many entries.
 const KEPT: usize = 64;
 /// Memory that is no longer used is worth giving back if it is at least this much.
 const WORTH_GIVING_BACK: usize = 1 << 20;
@@ -96,8 +96,13 @@ impl Channels {
         self.bytes + names.iter().map(|name| size(name)).sum::<usize>() <= self.most_bytes
     }
 
-    /// Puts a row on the list of a channel, which is made if necessary. Does nothing if it is on it. The row must have got
-    /// everything that waited for it (`take_due`).
+    /// Whether a row is on the list of a channel.
+    pub fn is_on(&self, row: u32, name: &[u8]) -> bool {
+        self.find(name).is_some_and(|channel| self.subscription_of(row, channel) != NONE)
+    }
+
+    /// Puts a row on the list of a channel, which is made if necessary. Does nothing if it is on the list already. Everything
+    /// that waited for the row must have been taken before (`take_due`).
     pub fn subscribe(&mut self, row: u32, name: &[u8]) {
         let channel = self.find_or_make(name);
         if self.subscription_of(row, channel) != NONE {
@@ -199,6 +204,7 @@ impl Channels {
         assert_eq!((listed, bytes, fan_outs), (subscribed, self.bytes, self.fan_outs));
         assert_eq!(self.by_name.len() + self.free_channels.len(), self.channels.len(), "a channel has a name or is free");
         assert!(fan_outs > 0 || self.ahead.is_empty(), "nobody is ahead of nothing");
+        assert!(fan_outs > 0 || self.turns.is_empty(), "without fan-outs, nobody has a turn");
     }
 
     fn find(&self, name: &[u8]) -> Option<u32> {

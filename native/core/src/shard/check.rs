@@ -33,7 +33,7 @@ impl Shard {
     /// As if it had been accepted from this address. False if there is no room.
     #[doc(hidden)]
     pub fn admit_by_hand(&mut self, fd: OwnedFd, address: Option<IpAddr>) -> bool {
-        let has_room = !self.rows.is_full() || self.make_place();
+        let has_room = self.has_room();
         if has_room {
             self.admit(fd.into(), address);
         }
@@ -71,6 +71,8 @@ impl Shard {
         self.channels.check();
         let state = |index| self.rows.state(index);
         self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
+        let lingering = self.door.lingering.iter().filter(|id| self.rows.find(**id).is_some_and(|index| state(index) == State::Lingering));
+        assert_eq!(lingering.count(), count(State::Lingering), "every lingering row is listed");
         assert!(self.door.arriving.bytes() <= MOST_ARRIVING_BYTES, "bytes of incomplete heads");
     }
 

@@ -26,7 +26,7 @@ impl Shard {
         }
     }
 
-    /// JS has answered in time: how long the answer waits here is not its fault.
+    /// JS has answered in time, even if the answer waits here for a while.
     fn note_answered(&mut self, message: &ShardMessage) {
         if let ShardMessage::Command(Command::Hold { id, .. }) = message
             && let Some(index) = self.asked(*id)
@@ -61,7 +61,7 @@ impl Shard {
         self.share_cpu(cpu_ns() - cpu_before_ns, deliveries);
     }
 
-    /// Openings and deliveries share what a slice of commands took, by their numbers.
+    /// Divides the CPU of a slice of commands among its openings and deliveries, in equal parts.
     fn share_cpu(&mut self, spent_ns: u64, deliveries: u32) {
         let each_ns = spent_ns / u64::from(deliveries + self.door.opened_in_turn).max(1);
         self.door.cpu_ns += spent_ns - each_ns * u64::from(deliveries);

@@ -1,4 +1,4 @@
-//! From accepted to answered: connections that are not streams yet, or never will be.
+//! From accepted to decided: connections that are not streams yet, or never will be.
 
 use std::net::IpAddr;
 
@@ -9,31 +9,26 @@ use crate::clock::{MS, Slice};
 use crate::head::{self, Head};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
-use crate::response::{self, Refusal};
 use crate::rows::{Input, State};
-use crate::socket::{SCRATCH_BYTES, Socket, Stop};
+use crate::socket::{Socket, Stop};
 use crate::telemetry::{Reason, add, subtract};
 
 /// Connections that one turn accepts.
 const ACCEPTS_A_TURN: usize = 64;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
-/// How long a connection has for its head before it may be cut in favour of another.
-const GRACE_MS: u32 = 250;
 /// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
 pub(super) const MOST_ARRIVING_BYTES: usize = 16 << 20;
-/// Reads of a client that has been answered, before everything else gets its turn.
-const DISCARDS_A_TURN: usize = 16;
 const HEAD_REQUEST: &[u8] = b"HEAD\n";
 
 impl Shard {
-    /// Accepts connections, as many as one turn may, for a slice. If there is no room, somebody is waiting.
+    /// Accepts connections, as many as one turn may, for a slice.
     pub(super) fn accept(&mut self) {
-        if self.rows.is_full() && !self.make_place() {
-            return;
-        }
         let mut slice = Slice::of(self.slice_ns);
         for _ in 0..ACCEPTS_A_TURN {
+            if !self.has_room() {
+                return;
+            }
             let Some(listener) = &self.door.listener else { return };
             match listener.accept() {
                 Accepted::Connection(socket, address) => self.admit(socket, address),
@@ -41,32 +36,10 @@ impl Shard {
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
                 Accepted::Gone => {}
             }
-            if self.rows.is_full() || slice.is_over_now() {
+            if slice.is_over_now() {
                 return;
             }
         }
-    }
-
-    /// Cuts the connection that has waited longest for its head, if that is long enough; otherwise accepts nothing until
-    /// it is, or a row is free. Returns whether there is room now.
-    pub(super) fn make_place(&mut self) -> bool {
-        let Some(oldest) = self.door.arriving.oldest() else {
-            self.set_accepting(Accepting::Full(u64::MAX));
-            return false;
-        };
-        let age_ms = self.now_ms().wrapping_sub(self.rows.row(oldest).since_ms);
-        if age_ms < GRACE_MS {
-            self.set_accepting(Accepting::Full(self.now_ns + u64::from(GRACE_MS - age_ms) * MS));
-            return false;
-        }
-        self.cut(oldest);
-        true
-    }
-
-    /// Closes a connection without an answer.
-    fn cut(&mut self, index: u32) {
-        add(&self.telemetry.cut, 1);
-        self.free(index);
     }
 
     pub(super) fn set_accepting(&mut self, state: Accepting) {
@@ -77,8 +50,9 @@ impl Shard {
         }
     }
 
-    /// Makes a connection a row, and looks at its head. There is room.
+    /// Makes a connection a row, and looks at its head. There is room for it (`has_room`).
     pub(super) fn admit(&mut self, socket: Socket, address: Option<IpAddr>) {
+        self.make_room();
         let index = self.insert(socket);
         self.door.accepted_in_turn += 1;
         self.look(index, address);
@@ -175,12 +149,13 @@ impl Shard {
         (!is_proxy).then(|| Site::of(address))
     }
 
-    /// Cuts connections, the oldest first, as long as the heads that come in pieces take too much memory.
+    /// Cuts connections as long as the heads that come in pieces take too much memory: the largest first, because small
+    /// heads are not the reason.
     fn limit_arriving(&mut self) {
         while self.door.arriving.bytes() > MOST_ARRIVING_BYTES
-            && let Some(oldest) = self.door.arriving.oldest()
+            && let Some(largest) = self.door.arriving.largest()
         {
-            self.cut(oldest);
+            self.cut(largest);
         }
     }
 
@@ -259,54 +234,6 @@ impl Shard {
         Some(Vec::new())
     }
 
-    pub(super) fn refuse(&mut self, id: Id, status: u16) {
-        if let (Some(index), Some(refusal)) = (self.asked(id), Refusal::of(status)) {
-            self.refuse_row(index, refusal);
-        }
-    }
-
-    pub(super) fn refuse_row(&mut self, index: u32, refusal: Refusal) {
-        add(&self.telemetry.refused[refusal as usize], 1);
-        let is_head_request = self.rows.row(index).is_head_request();
-        let bytes = response::refusal(refusal, self.door.date.bytes(), is_head_request);
-        self.answer(index, &bytes);
-    }
-
-    /// Sends a whole response.
-    pub(super) fn respond(&mut self, id: Id, head: &[u8], body: &[u8]) {
-        if let Some(index) = self.asked(id) {
-            let date = self.door.date.bytes();
-            let bytes = [head, date, b"\r\n", body].concat();
-            self.answer(index, &bytes);
-        }
-    }
-
-    /// Writes the last bytes of a connection, and closes it once the client has.
-    fn answer(&mut self, index: u32, bytes: &[u8]) {
-        self.door.arriving.take(index);
-        let Some(socket) = self.rows.socket(index) else { return };
-        let count = match socket.write(bytes) {
-            Ok(count) => count,
-            Err(Stop::Later) => 0,
-            Err(Stop::Broken(_)) => return self.free(index),
-        };
-        if count == bytes.len() {
-            return self.linger(index);
-        }
-        self.enter(index, State::Ending);
-        self.wait(index, &bytes[count..], usize::MAX);
-        self.discard_or_watch(index);
-    }
-
-    /// Everything was written: says so to the client, and closes the connection once the client has.
-    pub(super) fn linger(&mut self, index: u32) {
-        if self.rows.socket(index).is_none_or(|socket| socket.close_write().is_err()) {
-            return self.free(index);
-        }
-        self.enter(index, State::Lingering);
-        self.discard_or_watch(index);
-    }
-
     /// A state in which it may stay for a limited time.
     pub(super) fn enter(&mut self, index: u32, state: State) {
         let now_ms = self.now_ms();
@@ -315,28 +242,8 @@ impl Shard {
         row.since_ms = now_ms;
     }
 
-    fn discard_or_watch(&mut self, index: u32) {
-        if self.rows.row(index).input == Input::Unwatched { self.watch(index) } else { self.discard(index) }
-    }
-
     /// The row that waits for an answer; None if the answer came too late.
     pub(super) fn asked(&self, id: Id) -> Option<u32> {
         self.rows.find(id).filter(|index| self.rows.state(*index) == State::Asked)
-    }
-
-    /// Reads and forgets, up to the end.
-    pub(super) fn discard(&mut self, index: u32) {
-        for _ in 0..DISCARDS_A_TURN {
-            let Some(socket) = self.rows.socket(index) else { return };
-            match socket.skip(&mut self.scratch[..SCRATCH_BYTES]) {
-                Ok(1..) => {}
-                Err(Stop::Later) => return,
-                // It may have closed one direction only, and still read.
-                Ok(0) if self.rows.state(index) == State::Ending => return,
-                _ => return self.end_row(index),
-            }
-        }
-        let is_backlogged = self.rows.row(index).is_backlogged;
-        self.watch_again(index, is_backlogged);
     }
 }

@@ -55,7 +55,7 @@ impl Shard {
         }
     }
 
-    /// Writes everything to a stream that it waits for, so that something else can be said to it. Like the methods below,
+    /// Writes to a stream everything that waits for it, so that something else can be said to it. Like the methods below,
     /// returns the number of messages.
     pub(super) fn catch_up(&mut self, index: u32) -> u32 {
         if !self.channels.is_fanning_out() {
@@ -73,11 +73,14 @@ impl Shard {
         caught_up + self.deliver(index, std::slice::from_ref(queued))
     }
 
-    /// A stream for which there is no room on the list ends.
+    /// If there is no room for the subscription, the stream ends.
     pub(super) fn subscribe(&mut self, index: u32, channel: Box<[u8]>) -> u32 {
         let caught_up = self.catch_up(index);
         if self.rows.state(index) == State::Held {
             let channels = [channel];
+            if self.channels.is_on(index, &channels[0]) {
+                return caught_up;
+            }
             if self.channels.has_room_for(&channels) {
                 self.channels.subscribe(index, &channels[0]);
             } else {

@@ -1,8 +1,11 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
-//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to answered), `stream` (from held to
-//! closed), `fan_out` (publications), `pings`, `sweep` (what takes too long), `drain`, `failure` (after a panic).
+//! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
+//! responses), `room` (who is cut when there is none), `stream` (from held to closed), `fan_out` (publications), `pings`,
+//! `sweep` (what takes too long), `drain`,
+//! `failure` (after a panic).
 
+mod answer;
 mod check;
 mod commands;
 mod door;
@@ -11,6 +14,7 @@ mod failure;
 mod fan_out;
 mod passing;
 mod pings;
+mod room;
 mod stream;
 mod sweep;
 mod turn;
@@ -124,6 +128,8 @@ struct Mail {
 struct Door {
     listener: Option<Listener>,
     arriving: Arriving,
+    /// Rows that linger, the oldest first, and some that don't any more.
+    lingering: VecDeque<Id>,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,

@@ -211,8 +211,8 @@ impl Shard {
         self.end_row(index);
     }
 
-    /// Ends a stream gently: what was published and sent, and a proper end, still leave. Returns how many messages that
-    /// were which it had not got yet.
+    /// Ends a stream gently: what was published and sent before, and a proper end, are still written. Returns the number of
+    /// messages that were written because of it.
     pub(super) fn finish(&mut self, index: u32, reason: Reason) -> u32 {
         let caught_up = self.catch_up(index);
         if self.rows.state(index) == State::Held && self.write_all(index, self.rows.format(index).end(), usize::MAX) {

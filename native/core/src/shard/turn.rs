@@ -93,12 +93,12 @@ impl Task for Shard {
 }
 
 impl Shard {
-    /// Whether slices were too short for what is to be done.
+    /// Whether work is left because the slices were too short.
     pub(super) fn is_behind(&self) -> bool {
         self.has_events() || !self.mail.unread.is_empty() || self.channels.is_fanning_out()
     }
 
-    /// Handles what is not about a connection; the rest has its turn after it.
+    /// Handles an event of the bell or the listener at once; those of connections are queued.
     fn sort(&mut self, event: &Event) {
         let data = event.data;
         match data.u64() {

@@ -1,10 +1,11 @@
 //! A shard that is turned by hand, with clients over Unix sockets.
 
 use std::io::{Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use holdfast_core::command::Records;
 use holdfast_core::id::Id;
@@ -90,6 +91,14 @@ impl ByHand {
         client.write_all(request).unwrap();
         assert!(self.shard.admit_by_hand(its.into(), address));
         client
+    }
+
+    /// Has it listen, and returns the address.
+    pub fn listen(&mut self) -> SocketAddr {
+        let (reply, port) = channel();
+        self.inbox.post([ShardMessage::Listen(([127, 0, 0, 1], 0).into(), reply)]);
+        self.turn(0);
+        ([127, 0, 0, 1], port.recv().unwrap().unwrap()).into()
     }
 
     /// The heads that JS is asked about.
