@@ -61,6 +61,7 @@ test('in a terminal without a width, lines are written instead', {
 });
 
 test('the keys do what the help says', { skip }, async (t) => {
+  const withoutHelp = /^(?![\s\S]*┌─ help ─)[\s\S]*│1 +\d/;
   const terminal = openTerminal(t, {
     columns: 80,
     rows: 24,
@@ -70,14 +71,14 @@ test('the keys do what the help says', { skip }, async (t) => {
   terminal.type('?');
   await terminal.untilShown(/collect garbage in every worker now/);
   terminal.type('?');
-  await terminal.untilShown(/│1 +\d/);
+  await terminal.untilShown(withoutHelp);
   terminal.type('?');
   assert.match(
     await terminal.untilShown(/┌─ help ─/),
     /│ native +memory of the workers minus their JS heap +│/,
   );
   terminal.type('Escape');
-  await terminal.untilShown(/│1 +\d/);
+  await terminal.untilShown(withoutHelp); // a key that follows Escape too soon is one key with it: Alt-g
   terminal.type('g');
   await terminal.untilShown(/requested GC in every worker/);
   for (let i = 0; i < 6; i++) terminal.type('Down');
