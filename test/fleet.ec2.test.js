@@ -134,7 +134,9 @@ test('instances get exactly the files that the drone imports, which need no pack
   ])
     assert.ok(path in files, path);
   for (const path of Object.keys(files))
-    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|transport|types/);
+    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|transport|types|topics\//);
+  for (const text of Object.values(files))
+    assert.doesNotMatch(text, /streams to keep open|pings read/, 'no help');
 });
 
 test('the files are shorter than their sources, and leave room in the user data', () => {
