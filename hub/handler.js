@@ -59,14 +59,14 @@ async function subscribe(hub, request, incoming, response) {
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @returns {Promise<Answer>} */
 async function publish(hub, request, incoming) {
-  const publisher = await hub.publisherOf(request);
+  const check = await hub.publisherOf(request);
   const [type] = (request.headers['content-type'] ?? FORM).split(';');
   const isJson = type.trim().toLowerCase() === JSON_TYPE;
   if (!isJson && type.trim().toLowerCase() !== FORM)
     throw new RequestError(415, `publications are sent as ${FORM}, or several as ${JSON_TYPE}`);
   const body = await readBody(incoming, hub.rules.mostBodyBytes, isJson ? 'utf8' : 'latin1');
   const drafts = isJson ? draftsOfJson(body, hub.rules) : [draftOfForm(body, hub.rules)];
-  publisher.check(drafts);
+  check(drafts);
   const published = await hub.core.publish(drafts);
   const ids = published.map(({ id }) => id);
   const cors = hub.corsOf(request);

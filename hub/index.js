@@ -8,8 +8,11 @@ import { handle } from './handler.js';
 import { HubCore } from './hub.js';
 import { decide, HEADERS } from './policy.js';
 import { notAllowed, resourceOf, streamHeaders, wantedBy } from './protocol.js';
+import { pairsOf, queryOf } from './query.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
+/** How long a token that was checked is not checked again for an equal request. */
+const KNOWN_MS = 60_000;
 
 /** @typedef {import('./protocol.js').Request} Request */
 /** @typedef {import('./audience.js').Place} Place */
@@ -25,21 +28,36 @@ const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
  * @property {Place} place
  * @property {Record<string, string>} cors headers of the response for pages of other origins
  * @property {Record<string, string>} headers of the response to a stream without a cursor
- * @property {number} version of the keys and revocations that its token was checked with
+ * @property {number} version of the revocations when its token was checked
+ * @property {number} checkedMs
  */
 
 export class Hub {
   /** @param {import('./settings.js').Settings} settings */
-  constructor({ hold, broker, access, cors, path, rules, isCached, windowBytes, mostReplayBytes, onFed, onError }) {
+  constructor({ hold, broker, opened, cors, path, rules, isCached, windowBytes, mostReplayBytes, onFed, onError }) {
     this.path = path;
     this.rules = rules;
-    this.access = access;
+    /** Once its keys are loaded. @type {import('./access.js').Access | null} */
+    this.access = null;
+    this.opened = opened.then((access) => {
+      this.access = access;
+      return access;
+    });
+    this.opened.catch(() => {}); // `start` and each request report it
     this.cors = cors;
     this.onError = onError;
+    /** Changes when tokens are revoked. */
+    this.version = 0;
     this.core = new HubCore({ hold, broker, isCached, windowBytes, mostReplayBytes, onFed, onError });
     /** @type {WeakMap<object, Subscriber>} by the headers of a request, which are the same object for equal heads */
     this.known = new WeakMap();
     this.handler = this.handler.bind(this);
+  }
+
+  /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */
+  async start() {
+    await this.opened;
+    await this.core.start();
   }
 
   /** The policy of a Hold whose streams are all the hub's. Others are refused with 404. */
@@ -78,14 +96,25 @@ export class Hub {
     const known = this.known.get(request.headers);
     if (known && body === undefined && this.isValid(known)) return known;
     const wanted = wantedBy(request, this.rules, body);
-    const session = this.access.sessionOf({ ...request, query: wanted.pairs, dialect: wanted.dialect });
+    const session = this.accessTo({ ...request, query: wanted.pairs, dialect: wanted.dialect });
     if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
     return this.subscriber(request, wanted, session);
   }
 
-  /** @param {Subscriber} subscriber @returns {boolean} whether its token is still good */
-  isValid({ version, place: { session } }) {
-    return version === this.access.version && (session === null || session.expiresAtMs > Date.now());
+  /**
+   * @param {import('./access.js').Request} request
+   * @returns {Session | null | Promise<Session | null>} null for somebody without a token
+   * @throws {RequestError}
+   */
+  accessTo(request) {
+    if (this.access) return this.access.sessionOf(request);
+    return this.opened.then((access) => access.sessionOf(request));
+  }
+
+  /** @param {Subscriber} subscriber @returns {boolean} whether its token is still good, as far as we know */
+  isValid({ version, checkedMs, place: { session } }) {
+    const nowMs = Date.now();
+    return version === this.version && nowMs < checkedMs + KNOWN_MS && (session === null || session.expiresAtMs > nowMs);
   }
 
   /** @param {Request} request @param {ReturnType<typeof wantedBy>} wanted @param {Session | null} session */
@@ -97,7 +126,8 @@ export class Hub {
       place: this.core.placeOf(selectors, session),
       cors,
       headers: { ...streamHeaders(dialect, undefined), ...cors },
-      version: this.access.version,
+      version: this.version,
+      checkedMs: Date.now(),
     };
     this.known.set(request.headers, subscriber);
     return subscriber;
@@ -105,17 +135,16 @@ export class Hub {
 
   /**
    * @param {Request} request to publish
-   * @returns {Promise<{ check: (drafts: readonly { topics: readonly string[] }[]) => void }>}
+   * @returns {Promise<(drafts: readonly { topics: readonly string[] }[]) => void>} throws if it may not publish one of them
    * @throws {RequestError}
    */
   async publisherOf(request) {
-    const session = await this.access.publisherOf(request);
-    return {
-      check: (drafts) => {
-        if (session === null) return; // nobody needs a token here
-        for (const { topics } of drafts)
-          if (!mayPublish(session, topics)) throw this.access.insufficient(request, session);
-      },
+    const asked = { ...request, query: pairsOf(queryOf(request.target)) };
+    const session = await this.accessTo(asked);
+    const access = await this.opened;
+    return (drafts) => {
+      for (const { topics } of drafts)
+        if (session === null || !mayPublish(session, topics)) throw access.insufficient(asked, session);
     };
   }
 
@@ -126,18 +155,30 @@ export class Hub {
    * @throws {RequestError}
    */
   answer(request) {
-    const { method, target } = request;
+    const { method, target, headers } = request;
     const resource = resourceOf(target, this.path);
-    if (method === 'OPTIONS') return this.cors.preflight(request);
+    if (method === 'OPTIONS') return this.cors.preflight(headers);
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
-    if (resource === 'metadata') return this.access.metadata(request);
-    throw new RequestError(404, 'there is nothing at this address');
+    if (resource === 'metadata') return this.metadata(request);
+    throw nothing();
+  }
+
+  /** @param {Request} request @returns {Promise<Answer>} */
+  async metadata(request) {
+    const { headers } = request;
+    const document = (await this.opened).metadata(headers.host, false);
+    if (document === null) throw nothing();
+    return {
+      status: 200,
+      headers: { 'Content-Type': 'application/json', ...this.corsOf(request) },
+      body: `${JSON.stringify(document)}\n`,
+    };
   }
 
   /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
   corsOf(request) {
-    return this.cors.headersFor(request);
+    return this.cors.headers(request.headers.origin);
   }
 
   /**
@@ -150,4 +191,8 @@ export class Hub {
     const ids = (await this.core.publish(drafts)).map(({ id }) => id);
     return Array.isArray(given) ? ids : ids[0];
   }
+}
+
+function nothing() {
+  return new RequestError(404, 'there is nothing at this address');
 }

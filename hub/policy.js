@@ -6,24 +6,17 @@
  * is worked out once, and is used as long as its token is valid.
  */
 import { RequestError } from '../lib/router.js';
+import { HEADERS as ACCESS_HEADERS } from './access.js';
 import { labelsOf } from './openings.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
 /** Headers that `decide` reads. */
 export const HEADERS = [
-  'host',
-  'authorization',
-  'cookie',
-  'origin',
-  'referer',
+  ...ACCESS_HEADERS,
   'last-event-id',
   'if-none-match',
-  'content-length',
-  'transfer-encoding',
   'access-control-request-method',
-  'forwarded',
-  'via',
-  'x-forwarded-for',
+  'access-control-request-headers',
 ];
 
 /** @typedef {import('./index.js').Hub} Hub */
