@@ -14,6 +14,7 @@ const ARROWS = {
   primary: ['broker', 'transport/index.js', 'limits', 'lib'],
   broker: ['lib'],
   monitor: ['lib'],
+  hub: ['lib'],
   transport: ['native', 'lib'],
   limits: ['lib'],
   native: [],
