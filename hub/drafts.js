@@ -3,7 +3,7 @@
  */
 import { RequestError } from '../lib/router.js';
 import { pairsOf, valueOf, valuesOf } from './query.js';
-import { checkId, checkTopic, checkType } from './topics.js';
+import { checkData, checkId, checkSizes, checkTopic, checkType } from './topics.js';
 
 /** The most publications in one request. */
 export const MOST_IN_BATCH = 1000;
@@ -16,8 +16,7 @@ const MOST_RETRY_MS = 0x7fffffff;
 /**
  * @typedef {object} Rules
  * @property {string} baseUrl of the hub
- * @property {number} mostTopics of one publication
- * @property {number} mostTopicBytes
+ * @property {import('./topics.js').Limits} limits
  */
 
 /**
@@ -72,8 +71,8 @@ export function draftOf(given, rules) {
     throw new RequestError(400, `a publication has no field ${JSON.stringify(unknown).slice(0, 42)}`);
   const { data = '', id, type, retry } = fields;
   const { topic = fields.topics, private: isPrivate = false } = fields;
-  if (typeof data !== 'string' || !data.isWellFormed())
-    throw new RequestError(400, 'data must be a string of valid Unicode; write other values as JSON');
+  if (typeof data !== 'string') throw new RequestError(400, 'data must be a string; write other values as JSON');
+  refuse(checkData(data));
   if (typeof isPrivate !== 'boolean') throw new RequestError(400, 'private must be true or false');
   const topics = Array.isArray(topic) ? topic : [topic];
   if (topics.some((one) => typeof one !== 'string')) throw new RequestError(400, 'a topic must be a string');
@@ -86,15 +85,11 @@ export function draftOf(given, rules) {
 }
 
 /** @param {Draft} draft @param {Rules} rules @returns {Draft} without what is undefined */
-function checked(draft, { baseUrl, mostTopics, mostTopicBytes }) {
+function checked(draft, { baseUrl, limits }) {
   const { topics, data, id, type, retry } = draft;
   if (topics.length === 0) throw new RequestError(400, 'missing "topic" parameter');
-  if (topics.length > mostTopics)
-    throw new RequestError(413, `a publication can have at most ${mostTopics} topics, not ${topics.length}`);
-  for (const text of [...topics, id ?? '', type ?? '']) {
-    if (Buffer.byteLength(text) > mostTopicBytes)
-      throw new RequestError(413, `a topic, an id or a type can have at most ${mostTopicBytes} bytes`);
-  }
+  const tooLarge = checkSizes(draft, limits);
+  if (tooLarge) throw new RequestError(413, tooLarge);
   for (const topic of topics) refuse(checkTopic(topic, baseUrl));
   if (id !== undefined) refuse(checkId(id));
   if (type !== undefined) refuse(checkType(type));

@@ -9,6 +9,7 @@ import { HubCore } from './hub.js';
 import { decide, HEADERS } from './policy.js';
 import { notAllowed, resourceOf, streamHeaders, wantedBy } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
+import { settingsOf } from './settings.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
@@ -33,8 +34,9 @@ const KNOWN_MS = 60_000;
  */
 
 export class Hub {
-  /** @param {import('./settings.js').Settings} settings */
-  constructor({ hold, broker, opened, cors, path, rules, isCached, windowBytes, mostReplayBytes, onFed, onError }) {
+  /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
+  constructor(options) {
+    const { opened, cors, path, rules, onError, ...parts } = settingsOf(options);
     this.path = path;
     this.rules = rules;
     /** Once its keys are loaded. @type {import('./access.js').Access | null} */
@@ -48,7 +50,7 @@ export class Hub {
     this.onError = onError;
     /** Changes when tokens are revoked. */
     this.version = 0;
-    this.core = new HubCore({ hold, broker, isCached, windowBytes, mostReplayBytes, onFed, onError });
+    this.core = new HubCore({ ...parts, onError });
     /** @type {WeakMap<object, Subscriber>} by the headers of a request, which are the same object for equal heads */
     this.known = new WeakMap();
     this.handler = this.handler.bind(this);
@@ -157,7 +159,7 @@ export class Hub {
   answer(request) {
     const { method, target, headers } = request;
     const resource = resourceOf(target, this.path);
-    if (method === 'OPTIONS') return this.cors.preflight(headers);
+    if (method === 'OPTIONS') return this.cors.preflight(method, headers) ?? { status: 204, headers: { Allow: METHODS } };
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
@@ -178,7 +180,7 @@ export class Hub {
 
   /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
   corsOf(request) {
-    return this.cors.headers(request.headers.origin);
+    return this.cors.headersFor(request.headers.origin);
   }
 
   /**
