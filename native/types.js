@@ -10,6 +10,7 @@
  * @property {string[]} encodings by number
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end
+ * @property {string[]} labels what streams can be ended by
  * @property {number[]} refusals statuses
  * @property {string[]} refusalBodies in the order of the statuses
  * @property {string[]} causes why a dialled connection failed or was lost

@@ -26,7 +26,7 @@ const MESSAGES = [
 test('an event has its id, its type and each line of its data, in that order', () => {
   const { encode } = ENCODERS.events;
   assert.equal(encode({ data: 'a\nb\r\nc\rd' }), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
-  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'id: 7\nevent: news\ndata: \n\n');
+  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'event: news\nid: 7\ndata: \n\n');
 });
 
 test('text is the unchanged data', () => {

@@ -32,7 +32,11 @@ const EXPLANATIONS = {
  * shows nothing of a text until it has enough to guess its type.
  * @type {Record<Encoding, Headers>}
  */
-const STREAM_HEADERS = { text: streamDefaults('text'), events: streamDefaults('events') };
+const STREAM_HEADERS = {
+  text: streamDefaults('text'),
+  events: streamDefaults('events'),
+  updates: streamDefaults('updates'),
+};
 
 /** @param {Encoding} encoding @returns {Headers} */
 function streamDefaults(encoding) {

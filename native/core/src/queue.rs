@@ -4,9 +4,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::framing::Message;
+use crate::wire::Names;
 
 /// What a message takes besides its text.
 const MESSAGE_BYTES: usize = 256;
+/// What a channel takes besides its name, in a publication to several.
+const CHANNEL_BYTES: usize = 64;
 /// The token of messages whose outcome nobody waits for.
 pub const NO_TOKEN: u32 = 0;
 
@@ -42,13 +45,19 @@ pub struct Queued {
 impl Queued {
     /// With the token JS is told how many streams it was for.
     pub fn new(queue: &Arc<Queue>, token: u32, message: Message) -> Arc<Self> {
-        let bytes = (message.size() + MESSAGE_BYTES) as u64;
+        Queued::for_channels(queue, token, message, &Names::of(&[]))
+    }
+
+    /// One that is published. Its channels count too, from the second one on.
+    pub fn for_channels(queue: &Arc<Queue>, token: u32, message: Message, channels: &Names) -> Arc<Self> {
+        let others = channels.iter().skip(1).map(|name| name.len() + CHANNEL_BYTES).sum::<usize>();
+        let bytes = (message.size() + others + MESSAGE_BYTES) as u64;
         queue.bytes.fetch_add(bytes, Relaxed);
         Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, queue: queue.clone() })
     }
 
-    /// One shard is done with it, and had this many streams to write it to. If it was the last shard, and somebody waits for
-    /// the outcome, returns the token and the sum over all shards. The shard must not keep other references.
+    /// One channel of one shard is done with it, and had this many streams to write it to. If it was the last one, and somebody
+    /// waits for the outcome, returns the token and the sum over all. Each reference must end here, except in a panic.
     pub fn finish(self: Arc<Self>, listeners: u32) -> Option<(u32, u32)> {
         self.listeners.fetch_add(listeners, Relaxed);
         Arc::into_inner(self)?.take_outcome()
@@ -70,6 +79,8 @@ impl Drop for Queued {
     }
 }
 
+const _: () = assert!(size_of::<Queued>() + 2 * size_of::<usize>() <= MESSAGE_BYTES);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +98,16 @@ mod tests {
         assert_eq!(first.finish(3), None);
         assert_eq!(queue.bytes(), 1000 + MESSAGE_BYTES as u64);
         assert_eq!(second.finish(4), Some((7, 7)), "the sum of both");
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn the_channels_of_a_message_count_from_the_second_one_on() {
+        let queue = Arc::default();
+        let names = Names::of(&[b"first", b"second", b""]);
+        let queued = Queued::for_channels(&queue, NO_TOKEN, Message::default(), &names);
+        assert_eq!(queue.bytes(), (MESSAGE_BYTES + 2 * CHANNEL_BYTES + 6) as u64);
+        drop(queued);
         assert_eq!(queue.bytes(), 0);
     }
 

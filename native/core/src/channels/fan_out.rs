@@ -8,6 +8,9 @@
 //!   on have had the batch. Rows that subscribe are appended, so they count as having had it.
 //! - A row that is on several channels, or that something else is said to, first gets everything that waits for it, in
 //!   order (`take_due`). It is then ahead of the fan-outs, which pass over it until they have caught up with it.
+//!
+//! A publication to several channels waits in each of them, with the same sequence number. A row on one of them gets it in a
+//! batch of that one; a row on several of them has it in `take_due`, which leaves out what comes twice.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -107,6 +110,24 @@ impl FanOut {
         self.batch.as_ref().filter(|_| place >= self.cursor).map_or(0, |batch| batch.through)
     }
 
+    /// What was published after a sequence.
+    fn after(&self, sequence: u64) -> impl Iterator<Item = &Pending> {
+        let begin = self.pending.partition_point(|pending| pending.sequence <= sequence);
+        self.pending.range(begin..)
+    }
+
+    /// One more row has got the publication with this sequence, and not as part of a batch.
+    fn count_listener(&mut self, sequence: u64) {
+        if let Ok(place) = self.pending.binary_search_by_key(&sequence, |pending| pending.sequence) {
+            self.pending[place].listeners += 1;
+        }
+    }
+
+    /// The sequence of the newest publication.
+    fn last(&self) -> u64 {
+        self.pending.back().map_or(0, |pending| pending.sequence)
+    }
+
     /// Ends it early. Returns each publication with the number of rows it was for so far.
     pub(super) fn into_finished(self) -> impl Iterator<Item = (Arc<Queued>, u32)> {
         let counted = self.batch.as_ref().map_or(0, |batch| batch.len());
@@ -156,12 +177,26 @@ pub enum Due {
 }
 
 impl Channels {
-    /// Has a publication wait for its turn. If nobody subscribes to the channel, it is finished.
-    pub fn publish(&mut self, name: &[u8], queued: Arc<Queued>) {
-        let Some(channel) = self.find(name) else { return self.finished.push((queued, 0)) };
+    /// Has a publication wait for its turn in each of the channels. If nobody subscribes to any of them, it is finished.
+    pub fn publish<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>, queued: Arc<Queued>) {
         self.sequence += 1;
-        let pending = Pending { sequence: self.sequence, queued, listeners: 0 };
+        let mut waits = false;
+        for name in names {
+            if let Some(channel) = self.find(name) {
+                self.add_pending(channel, &queued);
+                waits = true;
+            }
+        }
+        if !waits {
+            self.finished.push((queued, 0));
+        }
+    }
+
+    fn add_pending(&mut self, channel: u32, queued: &Arc<Queued>) {
+        let pending = Pending { sequence: self.sequence, queued: queued.clone(), listeners: 0 };
         match &mut self.channels[channel as usize].fan_out {
+            // A channel may be named twice.
+            Some(fan_out) if fan_out.last() == self.sequence => {}
             Some(fan_out) => fan_out.pending.push_back(pending),
             none => {
                 *none = Some(FanOut::of(pending));
@@ -222,30 +257,53 @@ impl Channels {
         self.take_due_through(row, self.sequence)
     }
 
-    /// The same, but nothing that was published after the sequence `through`.
+    /// The same, but nothing that was published after the sequence `through`. What several of its channels have for it, it gets
+    /// once, and is counted once as a listener.
     fn take_due_through(&mut self, row: u32, through: u64) -> Vec<Arc<Queued>> {
         let ahead = self.ahead.get(&row).copied().unwrap_or(0);
-        let mut due: Vec<(u64, Arc<Queued>)> = Vec::new();
+        let mut due: Vec<(u64, u32, Arc<Queued>)> = Vec::new();
         let mut is_waited_for = false;
         let mut at = self.first_of(row);
         while at != NONE {
             let Subscription { channel, place, next } = self.subscriptions[at as usize];
-            if let Some(fan_out) = &mut self.channels[channel as usize].fan_out {
+            if let Some(fan_out) = &self.channels[channel as usize].fan_out {
                 is_waited_for = true;
-                let after = ahead.max(fan_out.had(place as usize));
-                let begin = fan_out.pending.partition_point(|pending| pending.sequence <= after);
-                for pending in fan_out.pending.range_mut(begin..).take_while(|pending| pending.sequence <= through) {
-                    pending.listeners += 1;
-                    due.push((pending.sequence, pending.queued.clone()));
-                }
+                let waiting = fan_out.after(ahead.max(fan_out.had(place as usize)));
+                let waiting = waiting.take_while(|pending| pending.sequence <= through);
+                due.extend(waiting.map(|pending| (pending.sequence, channel, pending.queued.clone())));
             }
             at = next;
         }
         if is_waited_for && through > ahead {
             self.ahead.insert(row, through);
         }
-        due.sort_unstable_by_key(|(sequence, _)| *sequence);
-        due.into_iter().map(|(_, queued)| queued).collect()
+        due.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        due.dedup_by_key(|(sequence, ..)| *sequence);
+        for (sequence, channel, _) in &due {
+            if let Some(fan_out) = &mut self.channels[*channel as usize].fan_out {
+                fan_out.count_listener(*sequence);
+            }
+        }
+        due.into_iter().map(|(.., queued)| queued).collect()
+    }
+
+    /// Whether something that was published to a channel of a row has not reached it.
+    pub fn is_due(&self, row: u32) -> bool {
+        if self.fan_outs == 0 {
+            return false;
+        }
+        let ahead = self.ahead.get(&row).copied().unwrap_or(0);
+        let mut at = self.first_of(row);
+        while at != NONE {
+            let Subscription { channel, place, next } = self.subscriptions[at as usize];
+            if let Some(fan_out) = &self.channels[channel as usize].fan_out
+                && fan_out.last() > ahead.max(fan_out.had(place as usize))
+            {
+                return true;
+            }
+            at = next;
+        }
+        false
     }
 
     /// Publications that every row has got, and for how many each was.
@@ -365,7 +423,7 @@ mod tests {
             let listeners: Vec<usize> = (0..self.due.len()).filter(|row| self.subscribed[*row].contains(&name)).collect();
             listeners.iter().for_each(|row| self.due[*row].push(number));
             self.listeners.push((listeners.len() as u32, None));
-            self.channels.publish(name.as_bytes(), Queued::new(&self.queue, NO_TOKEN, message));
+            self.channels.publish([name.as_bytes()].into_iter(), Queued::new(&self.queue, NO_TOKEN, message));
             self.channels.check();
         }
 
