@@ -13,6 +13,7 @@ const ARROWS = {
   'worker.js': ['primary/messages.js', 'transport', 'lib'],
   primary: ['transport/index.js', 'limits', 'lib'],
   monitor: ['lib'],
+  hub: ['lib'],
   transport: ['native', 'lib'],
   limits: ['lib'],
   native: [],
