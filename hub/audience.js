@@ -9,7 +9,7 @@
  * Exact topics need no state here, because the name of the channel follows from the topic. Patterns, and selectors with grants
  * of their own, are counted while streams use them.
  */
-import { SelectorIndex } from './selectors.js';
+import { SelectorIndex } from './selectorindex.js';
 
 /** No channel of an application begins like this. */
 const OURS = '\u0001';

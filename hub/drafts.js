@@ -45,7 +45,10 @@ export function draftsOfJson(text, rules) {
   if (!Array.isArray(list) || list.length === 0)
     throw new RequestError(400, 'expected a JSON array of publications, such as [{"topic":"a","data":"b"}]');
   if (list.length > MOST_IN_BATCH)
-    throw new RequestError(413, `a request can have at most ${MOST_IN_BATCH} publications, not ${list.length}`);
+    throw new RequestError(
+      413,
+      `a request can have at most ${MOST_IN_BATCH} publications, not ${list.length}`,
+    );
   return list.map((given, i) => {
     try {
       return draftOf(given, rules);
@@ -71,13 +74,15 @@ export function draftOf(given, rules) {
     throw new RequestError(400, `a publication has no field ${JSON.stringify(unknown).slice(0, 42)}`);
   const { data = '', id, type, retry } = fields;
   const { topic = fields.topics, private: isPrivate = false } = fields;
-  if (typeof data !== 'string') throw new RequestError(400, 'data must be a string; write other values as JSON');
+  if (typeof data !== 'string')
+    throw new RequestError(400, 'data must be a string; write other values as JSON');
   refuse(checkData(data));
   if (typeof isPrivate !== 'boolean') throw new RequestError(400, 'private must be true or false');
   const topics = Array.isArray(topic) ? topic : [topic];
   if (topics.some((one) => typeof one !== 'string')) throw new RequestError(400, 'a topic must be a string');
   for (const [name, value] of Object.entries({ id, type })) {
-    if (value !== undefined && typeof value !== 'string') throw new RequestError(400, `${name} must be a string`);
+    if (value !== undefined && typeof value !== 'string')
+      throw new RequestError(400, `${name} must be a string`);
   }
   const [ownId, ownType] = /** @type {(string | undefined)[]} */ ([id || undefined, type || undefined]);
   const retryMs = retryOf(retry === undefined ? undefined : String(retry));

@@ -30,7 +30,8 @@ export async function handle(hub, incoming, response, target) {
   try {
     const isStream = resourceOf(target, hub.path) === 'stream';
     if (isStream && request.method === 'POST') send(response, await publish(hub, request, incoming));
-    else if (isStream && ['GET', 'HEAD', 'QUERY'].includes(request.method)) await subscribe(hub, request, incoming, response);
+    else if (isStream && ['GET', 'HEAD', 'QUERY'].includes(request.method))
+      await subscribe(hub, request, incoming, response);
     else send(response, await hub.answer(request), request.method === 'HEAD');
   } catch (error) {
     const answer = problem(error);
@@ -42,7 +43,10 @@ export async function handle(hub, incoming, response, target) {
 /** @param {IncomingMessage} incoming @param {string} target @returns {Request} */
 function requestOf({ method = 'GET', headers, socket }, target) {
   const address = socket.remoteAddress ?? '';
-  const values = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]);
+  const values = Object.entries(headers).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.join(', ') : value,
+  ]);
   return { method, target, headers: Object.fromEntries(values), address };
 }
 
@@ -70,7 +74,8 @@ async function publish(hub, request, incoming) {
   const published = await hub.core.publish(drafts);
   const ids = published.map(({ id }) => id);
   const cors = hub.corsOf(request);
-  if (isJson) return { status: 200, headers: { 'Content-Type': JSON_TYPE, ...cors }, body: JSON.stringify(ids) };
+  if (isJson)
+    return { status: 200, headers: { 'Content-Type': JSON_TYPE, ...cors }, body: JSON.stringify(ids) };
   return { status: 200, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...cors }, body: ids[0] };
 }
 
@@ -92,7 +97,8 @@ function textHeaders(headers) {
 /** @param {ServerResponse} response @param {Answer} answer @param {boolean} [isHead] */
 function send(response, { status, headers = {}, body = '' }, isHead = false) {
   if (response.headersSent || response.destroyed) return void response.destroy();
-  const length = status === 204 || status === 304 ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
+  const length =
+    status === 204 || status === 304 ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
   response.writeHead(status, { ...headers, ...length });
   response.end(isHead ? undefined : body);
 }

@@ -116,7 +116,11 @@ export class Hub {
   /** @param {Subscriber} subscriber @returns {boolean} whether its token is still good, as far as we know */
   isValid({ version, checkedMs, place: { session } }) {
     const nowMs = Date.now();
-    return version === this.version && nowMs < checkedMs + KNOWN_MS && (session === null || session.expiresAtMs > nowMs);
+    return (
+      version === this.version &&
+      nowMs < checkedMs + KNOWN_MS &&
+      (session === null || session.expiresAtMs > nowMs)
+    );
   }
 
   /** @param {Request} request @param {ReturnType<typeof wantedBy>} wanted @param {Session | null} session */
@@ -159,7 +163,8 @@ export class Hub {
   answer(request) {
     const { method, target, headers } = request;
     const resource = resourceOf(target, this.path);
-    if (method === 'OPTIONS') return this.cors.preflight(method, headers) ?? { status: 204, headers: { Allow: METHODS } };
+    if (method === 'OPTIONS')
+      return this.cors.preflight(method, headers) ?? { status: 204, headers: { Allow: METHODS } };
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);

@@ -30,7 +30,8 @@ export class Latest {
   add(publication) {
     for (const topic of publication.topics) {
       const known = this.byTopic.get(topic);
-      if (this.isCached(topic) && (!known || known.sequence < publication.sequence)) this.byTopic.set(topic, publication);
+      if (this.isCached(topic) && (!known || known.sequence < publication.sequence))
+        this.byTopic.set(topic, publication);
     }
     this.trim();
   }

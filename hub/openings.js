@@ -49,7 +49,10 @@ export class Openings {
   /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
   planned(position, place) {
     const { recovery } = this;
-    if (position.after === undefined && (position.reported !== undefined || recovery.latest.byTopic.size === 0))
+    if (
+      position.after === undefined &&
+      (position.reported !== undefined || recovery.latest.byTopic.size === 0)
+    )
       return position.reported === undefined ? this.live : { ...this.live, reported: position.reported };
     const plan = recovery.planOf(position, place);
     const opening = {

@@ -85,13 +85,19 @@ function open(hub, request, subscriber, id) {
 function held(hub, { method }, subscriber, opening, id) {
   const { place, dialect, cors } = subscriber;
   const { reported } = opening;
-  const headers = reported === undefined ? subscriber.headers : { ...streamHeaders(dialect, reported), ...cors };
+  const headers =
+    reported === undefined ? subscriber.headers : { ...streamHeaders(dialect, reported), ...cors };
   if (method === 'HEAD') return { hold: 'updates', headers, channels: [], welcome: '' };
   const { text, isWhole } = opening.begin();
   if (!isWhole) return { answer: { status: 200, headers, body: text } };
   hub.core.enter(id, place);
   const labels = labelsOf(place.session, Date.now());
-  const decision = { hold: /** @type {const} */ ('updates'), headers, channels: place.channels, welcome: text };
+  const decision = {
+    hold: /** @type {const} */ ('updates'),
+    headers,
+    channels: place.channels,
+    welcome: text,
+  };
   return labels ? { ...decision, labels } : decision;
 }
 

@@ -74,7 +74,11 @@ export function streamHeaders(dialect, reported) {
 
 /** @param {string} text @returns {string} its bytes, one character each */
 function headerValue(text) {
-  return BYTES_BEYOND_ASCII.test(text) ? Buffer.from(text).toString('latin1').replace(/[\0-\x1f\x7f]/g, ' ') : text;
+  return BYTES_BEYOND_ASCII.test(text)
+    ? Buffer.from(text)
+        .toString('latin1')
+        .replace(/[\0-\x1f\x7f]/g, ' ')
+    : text;
 }
 
 /** @param {string} allowed methods @returns {RequestError} */

@@ -73,7 +73,9 @@ export class Recovery {
     const sequence = this.cursors.read(cursor) ?? this.window.byId.get(cursor);
     if (sequence !== undefined) return this.positionAt(sequence, cursor);
     if (cursor === '' || cursor.startsWith('#')) return unknown();
-    return this.broker.find(cursor).then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
+    return this.broker
+      .find(cursor)
+      .then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
   }
 
   /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
@@ -121,7 +123,8 @@ export class Recovery {
   prepare(plan) {
     return this.slices.run(async () => {
       if (plan.after === undefined) return this.findTopics(plan);
-      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes) await this.collect(plan);
+      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes)
+        await this.collect(plan);
       for (const [selector, found] of plan.found) {
         while (this.window.missing(found) > STEP) {
           this.window.extend(found, selector, STEP);
@@ -172,7 +175,10 @@ export class Recovery {
     const begin = positionOf(this.cursors.of(start), retryMs);
     const end = positionOf(this.cursors.of(through));
     const isEmpty = text === '' && plan.text === '' && start === through;
-    return { text: isEmpty ? begin : `${begin}${plan.text}${text}${end}`, isWhole: through === this.window.last };
+    return {
+      text: isEmpty ? begin : `${begin}${plan.text}${text}${end}`,
+      isWhole: through === this.window.last,
+    };
   }
 
   /** @param {number} retryMs @returns {string} for a stream that begins with what is published next */
@@ -196,7 +202,9 @@ export class Recovery {
     const { window } = this;
     if (from < window.first - 1 || collected.length >= this.mostBytes) return { text: '', through: from };
     let text = '';
-    for (const sequence of merged([...found].map(([selector, one]) => window.sequencesOf(one, selector, from)))) {
+    for (const sequence of merged(
+      [...found].map(([selector, one]) => window.sequencesOf(one, selector, from)),
+    )) {
       if (!mayRead(window.at(sequence).publication, session)) continue;
       text += window.eventAt(sequence);
       if (collected.length + text.length >= this.mostBytes) return { text, through: sequence };

@@ -28,7 +28,12 @@ const DEFAULTS = {
   maxSelectors: LIMITS.selectorsPerStream,
 };
 const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote', 'onFed'];
-const MEMORY = { historyCount: 10_000, historyAgeMs: 3_600_000, historyBytes: 67_108_864, maxQueueBytes: 16_777_216 };
+const MEMORY = {
+  historyCount: 10_000,
+  historyAgeMs: 3_600_000,
+  historyBytes: 67_108_864,
+  maxQueueBytes: 16_777_216,
+};
 
 /**
  * What a Hub is made of.
@@ -60,12 +65,14 @@ export function settingsOf(options) {
   checkKeys(options);
   const given = { ...DEFAULTS, ...withoutUndefined(options) };
   const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onFed, onError = warn } = given;
-  const baseUrl = given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
+  const baseUrl =
+    given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
   const access = {
     jwt,
     hubPath: path,
-    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) => parseSelector(kind, value, baseUrl),
+    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) =>
+      parseSelector(kind, value, baseUrl),
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
@@ -94,7 +101,10 @@ export function settingsOf(options) {
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
 export function cachedBy(values, baseUrl) {
-  const selectors = values.flatMap((value) => [parseSelector('exact', value, baseUrl), ...patternOf(value, baseUrl)]);
+  const selectors = values.flatMap((value) => [
+    parseSelector('exact', value, baseUrl),
+    ...patternOf(value, baseUrl),
+  ]);
   return (topic) => selectors.some((selector) => selector.matches(topic));
 }
 
@@ -103,7 +113,10 @@ function patternOf(value, baseUrl) {
   try {
     return [parseSelector('urlpattern', value, baseUrl)];
   } catch {
-    throw new HoldfastError('BAD_OPTION', `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`);
+    throw new HoldfastError(
+      'BAD_OPTION',
+      `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
+    );
   }
 }
 
@@ -123,7 +136,10 @@ function originsOf(name, origins) {
   return origins.map((origin) => {
     const read = readOrigin(origin);
     if (read === undefined)
-      throw new HoldfastError('BAD_OPTION', `${name} has '${origin}', expected an origin such as https://example.com`);
+      throw new HoldfastError(
+        'BAD_OPTION',
+        `${name} has '${origin}', expected an origin such as https://example.com`,
+      );
     return read;
   });
 }
@@ -136,5 +152,8 @@ function withoutUndefined(options) {
 
 /** @param {unknown} error */
 function warn(error) {
-  process.emitWarning(error instanceof Error ? error : String(error), { type: 'HoldfastWarning', code: 'HUB_FAILED' });
+  process.emitWarning(error instanceof Error ? error : String(error), {
+    type: 'HoldfastWarning',
+    code: 'HUB_FAILED',
+  });
 }

@@ -6,7 +6,7 @@
  */
 import { RequestError } from '../lib/router.js';
 import { valueOf } from './query.js';
-import { parseSelector } from './selectors.js';
+import { parseSelector, SelectorError } from './selectors.js';
 
 /** @typedef {import('./query.js').Pair} Pair */
 /** @typedef {import('./selectors.js').Selector} Selector */
@@ -60,7 +60,10 @@ export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSe
 function wantedBy(name, value, isLegacyAllowed) {
   if (Object.hasOwn(MATCHERS, name)) return [{ kind: MATCHERS[name], value }];
   if (name.slice(0, 5).toLowerCase() === 'match')
-    throw new RequestError(400, `"${shown(name)}" is no parameter: use match, match_exact or match_urlpattern`);
+    throw new RequestError(
+      400,
+      `"${shown(name)}" is no parameter: use match, match_exact or match_urlpattern`,
+    );
   if (name !== 'topic') return [];
   if (!isLegacyAllowed) throw new RequestError(400, '"topic" is no parameter: use match');
   return [{ kind: 'template', value }];
@@ -71,7 +74,7 @@ function selectorOf(kind, value, baseUrl) {
   try {
     return parseSelector(kind, value, baseUrl);
   } catch (error) {
-    if (error instanceof Error && error.name === 'SelectorError') throw new RequestError(400, error.message);
+    if (error instanceof SelectorError) throw new RequestError(400, error.message);
     throw error;
   }
 }

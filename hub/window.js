@@ -149,7 +149,8 @@ export class Window {
     const from = Math.max(found.through, this.first - 1);
     const through = Math.min(this.last, from + most);
     for (let sequence = from + 1; sequence <= through; sequence++)
-      if (this.at(sequence).publication.topics.some((topic) => selector.matches(topic))) sequences.push(sequence);
+      if (this.at(sequence).publication.topics.some((topic) => selector.matches(topic)))
+        sequences.push(sequence);
     found.sequences = sequences;
     found.through = through;
   }

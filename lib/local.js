@@ -18,5 +18,9 @@ export function isLocalHost(host = '') {
 
 /** @param {{ address?: string, headers: Readonly<Record<string, string | undefined>> }} request @returns {boolean} */
 export function isLocal({ address = '', headers }) {
-  return isLoopback(address) && isLocalHost(headers.host) && PROXY_HEADERS.every((name) => headers[name] === undefined);
+  return (
+    isLoopback(address) &&
+    isLocalHost(headers.host) &&
+    PROXY_HEADERS.every((name) => headers[name] === undefined)
+  );
 }

@@ -19,7 +19,9 @@ test('a cursor is 23 characters that need no escaping in a header, and begins wi
 });
 
 test('cursors that follow each other look unrelated', () => {
-  const [one, other] = [1000, 1001].map((sequence) => Buffer.from(cursors.of(sequence).slice(1), 'base64url'));
+  const [one, other] = [1000, 1001].map((sequence) =>
+    Buffer.from(cursors.of(sequence).slice(1), 'base64url'),
+  );
   assert.ok(one.filter((byte, i) => byte === other[i]).length < 4);
 });
 
@@ -32,7 +34,17 @@ test('another node with the same key and epoch reads it, and one with another ke
 
 test('whatever is no cursor is not read as one', () => {
   const text = cursors.of(7);
-  for (const wrong of ['', '#', 'earliest', text.slice(1), `${text}A`, text.slice(0, -1), `#${'A'.repeat(22)}`, `#${'é'.repeat(22)}`, ` ${text}`])
+  for (const wrong of [
+    '',
+    '#',
+    'earliest',
+    text.slice(1),
+    `${text}A`,
+    text.slice(0, -1),
+    `#${'A'.repeat(22)}`,
+    `#${'é'.repeat(22)}`,
+    ` ${text}`,
+  ])
     assert.equal(cursors.read(wrong), undefined, wrong);
 });
 

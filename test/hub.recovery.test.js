@@ -21,7 +21,8 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
   const limits = { historyCount, historyAgeMs: 1e9, historyBytes: 1e9, maxQueueBytes: 1e9, isCached };
   const broker = new MemoryBroker(limits);
   const cursors = new Cursors(broker);
-  const idOf = (/** @type {import('../broker/index.js').Publication} */ { id, sequence }) => id ?? cursors.of(sequence);
+  const idOf = (/** @type {import('../broker/index.js').Publication} */ { id, sequence }) =>
+    id ?? cursors.of(sequence);
   const window = new Window({ mostBytes: windowBytes, last: 0, idOf });
   const latest = new Latest(isCached);
   broker.follow((publications) => {
@@ -89,7 +90,10 @@ test('ids that left the window are found in the history', async () => {
   for (let i = 1; i <= 100; i++) await publish('a', String(i), { id: `urn:${i}` });
   assert.ok(window.first > 90);
   const { text, reported } = await open([exact('a')], 'urn:10');
-  assert.deepEqual(datasIn(text), Array.from({ length: 90 }, (_, i) => String(i + 11)));
+  assert.deepEqual(
+    datasIn(text),
+    Array.from({ length: 90 }, (_, i) => String(i + 11)),
+  );
   assert.equal(reported, 'urn:10');
 });
 
@@ -141,7 +145,10 @@ test('a long replay comes in parts: each begins where the one before ended', asy
     isWhole = part.isWhole;
     if (!isWhole) assert.match(part.text, /^retry: 100\n/);
   }
-  assert.deepEqual(datas.map(Number.parseFloat), Array.from({ length: 300 }, (_, i) => i + 1));
+  assert.deepEqual(
+    datas.map(Number.parseFloat),
+    Array.from({ length: 300 }, (_, i) => i + 1),
+  );
   assert.ok(parts > 20);
 });
 
@@ -150,8 +157,10 @@ test('private publications are replayed only to those whose grants match one of 
   await publish('a', 'public');
   await publish('a', 'secret', { private: true });
   await publish('a', 'alternate', { private: true, topics: ['a', 'users/7'] });
-  const granted = (/** @type {string[]} */ ...topics) => /** @type {any} */ ({ subscribe: topics.map(exact), key: topics.join() });
-  const got = async (/** @type {any} */ session) => datasIn((await open([exact('a')], cursors.of(0), session)).text);
+  const granted = (/** @type {string[]} */ ...topics) =>
+    /** @type {any} */ ({ subscribe: topics.map(exact), key: topics.join() });
+  const got = async (/** @type {any} */ session) =>
+    datasIn((await open([exact('a')], cursors.of(0), session)).text);
   assert.deepEqual(await got(null), ['public']);
   assert.deepEqual(await got(granted('b')), ['public']);
   assert.deepEqual(await got(granted('users/7')), ['public', 'alternate']);
@@ -164,20 +173,35 @@ test('new subscribers get the last publication of each cached topic, in order, a
   await publish('https://x.example/b', 'b1');
   await publish('other', 'o');
   await publish('https://x.example/a', 'a4');
-  const got = async (/** @type {any} */ selector, /** @type {string | undefined} */ cursor) => (await open([selector], cursor)).text;
+  const got = async (/** @type {any} */ selector, /** @type {string | undefined} */ cursor) =>
+    (await open([selector], cursor)).text;
   assert.deepEqual(datasIn(await got(pattern('https://x.example/*'), undefined)), ['b1', 'a4']);
   assert.deepEqual(datasIn(await got(exact('https://x.example/b'), undefined)), ['b1']);
   assert.deepEqual(datasIn(await got(exact('other'), undefined)), []);
   const text = await got(exact('https://x.example/b'), undefined);
   assert.equal(lastIdIn(text), cursors.of(6), 'it ends with the cursor of now');
-  assert.deepEqual(datasIn(await got(exact('https://x.example/b'), cursors.of(4))), [], 'a cursor gets what follows it');
+  assert.deepEqual(
+    datasIn(await got(exact('https://x.example/b'), cursors.of(4))),
+    [],
+    'a cursor gets what follows it',
+  );
 });
 
 test('every client gets exactly what it missed, for thousands of random cursors and selectors', async () => {
   const draw = random(13);
   const topics = Array.from({ length: 8 }, (_, i) => `https://x.example/rooms/${i}`);
-  const selectors = [...topics.map(exact), pattern('https://x.example/rooms/:id'), pattern('https://x.example/*'), pattern('https://y.example/*'), parseSelector('exact', '*', BASE)];
-  const { publish, open, cursors, broker, window } = hub({ historyCount: 1500, windowBytes: 100_000, mostBytes: 1e9 });
+  const selectors = [
+    ...topics.map(exact),
+    pattern('https://x.example/rooms/:id'),
+    pattern('https://x.example/*'),
+    pattern('https://y.example/*'),
+    parseSelector('exact', '*', BASE),
+  ];
+  const { publish, open, cursors, broker, window } = hub({
+    historyCount: 1500,
+    windowBytes: 100_000,
+    mostBytes: 1e9,
+  });
   /** @type {{ sequence: number, topics: string[] }[]} */
   const log = [];
   for (let step = 0; step < 3000; step++) {
@@ -189,8 +213,15 @@ test('every client gets exactly what it missed, for thousands of random cursors 
     const wanted = Array.from({ length: 1 + draw(3) }, () => selectors[draw(selectors.length)]);
     const { text, reported } = await open([...new Set(wanted)], cursors.of(after));
     const from = Math.max(after, broker.first - 1);
-    const due = log.filter(({ sequence, topics: of }) => sequence > from && wanted.some((one) => of.some((topic) => one.matches(topic))));
-    assert.deepEqual(datasIn(text), due.map(({ sequence }) => String(sequence)), `after ${after} of ${step + 1}`);
+    const due = log.filter(
+      ({ sequence, topics: of }) =>
+        sequence > from && wanted.some((one) => of.some((topic) => one.matches(topic))),
+    );
+    assert.deepEqual(
+      datasIn(text),
+      due.map(({ sequence }) => String(sequence)),
+      `after ${after} of ${step + 1}`,
+    );
     assert.equal(reported, after < broker.first - 1 ? 'earliest' : cursors.of(after));
   }
   assert.ok(window.first > broker.first + 100, 'some of them needed the broker');

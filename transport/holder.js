@@ -52,6 +52,8 @@ export class StreamHolder {
   constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
     this.closeListener = settings.onClose;
+    /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
+    this.closeListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.maxQueueBytes = settings.maxQueueBytes;
     this.tally = new Tally();
@@ -330,8 +332,14 @@ export class StreamHolder {
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }
 
+  /** @param {(id: number, reason: CloseReason) => void} listener called before `onClose`; must not throw */
+  onStreamClose(listener) {
+    this.closeListeners.push(listener);
+  }
+
   /** @param {number} id @param {CloseReason} reason */
   reportClose(id, reason) {
+    for (const listener of this.closeListeners) listener(id, reason);
     try {
       this.closeListener?.(id, reason);
     } catch (error) {

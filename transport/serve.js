@@ -20,7 +20,11 @@ export async function serve(hold, policy, request, response) {
   const headers = headersNamed(new Set(policy.headers), rawHeaders);
   const decision = policy.decide(headOf(method, url, httpVersion, headers, socket.remoteAddress ?? ''));
   if ('hold' in decision) return holdOn(hold, decision, request, response);
-  const { status = 200, headers: own = {}, body = '' } = 'answer' in decision ? decision.answer : refusal(decision);
+  const {
+    status = 200,
+    headers: own = {},
+    body = '',
+  } = 'answer' in decision ? decision.answer : refusal(decision);
   response.writeHead(status, { ...own, 'Content-Length': Buffer.byteLength(body) });
   response.end(method === 'HEAD' ? undefined : body);
 }

@@ -17,7 +17,8 @@ const MOST_CHANNEL_BYTES = 256;
 
 const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
 const BODY = 'a request for a stream has no body';
-const NOT_ANONYMOUS = 'channels are open to this machine only; node server.js --anonymous opens them to everyone';
+const NOT_ANONYMOUS =
+  'channels are open to this machine only; node server.js --anonymous opens them to everyone';
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').HoldDecision} HoldDecision */
