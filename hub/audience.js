@@ -105,9 +105,10 @@ export class Audience {
     return channels;
   }
 
-  /** @param {string} topic @returns {string[]} channels of everyone who gets publications about it */
+  /** @param {string} topic @returns {string[]} channels of all streams that asked for it, but not of those that asked for everything */
   channelsAbout(topic) {
-    return this.channelsOf({ topics: [topic], private: false });
+    const keys = [`=${topic}`, ...this.patterns.matching([topic]).map(({ key }) => key)];
+    return keys.flatMap((key) => [ALL + key, PUBLIC + key]);
   }
 }
 
@@ -128,5 +129,6 @@ function covers({ subscribe }, selector) {
  */
 export function mayRead({ topics, private: isPrivate }, session) {
   if (!isPrivate) return true;
-  return session !== null && session.subscribe.some((grant) => topics.some((topic) => grant.matches(topic)));
+  if (session === null) return false;
+  return session.subscribe.some((grant) => topics.some((topic) => grant.matches(topic)));
 }

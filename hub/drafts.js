@@ -2,7 +2,7 @@
  * What a publisher sends: a form with one publication, as in Mercure, or a JSON array with several. Pure.
  */
 import { RequestError } from '../lib/router.js';
-import { pairsOf, valueOf, valuesOf } from './query.js';
+import { pairsOf, valueIn, valuesIn } from './query.js';
 import { checkData, checkId, checkSizes, checkTopic, checkType } from './topics.js';
 
 /** The most publications in one request. */
@@ -27,11 +27,11 @@ const MOST_RETRY_MS = 0x7fffffff;
  */
 export function draftOfForm(body, rules) {
   const pairs = pairsOf(body);
-  const data = valueOf(pairs, 'data') ?? '';
-  const isPrivate = valueOf(pairs, 'private') !== undefined; // whatever its value
-  const [id, type] = ['id', 'type'].map((name) => valueOf(pairs, name) || undefined);
-  const retry = retryOf(valueOf(pairs, 'retry') || undefined);
-  return checked({ topics: valuesOf(pairs, 'topic'), data, private: isPrivate, id, type, retry }, rules);
+  const data = valueIn(pairs, 'data') ?? '';
+  const isPrivate = valueIn(pairs, 'private') !== undefined; // whatever its value
+  const [id, type] = ['id', 'type'].map((name) => valueIn(pairs, name) || undefined);
+  const retry = retryOf(valueIn(pairs, 'retry') || undefined);
+  return checked({ topics: valuesIn(pairs, 'topic'), data, private: isPrivate, id, type, retry }, rules);
 }
 
 /**

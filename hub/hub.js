@@ -4,7 +4,6 @@
  *     publish --> broker --> feed --> Hold: streams that are open
  *                              \----> window --> openings: streams that are opened
  */
-import { HoldfastError } from '../lib/errors.js';
 import { Audience } from './audience.js';
 import { Cursors } from './cursor.js';
 import { Feed } from './feed.js';
@@ -89,7 +88,7 @@ export class HubCore {
   /**
    * @param {readonly Draft[]} drafts checked
    * @returns {Promise<Published[]>} once they are stored
-   * @throws {HoldfastError} BUSY, CLOSED, STORE
+   * @throws {import('../lib/errors.js').HoldfastError} BUSY, CLOSED, STORE
    */
   async publish(drafts) {
     const receipts = await this.broker.append(drafts);

@@ -3,7 +3,7 @@
  */
 import { RequestError } from '../lib/router.js';
 import { draftOf } from './drafts.js';
-import { mayPublish } from './grants.js';
+import { labelOf, mayPublish } from './grants.js';
 import { handle } from './handler.js';
 import { HubCore } from './hub.js';
 import { decide, HEADERS } from './policy.js';
@@ -62,10 +62,8 @@ export class Hub {
     await this.core.start();
   }
 
-  /** The policy of a Hold whose streams are all the hub's. Others are refused with 404. */
-  get policy() {
-    return { headers: HEADERS, address: true, decide: this.decide.bind(this) };
-  }
+  /** Headers that a policy has to name, so that `decide` can read them. It also needs the address. */
+  static headers = HEADERS;
 
   /**
    * @param {Request} head of a request whose path is the hub's (`owns`) @param {number} id of the stream that it may become
@@ -186,6 +184,20 @@ export class Hub {
   /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
   corsOf(request) {
     return this.cors.headersFor(request.headers.origin);
+  }
+
+  /**
+   * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`. Their tokens
+   * are checked again when they come back.
+   * @param {{ subject?: string, token?: string, topic?: string }} what
+   */
+  revoke({ subject = '', token = '', topic = '' }) {
+    this.version++;
+    this.access?.forget({ ...(subject ? { subject } : {}), ...(token ? { tokenId: token } : {}) });
+    const { hold, audience } = this.core;
+    if (subject) hold.endLabelled('subject', labelOf(subject), 'revoked');
+    if (token) hold.endLabelled('token', labelOf(token), 'revoked');
+    if (topic) for (const channel of audience.channelsAbout(topic)) hold.endChannel(channel, 'revoked');
   }
 
   /**

@@ -39,13 +39,14 @@ export const HEADERS = [
 export function decide(hub, request, id) {
   try {
     const decision = decisionOn(hub, request, id);
-    return decision instanceof Promise ? decision.catch((error) => refused(hub, request, error)) : decision;
+    if (!(decision instanceof Promise)) return decision;
+    return decision.catch((/** @type {unknown} */ error) => refused(hub, request, error));
   } catch (error) {
     return refused(hub, request, error);
   }
 }
 
-/** @param {Hub} hub @param {Request} request @param {number} id */
+/** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<Decision | (() => Decision)>} */
 function decisionOn(hub, request, id) {
   const { method, target } = request;
   const resource = resourceOf(target, hub.path);
@@ -63,18 +64,20 @@ function toAnswer(hub, request) {
   return answer instanceof Promise ? answer.then((one) => ({ answer: one })) : { answer };
 }
 
-/** @param {Hub} hub @param {Request} request @param {number} id */
+/** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<() => Decision>} */
 function subscribe(hub, request, id) {
   const subscriber = hub.subscriberOf(request);
-  if (subscriber instanceof Promise) return subscriber.then((one) => open(hub, request, one, id));
-  return open(hub, request, subscriber, id);
-}
-
-/** @param {Hub} hub @param {Request} request @param {Subscriber} subscriber @param {number} id */
-function open(hub, request, subscriber, id) {
+  if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
   const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
   if (opening instanceof Promise) return opening.then((one) => () => held(hub, request, subscriber, one, id));
   return held(hub, request, subscriber, opening, id);
+}
+
+/** @param {Hub} hub @param {Request} request @param {Promise<Subscriber>} promise @param {number} id */
+async function openLater(hub, request, promise, id) {
+  const subscriber = await promise;
+  const opening = await hub.core.prepare(subscriber.cursor, subscriber.place);
+  return () => held(hub, request, subscriber, opening, id);
 }
 
 /**

@@ -19,7 +19,8 @@ const STREAM_HEADERS = {
   'Cache-Control': 'private, no-cache, no-store, must-revalidate, max-age=0',
   'X-Content-Type-Options': 'nosniff',
 };
-const BYTES_BEYOND_ASCII = /[^\x20-\x7e]/;
+const BEYOND_ASCII = /[^ -~]/;
+const CONTROLS = /\p{Cc}/gu;
 
 /** @typedef {import('./subscription.js').Subscription} Subscription */
 /** @typedef {import('./grants.js').Session} Session */
@@ -74,11 +75,8 @@ export function streamHeaders(dialect, reported) {
 
 /** @param {string} text @returns {string} its bytes, one character each */
 function headerValue(text) {
-  return BYTES_BEYOND_ASCII.test(text)
-    ? Buffer.from(text)
-        .toString('latin1')
-        .replace(/[\0-\x1f\x7f]/g, ' ')
-    : text;
+  if (!BEYOND_ASCII.test(text)) return text;
+  return Buffer.from(text.replace(CONTROLS, ' ')).toString('latin1');
 }
 
 /** @param {string} allowed methods @returns {RequestError} */

@@ -36,12 +36,12 @@ export function queryOf(target) {
 }
 
 /** @param {readonly Pair[]} pairs @param {string} name @returns {string | undefined} of the first one */
-export function valueOf(pairs, name) {
+export function valueIn(pairs, name) {
   return pairs.find(([found]) => found === name)?.[1];
 }
 
 /** @param {readonly Pair[]} pairs @param {string} name @returns {string[]} */
-export function valuesOf(pairs, name) {
+export function valuesIn(pairs, name) {
   return pairs.filter(([found]) => found === name).map(([, value]) => value);
 }
 

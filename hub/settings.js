@@ -15,7 +15,7 @@ const NOWHERE = 'http://localhost';
 
 const DEFAULTS = {
   path: PATH,
-  jwt: {},
+  jwt: /** @type {import('./access.js').JwtSettings} */ ({}),
   anonymous: false,
   legacy: true,
   corsOrigins: [],
@@ -58,7 +58,7 @@ const MEMORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, jwt?: import('./access.js').JwtSettings, onError?: (error: unknown) => void, onNote?: (line: string) => void, onFed?: (through: number) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void, onFed?: (through: number) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {

@@ -5,7 +5,7 @@
  *     0.x        topic=TOPIC or a URI template                                   lastEventID=CURSOR and others
  */
 import { RequestError } from '../lib/router.js';
-import { valueOf } from './query.js';
+import { valueIn } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
 
 /** @typedef {import('./query.js').Pair} Pair */
@@ -83,7 +83,7 @@ function selectorOf(kind, value, baseUrl) {
 function cursorOf(pairs, header) {
   if (header !== undefined) return Buffer.from(header, 'latin1').toString();
   for (const name of CURSORS) {
-    const value = valueOf(pairs, name);
+    const value = valueIn(pairs, name);
     if (value !== undefined) return value;
   }
   return undefined;
