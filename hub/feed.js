@@ -19,52 +19,54 @@ export class Feed {
    * @param {import('./window.js').Window} parts.window
    * @param {import('./latest.js').Latest} parts.latest
    * @param {import('./cursor.js').Cursors} parts.cursors
-   * @param {(through: number) => void} parts.onFed called when the Hold has taken everything up to a sequence
    * @param {(error: unknown) => void} parts.onError
    */
-  constructor({ hold, audience, window, latest, cursors, onFed, onError }) {
+  constructor({ hold, audience, window, latest, cursors, onError }) {
     this.hold = hold;
     this.audience = audience;
     this.window = window;
     this.latest = latest;
     this.cursors = cursors;
-    this.onFed = onFed;
     this.onError = onError;
     /** @type {Publication[]} */
     this.pending = [];
-    this.isWaiting = false;
+    /** Resolves when nothing is pending any more. @type {Promise<void> | undefined} */
+    this.emptied = undefined;
     /** Resolves when the last publication has reached its streams. @type {Promise<unknown>} */
     this.delivered = Promise.resolve();
     this.published = 0;
   }
 
-  /** @param {readonly Publication[]} publications the next in the order */
+  /**
+   * @param {readonly Publication[]} publications the next in the order
+   * @returns {Promise<void> | undefined} a promise if the Hold has no room for all of them: until it has taken them
+   */
   take(publications) {
     for (const publication of publications) this.pending.push(publication);
-    if (!this.isWaiting) this.pump();
+    if (!this.emptied) this.pass();
+    if (this.pending.length === 0) return undefined;
+    this.emptied ??= this.drain();
+    return this.emptied;
+  }
+
+  /** Passes on the rest as room becomes free. */
+  async drain() {
+    while (this.pending.length > 0) {
+      await Promise.all([this.delivered, new Promise((resolve) => setTimeout(resolve, BUSY_MS))]);
+      this.pass();
+    }
+    this.emptied = undefined;
   }
 
   /** Passes on as much as the Hold has room for. */
-  pump() {
-    let taken = 0;
-    while (taken < this.pending.length && this.pass(this.pending[taken])) taken++;
-    if (taken > 0) {
-      this.pending.splice(0, taken);
-      this.onFed(this.window.last);
-    }
-    if (this.pending.length > 0) void this.wait();
-  }
-
-  /** Tries again when there is room. */
-  async wait() {
-    this.isWaiting = true;
-    await Promise.all([this.delivered, new Promise((resolve) => setTimeout(resolve, BUSY_MS))]);
-    this.isWaiting = false;
-    this.pump();
+  pass() {
+    let passed = 0;
+    while (passed < this.pending.length && this.publish(this.pending[passed])) passed++;
+    this.pending.splice(0, passed);
   }
 
   /** @param {Publication} publication @returns {boolean} false if there is no room */
-  pass(publication) {
+  publish(publication) {
     const { id, type, retry, data, sequence } = publication;
     const cursor = this.cursors.of(sequence);
     const message = { id: id ?? cursor, type, retry, data };

@@ -48,10 +48,9 @@ export class HubCore {
    * @param {(topic: string) => boolean} parts.isCached whether new subscribers get the last publication of a topic
    * @param {number} parts.windowBytes of publications that are kept at hand
    * @param {number} parts.mostReplayBytes above it, a client gets a replay in parts
-   * @param {(through: number) => void} [parts.onFed]
    * @param {(error: unknown) => void} parts.onError
    */
-  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, onFed = () => {}, onError }) {
+  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, onError }) {
     this.hold = hold;
     this.broker = broker;
     this.cursors = new Cursors(broker);
@@ -62,7 +61,7 @@ export class HubCore {
     const { audience, window, latest, cursors } = this;
     this.recovery = new Recovery({ broker, window, latest, cursors, mostBytes: mostReplayBytes });
     this.openings = new Openings(this.recovery);
-    this.feed = new Feed({ hold, audience, window, latest, cursors, onFed, onError });
+    this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
     broker.follow((publications) => this.feed.take(publications));

@@ -27,7 +27,7 @@ const DEFAULTS = {
   maxTopics: LIMITS.topicsPerPublication,
   maxSelectors: LIMITS.selectorsPerStream,
 };
-const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote', 'onFed'];
+const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
 const MEMORY = {
   historyCount: 10_000,
   historyAgeMs: 3_600_000,
@@ -47,7 +47,6 @@ const MEMORY = {
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
  * @property {number} mostReplayBytes
- * @property {(through: number) => void} [onFed]
  * @property {(error: unknown) => void} onError
  *
  * @typedef {object} Rules
@@ -58,13 +57,13 @@ const MEMORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void, onFed?: (through: number) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
   checkKeys(options);
   const given = { ...DEFAULTS, ...withoutUndefined(options) };
-  const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onFed, onError = warn } = given;
+  const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
   const baseUrl =
     given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
@@ -94,7 +93,6 @@ export function settingsOf(options) {
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
-    ...(onFed ? { onFed } : {}),
     onError,
   };
 }
