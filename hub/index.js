@@ -129,7 +129,7 @@ export class Hub {
       cursor,
       place: this.core.placeOf(selectors, session),
       cors,
-      headers: { ...streamHeaders(dialect, undefined), ...cors },
+      headers: Object.freeze({ ...streamHeaders(dialect, undefined), ...cors }),
       version: this.version,
       checkedMs: Date.now(),
     };

@@ -21,6 +21,8 @@ export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
 /** Holdfast writes these itself: they determine where the response ends. */
+/** Frozen lists and objects that were checked. @type {WeakSet<object>} */
+const valid = new WeakSet();
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
 
 /**
@@ -65,10 +67,11 @@ export function checkedChannels(given) {
     throw badArgument(
       `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${given.length}: subscribe it to the rest`,
     );
+  if (valid.has(given)) return given;
   const channels = [...given];
   // Not forEach, which skips the holes of a sparse array.
   for (const channel of channels) checkChannel(channel);
-  return channels;
+  return kept(given, channels);
 }
 
 /**
@@ -157,13 +160,24 @@ export function checkEncoding(encoding) {
  * @throws {HoldfastError} BAD_ARGUMENT
  */
 export function checkedHeaders(given) {
-  if (given === undefined) return undefined;
+  if (given === undefined || valid.has(given)) return given;
   // A Map or Headers would be copied as an empty object.
   if (typeof given !== 'object' || given === null || Symbol.iterator in given)
     throw badArgument(`headers must be a plain object of strings, not ${shown(given)}`);
   const headers = { ...given };
   for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
-  return headers;
+  return kept(given, headers);
+}
+
+/**
+ * Remembers what was checked if the application can't change it any more: many streams may share it.
+ * @template {object} T @param {T} given @param {T} copy
+ * @returns {T} the one to use
+ */
+function kept(given, copy) {
+  if (!Object.isFrozen(given)) return copy;
+  valid.add(given);
+  return given;
 }
 
 /** @param {string} name @param {string} value */
