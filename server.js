@@ -11,6 +11,8 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { openBroker } from './broker/index.js';
+import { BrokerServer } from './broker/server.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
@@ -88,6 +90,8 @@ class Server {
       problem: () => this.problem(),
       publish: (channel, message) => this.workers.publish(channel, message),
     });
+    /** @type {BrokerServer | null} */
+    this.broker = null;
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
@@ -133,14 +137,21 @@ class Server {
     const { workers } = this.plan;
     const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
+      this.broker = new BrokerServer(await this.openBroker());
       this.claim = await this.claimPort();
-      return await this.workers.start(this.claim.port);
+      return await this.workers.start(this.claim.port, this.broker);
     } catch (error) {
       await this.discardLog();
       throw error;
     } finally {
       clearTimeout(slow);
     }
+  }
+
+  openBroker() {
+    const { config } = this;
+    const isCached = (/** @type {string} */ topic) => config.cacheTopics.includes(topic);
+    return openBroker({ ...config, syncs: config.storeSync === 'on', isCached });
   }
 
   /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
@@ -202,6 +213,7 @@ class Server {
     );
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
+    await this.broker?.close();
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);

@@ -3,6 +3,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { RemoteBroker } from './broker/remote.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { dispatch } from './primary/messages.js';
@@ -17,10 +18,15 @@ if (!process.send) {
   );
 }
 
+/** The primary must answer sooner than publishers usually stop waiting (5 s). */
+const ANSWER_MS = 4000;
+
 /** @type {import('./transport/index.js').Transport | null} */
 let transport = null;
 /** @type {Sampler | null} */
 let sampler = null;
+/** @type {RemoteBroker | null} */
+let broker = null;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
@@ -42,6 +48,12 @@ const handlers = {
   /** @param {import('./primary/messages.js').Publish} message */
   publish: (message) => void publish(message).catch(fail),
 
+  /** @param {import('./primary/messages.js').Feed} message */
+  feed: (message) => broker?.feed(message),
+
+  /** @param {import('./primary/messages.js').Answer} message */
+  answer: (message) => broker?.answer(message),
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -49,8 +61,9 @@ const handlers = {
 };
 
 /** @param {import('./primary/messages.js').Start} message */
-async function start({ type, config, transport: name, ...share }) {
-  const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
+async function start({ type, config, transport: name, place, ...share }) {
+  const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad, maxQueueBytes } = config;
+  broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   const chosen = withConsent(policy, { consent: acceptLoad, pingIntervalMs });
   const made = await createTransport(name, { ...config, ...share, policy: chosen });
   transport = made; // publications reach the first stream, even before `ready` is sent

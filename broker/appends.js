@@ -4,6 +4,7 @@
  */
 import { HoldfastError } from '../lib/errors.js';
 import { sizeOf } from './limits.js';
+import { endOfTurn } from './parts.js';
 
 /** @typedef {import('./index.js').Draft} Draft */
 /** @typedef {import('./index.js').Receipt} Receipt */
@@ -18,7 +19,7 @@ import { sizeOf } from './limits.js';
 
 export class Appends {
   /**
-   * @param {number} maxQueueBytes of the drafts that wait or are being stored; a single call may be larger
+   * @param {number} maxQueueBytes of what waits to be stored, is being stored, or waits to be delivered; a single call may be larger
    * @param {(calls: Call[]) => void | Promise<void>} store resolves or rejects all of them; while its promise is pending, calls wait
    */
   constructor(maxQueueBytes, store) {
@@ -37,7 +38,8 @@ export class Appends {
     if (this.isClosed) return Promise.reject(new HoldfastError('CLOSED', 'the broker is closed'));
     let bytes = 0;
     for (const draft of drafts) bytes += sizeOf(draft);
-    if (this.bytes > 0 && this.bytes + bytes > this.maxQueueBytes) return Promise.reject(this.busy());
+    if (this.bytes > 0 && this.bytes + bytes > this.maxQueueBytes)
+      return Promise.reject(busy(this.bytes, this.maxQueueBytes));
     this.bytes += bytes;
     return new Promise((resolve, reject) => {
       this.waiting.push({ drafts, bytes, resolve, reject });
@@ -45,9 +47,13 @@ export class Appends {
     });
   }
 
-  busy() {
-    const line = `too many publications: ${this.bytes} bytes are waiting to be stored, and --max-queue is ${this.maxQueueBytes}`;
-    return new HoldfastError('BUSY', line);
+  /** @param {number} bytes of publications that also wait, until they are delivered @param {Promise<void> | void} delivered */
+  hold(bytes, delivered) {
+    if (!delivered) return;
+    this.bytes += bytes;
+    void delivered.then(() => {
+      this.bytes -= bytes;
+    });
   }
 
   async run() {
@@ -68,7 +74,8 @@ export class Appends {
   }
 }
 
-/** @returns {Promise<void>} when everything that has already arrived is handled */
-function endOfTurn() {
-  return new Promise((resolve) => setImmediate(resolve));
+/** @param {number} bytes that wait @param {number} maxQueueBytes @returns {HoldfastError} */
+export function busy(bytes, maxQueueBytes) {
+  const line = `too many publications: ${bytes} bytes of them are waiting, and --max-queue is ${maxQueueBytes}`;
+  return new HoldfastError('BUSY', line);
 }

@@ -19,7 +19,8 @@ import { MemoryBroker } from './memory.js';
  *
  * @typedef {{ sequence: number, isNew: boolean }} Receipt where a draft was stored, or where its id already was
  *
- * @typedef {(publications: readonly Publication[]) => void} Listener must not throw
+ * @typedef {(publications: readonly Publication[]) => void | Promise<void>} Listener must not fail. If it returns a promise, the
+ *   publications count as waiting until it resolves: that is how a slow one slows publishers down, and nothing is lost
  */
 
 /**
@@ -30,7 +31,8 @@ import { MemoryBroker } from './memory.js';
  * @property {number} first sequence of the oldest publication that is still stored; last + 1 if none is
  * @property {(drafts: readonly Draft[]) => Promise<Receipt[]>} append resolves once they are stored (disk: flushed). A draft whose
  *   id is known is not stored again: its receipt has the sequence of the first one, also within one call. All of one call are
- *   consecutive. Rejects with HoldfastError BUSY if too much is waiting, CLOSED, or STORE if they can't be stored
+ *   consecutive. Rejects with HoldfastError BUSY if too much is waiting (to be stored or delivered), CLOSED, or STORE if they
+ *   can't be stored
  * @property {(listener: Listener) => void} follow passes on every publication above `last`, in order, in batches, exactly once;
  *   `last` has already moved then, and the append it came from has not resolved yet
  * @property {(after: number, most: number) => Promise<readonly Publication[]>} read stored publications above the sequence

@@ -84,18 +84,21 @@ export class MemoryBroker {
       calls.map(({ drafts }) => drafts),
       place,
     );
-    for (const publication of publications) this.keep(publication);
+    let bytes = 0;
+    for (const publication of publications) bytes += this.keep(publication);
     this.trim(publications.length + TRIM_STEP);
-    if (publications.length > 0) for (const listener of this.listeners) listener(publications);
+    if (publications.length > 0)
+      for (const listener of this.listeners) this.appends.hold(bytes, listener(publications));
     for (const [index, { resolve }] of calls.entries()) resolve(receipts[index]);
   }
 
-  /** @param {Publication} publication */
+  /** @param {Publication} publication @returns {number} its bytes */
   keep(publication) {
     const bytes = sizeOf(publication);
     this.history.push(publication, bytes);
     if (publication.id !== undefined) this.ids.set(publication.id, publication.sequence);
     for (const sequence of this.cached.note(publication, bytes)) this.release(sequence);
+    return bytes;
   }
 
   /** @param {number} sequence of a publication that is not the last of a cached topic any more */

@@ -26,7 +26,7 @@ export function putInOrder(calls, { last, at, find }) {
       if (known !== undefined) return { sequence: known, isNew: false };
       const sequence = last + publications.length + 1;
       if (id !== undefined) ids.set(id, sequence);
-      publications.push(publicationOf(draft, sequence, at));
+      publications.push(numbered(draft, sequence, at));
       return { sequence, isNew: true };
     }),
   );
@@ -34,6 +34,6 @@ export function putInOrder(calls, { last, at, find }) {
 }
 
 /** @param {Draft} draft @param {number} sequence @param {number} at @returns {Publication} always with the same keys in the same order */
-export function publicationOf({ topics, data, private: isPrivate, id, type, retry }, sequence, at) {
+function numbered({ topics, data, private: isPrivate, id, type, retry }, sequence, at) {
   return { sequence, at, topics, data, private: isPrivate, id, type, retry };
 }

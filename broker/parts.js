@@ -14,11 +14,21 @@ export function newEpoch() {
   return { epoch: randomBytes(4).readUInt32LE() || 1, key: new Uint8Array(randomBytes(KEY_BYTES)) };
 }
 
+/** @returns {Promise<void>} when everything that has already arrived is handled */
+export function endOfTurn() {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Identical reads in progress share their answer. */
 export class SharedReads {
-  constructor() {
+  /** @param {number} [most] reads at a time; the others wait */
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.most = most;
+    this.running = 0;
     /** @type {Map<string, Promise<any>>} */
-    this.running = new Map();
+    this.answers = new Map();
+    /** @type {(() => void)[]} */
+    this.waiting = [];
   }
 
   /**
@@ -28,10 +38,23 @@ export class SharedReads {
    * @returns {Promise<T>}
    */
   share(key, read) {
-    const running = this.running.get(key);
-    if (running) return running;
-    const fresh = read().finally(() => this.running.delete(key));
-    this.running.set(key, fresh);
+    const answer = this.answers.get(key);
+    if (answer) return answer;
+    const fresh = this.run(read).finally(() => this.answers.delete(key));
+    this.answers.set(key, fresh);
     return fresh;
+  }
+
+  /** @template T @param {() => Promise<T>} read @returns {Promise<T>} */
+  async run(read) {
+    if (this.running >= this.most) await new Promise((resolve) => this.waiting.push(() => resolve(null)));
+    else this.running++;
+    try {
+      return await read();
+    } finally {
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.running--;
+    }
   }
 }

@@ -5,7 +5,18 @@
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
-import { choice, either, FLAG, integer, listed, option, optionLines, readOptions, text } from './options.js';
+import {
+  choice,
+  either,
+  FLAG,
+  integer,
+  listed,
+  option,
+  optionLines,
+  readOptions,
+  repeated,
+  text,
+} from './options.js';
 
 /**
  * @typedef {object} Config
@@ -26,6 +37,12 @@ import { choice, either, FLAG, integer, listed, option, optionLines, readOptions
  * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
  * @property {number} maxQueueBytes
+ * @property {number} historyCount
+ * @property {number} historyAgeMs
+ * @property {number} historyBytes
+ * @property {readonly string[]} cacheTopics exact topics or URL patterns
+ * @property {string} store folder of the disk broker; '' for the memory broker
+ * @property {'on' | 'off'} storeSync
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
@@ -63,6 +80,12 @@ export const OPTIONS = [
   option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from --max-heads-per-address; separated by commas, or repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
+  option('history-count', 'historyCount', integer(0, 1_000_000_000), 10_000, 'most publications kept for clients that reconnect; 0 keeps none'),
+  option('history-age', 'historyAgeMs', integer(0, 3650 * DAY_MS), 3_600_000, 'ms for which they are kept; 0 keeps none'),
+  option('history-bytes', 'historyBytes', integer(0, 2 ** 40), 67_108_864, 'most bytes of them; 0 keeps none'),
+  option('cache-topics', 'cacheTopics', repeated(text('PATTERN', 'a topic or a URL pattern')), [], 'topics whose last publication is kept for longer, and new subscribers get it first; can be repeated'),
+  option('store', 'store', text('DIR', 'a folder'), '', 'folder that keeps publications over a restart; they are in memory by default'),
+  option('store-sync', 'storeSync', choice('on', 'off'), 'on', 'on answers publishers once the disk has their publications, off once the operating system has them'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
@@ -93,10 +116,18 @@ function checkPorts({ port, adminPort }) {
 }
 
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
-export function uselessOptions({ gcIntervalMs }, canCollect) {
-  const byDefault = OPTIONS.find(({ key }) => key === 'gcIntervalMs')?.default;
-  if (canCollect || gcIntervalMs === byDefault) return [];
-  return ['--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N'];
+export function uselessOptions({ gcIntervalMs, store, storeSync }, canCollect) {
+  const lines = [];
+  if (!canCollect && gcIntervalMs !== defaultOf('gcIntervalMs'))
+    lines.push('--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N');
+  if (store === '' && storeSync !== defaultOf('storeSync'))
+    lines.push('--store-sync has no effect without --store DIR');
+  return lines;
+}
+
+/** @param {keyof Config} key */
+function defaultOf(key) {
+  return OPTIONS.find((option) => option.key === key)?.default;
 }
 
 /** @returns {string} what `--help` prints */
