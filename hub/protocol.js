@@ -19,6 +19,8 @@ const STREAM_HEADERS = {
   'Cache-Control': 'private, no-cache, no-store, must-revalidate, max-age=0',
   'X-Content-Type-Options': 'nosniff',
 };
+/** Of a target in absolute form. */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
 const BEYOND_ASCII = /[^ -~]/;
 const CONTROLS = /\p{Cc}/gu;
 
@@ -42,8 +44,9 @@ const CONTROLS = /\p{Cc}/gu;
  * @returns {Resource | null} null if it is not the hub's
  */
 export function resourceOf(target, path) {
-  const mark = target.search(/[?#]/);
-  const found = mark < 0 ? target : target.slice(0, mark);
+  const local = target.startsWith('/') ? target : target.replace(ORIGIN, '');
+  const mark = local.search(/[?#]/);
+  const found = mark < 0 ? local : local.slice(0, mark);
   if (found === path) return 'stream';
   if (found === `${path}/subscriptions` || found.startsWith(`${path}/subscriptions/`)) return 'subscriptions';
   return found === `/.well-known/oauth-protected-resource${path}` ? 'metadata' : null;

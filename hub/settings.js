@@ -97,6 +97,21 @@ export function settingsOf(options) {
   };
 }
 
+/** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
+export function hubOptions(config) {
+  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy } = config;
+  const jwt = {
+    secret: config.jwtSecret,
+    publisherKey: config.jwtPublisherKey,
+    subscriberKey: config.jwtSubscriberKey,
+    jwksUrl: config.jwksUrl,
+    issuer: config.jwtIssuer,
+    audience: config.jwtAudience,
+    cookie: config.jwtCookie,
+  };
+  return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+}
+
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
 export function cachedBy(values, baseUrl) {
   const selectors = values.flatMap((value) => [
