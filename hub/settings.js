@@ -18,9 +18,9 @@ const DEFAULTS = {
   jwt: /** @type {import('./access.js').JwtSettings} */ ({}),
   anonymous: false,
   legacy: true,
-  corsOrigins: [],
-  publishOrigins: [],
-  cacheTopics: [],
+  corsOrigins: /** @type {readonly string[]} */ ([]),
+  publishOrigins: /** @type {readonly string[]} */ ([]),
+  cacheTopics: /** @type {readonly string[]} */ ([]),
   windowBytes: 16_777_216,
   maxReplayBytes: 1_048_576,
   maxBodyBytes: 1_048_576,
@@ -110,6 +110,16 @@ export function hubOptions(config) {
     cookie: config.jwtCookie,
   };
   return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+}
+
+/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
+function baseUrlOf(audience = '', path = PATH) {
+  return URL.canParse(audience) ? audience : NOWHERE + path;
+}
+
+/** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
+export function cachedIn({ cacheTopics, jwtAudience }) {
+  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
