@@ -13,8 +13,8 @@ for (const kind of KINDS) {
     /** @param {import('node:test').TestContext} t @param {string[]} targets */
     const startStreams = async (t, targets, options = {}) => {
       const started = await startListening(t, kind, { shards: 2, ...options });
-      const clients = new Map();
-      for (const target of targets) clients.set(target, await started.open(target));
+      const opened = await Promise.all(targets.map((target) => started.open(target)));
+      const clients = Object.fromEntries(targets.map((target, i) => [target, opened[i]]));
       const reasons = () => new Map(started.closes.map(({ id, reason }) => [id, reason]));
       const reasonOf = (/** @type {string} */ target) => reasons().get(started.idOf(target));
       return { ...started, clients, reasonOf };
@@ -29,8 +29,8 @@ for (const kind of KINDS) {
       await until(() => closes.length > 0, 'the end');
       const lateMs = Date.now() - expiresAtMs;
       assert.ok(lateMs >= 0 && lateMs < 1000, `${lateMs} ms late`);
-      await clients.get('/a').untilClosed();
-      assert.equal(bodyOf(clients.get('/a').received), 'Welcome!');
+      await clients['/a'].untilClosed();
+      assert.equal(bodyOf(clients['/a'].received), 'Welcome!');
       assert.equal(reasonOf('/a'), 'expired');
       assert.deepEqual([closes.length, hold.counters().closed.expired], [1, 1]);
     });
@@ -108,8 +108,8 @@ for (const kind of KINDS) {
       hold.publish('all', 'later');
       hold.endLabelled('token', 5, 'expired');
       hold.endLabelled('token', 6, 'drain');
-      for (const target of [targets[0], targets[1], targets[3]]) await clients.get(target).untilClosed();
-      assert.match(bodyOf(clients.get(targets[0]).received), /^Welcome!last/);
+      for (const target of [targets[0], targets[1], targets[3]]) await clients[target].untilClosed();
+      assert.match(bodyOf(clients[targets[0]].received), /^Welcome!last/);
       await until(() => closes.length === 3, 'onClose');
       assert.deepEqual(
         targets.map((target) => reasonOf(target)),
@@ -127,7 +127,7 @@ for (const kind of KINDS) {
       hold.endChannel('a', 'revoked');
       hold.endChannel('a', 'drain');
       hold.end(idOf('/a,599'));
-      for (const client of clients.values()) await client.untilClosed();
+      await Promise.all(Object.values(clients).map((client) => client.untilClosed()));
       await until(() => closes.length === 600, 'onClose');
       assert.equal(new Set(closes.map(({ id }) => id)).size, 600);
       assert.equal(await hold.publish(['a', 'b'], 'x'), 1);
