@@ -97,10 +97,27 @@
  * @property {number[]} ports
  * @property {string[]} sources
  * @property {Buffer} request
+ * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
  * @property {number} timeoutMs
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
+ */
+
+/**
+ * @typedef {object} DialSubscription
+ * @property {DialPiece[]} request
+ * @property {DialPiece[][]} topics
+ * @property {number} first
+ * @property {number} step
+ * @property {boolean} isTokenShared
+ */
+
+/**
+ * @typedef {object} DialPiece
+ * @property {string} kind as in fleet/drone/template.js
+ * @property {string} text
+ * @property {number} by
  */
 
 /**
@@ -118,6 +135,8 @@
  * @property {(target: DialTarget) => void} aim
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close
+ * @property {(count: number) => void} churn
+ * @property {(from: number, tokens: string[]) => void} setTokens
  * @property {() => DialCounters} take
  * @property {() => Promise<void>} stop
  */
