@@ -168,13 +168,8 @@ export class Hub {
 
   /** @param {Request} request @returns {Promise<Answer>} */
   async metadata(request) {
-    const document = (await this.opened).metadata(request);
-    if (document === null) throw nothing();
-    return {
-      status: 200,
-      headers: { 'Content-Type': 'application/json', ...this.corsOf(request) },
-      body: `${JSON.stringify(document)}\n`,
-    };
+    const answer = (await this.opened).metadata(request);
+    return { ...answer, headers: { ...answer.headers, ...this.corsOf(request) } };
   }
 
   /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
