@@ -11,6 +11,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
@@ -75,6 +76,7 @@ class Server {
     this.warnings = [
       ...variableWarnings(OPTIONS, process.env),
       ...uselessOptions(config, globalThis.gc !== undefined),
+      ...tokenCautions(config),
     ];
     /** @type {State} */
     this.state = 'starting';
