@@ -9,7 +9,6 @@ import {
   HUB,
   jwksServer,
   keyPair,
-  parse,
   SECRET,
   sign,
   unsigned,
@@ -22,11 +21,11 @@ const SIGNATURE = Buffer.alloc(32, 1).toString('base64url');
 
 /** @typedef {import('../hub/access.js').Request} Request */
 
-/** @param {Partial<import('../hub/access.js').Options>} [options] */
+/** @param {Partial<Omit<import('../hub/access.js').Options, 'baseUrl'>>} [options] */
 const open = ({ jwt, ...options } = {}) =>
   Access.open({
     hubPath: PATH,
-    parse,
+    baseUrl: HUB,
     publishOrigins: [PAGE],
     ...options,
     jwt: { secret: SECRET, audience: HUB, ...jwt },
