@@ -70,8 +70,7 @@ export function settingsOf(options) {
   const access = {
     jwt,
     hubPath: path,
-    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) =>
-      parseSelector(kind, value, baseUrl),
+    baseUrl,
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
