@@ -45,8 +45,9 @@ async function reader(subscribe, query) {
       const cursor = client.events().at(-1)?.id ?? '';
       before.push(...datasOf(client));
       for (let isOpen = false; !isOpen && !isStopped; ) {
-        client = await subscribe(query, { 'Last-Event-ID': cursor }).catch(() => client);
-        isOpen = client.head().status === 200;
+        const next = await subscribe(query, { 'Last-Event-ID': cursor }).catch(() => null);
+        isOpen = next?.head().status === 200;
+        if (next && isOpen) client = next;
       }
       assert.equal(client.head().headers['mercure-last-event-id'], cursor);
     }
