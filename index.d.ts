@@ -4,8 +4,12 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
 
-/** How messages are written: only the data, or Server-Sent Events. */
-export type Encoding = 'text' | 'events';
+/**
+ * How messages are written: only the data, or Server-Sent Events. `updates` are events too, but their pings contain the
+ * cursor (see `publish`): an event that has only an id, so that clients send it as Last-Event-ID when they reconnect. As long
+ * as there is no cursor, the stream has no channels, or something that was published waits for it, the ping is ':\n\n'.
+ */
+export type Encoding = 'text' | 'events' | 'updates';
 
 /** A string is written as UTF-8. */
 export type Bytes = string | Uint8Array;
@@ -13,11 +17,12 @@ export type Bytes = string | Uint8Array;
 /**
  * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
  * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id
- * as Last-Event-ID.
+ * as Last-Event-ID, and wait for `retry` ms before, 1 to 2,147,483,647.
  */
 export interface Message {
   id?: string;
   type?: string;
+  retry?: number;
   data: Bytes;
 }
 
@@ -47,14 +52,35 @@ export type CloseReason =
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
-  /** There was no room for it, or for another channel that it subscribed to. */
+  /** There was no room for it, or for another channel that it subscribed to; or it was to be held too late. */
   | 'over-capacity'
   /** The client sent something on a connection that carries a stream. */
   | 'bad-request'
   /** Any other error of the connection. */
   | 'error'
   /** Its shard failed. */
-  | 'failed';
+  | 'failed'
+  /** The time of its label was over, or it was ended with this reason. */
+  | 'expired'
+  /** It was ended with this reason. */
+  | 'revoked';
+
+/** Reasons with which `endChannel` and `endLabelled` can end streams. */
+export type EndReason = 'revoked' | 'expired' | 'drain';
+
+/**
+ * Labels of a stream. What is left out it has none of.
+ *
+ * In the native core, labels take 12 bytes per stream, if any stream has some.
+ */
+export interface Labels {
+  /** A number of 32 bits by which streams can be ended, for example a hash of the user; 0 is none. */
+  subject?: number;
+  /** The same, for example of a token. */
+  token?: number;
+  /** In ms since 1970: the stream ends with the reason 'expired' then, or less than a second later. Infinity is never. */
+  expiresAtMs?: number;
+}
 
 /** Statuses that Holdfast itself refuses requests with. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
@@ -80,6 +106,8 @@ export interface HoldDecision {
    * exactly this decision, no matter who sends it. The native core may then hold such requests without asking.
    */
   always?: boolean;
+  /** As with `label`. Not together with `always`. */
+  labels?: Labels;
 }
 
 /** A complete response, after which the connection ends. */
@@ -118,9 +146,13 @@ export interface Policy {
   /**
    * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
    * request gets 503, and a later decision is ignored.
+   *
+   * The promise may resolve to a function that returns the decision. It is called when the decision takes effect: what it
+   * sees (for example, what was published so far) is up to date, because nothing comes between it and the stream. It is not
+   * called if the request was answered in the meantime.
    * @param id of the stream that this request becomes if it is held
    */
-  decide: (head: Head, id: number) => Decision | Promise<Decision>;
+  decide: (head: Head, id: number) => Decision | Promise<Decision | (() => Decision)>;
 }
 
 export interface HoldOptions {
@@ -128,7 +160,11 @@ export interface HoldOptions {
   policy?: Policy;
   /** Takes the requests that are passed on; without it they get 404. */
   server?: Server;
-  /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
+  /**
+   * Called for every stream that ends. Every decision to hold leads to exactly one call, even if there is no stream: with
+   * 'over-capacity' if there was no room or the decision came too late, with 'client-gone' if the client has left before,
+   * and with 'drain' if the request was a HEAD.
+   */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
    * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
@@ -136,7 +172,7 @@ export interface HoldOptions {
    * process warnings.
    */
   onError?: (error: unknown) => void;
-  /** Payload of a ping for each encoding, not empty; by default 'ping' and ': ping\n\n'. */
+  /** Payload of a ping for these encodings, not empty; by default 'ping' and ': ping\n\n'. */
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
@@ -167,11 +203,14 @@ export interface HoldOptions {
   proxies?: readonly string[];
   /** ms that the promise of a decision may take; after that 503. 10,000 by default. */
   answerTimeoutMs?: number;
-  /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
+  /**
+   * Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. A welcome
+   * and what was passed to `write` don't count, nor what was waiting before them.
+   */
   maxBacklogBytes?: number;
   /**
    * Most bytes of messages waiting for delivery; with more, `publish` and `send` throw BUSY. 16,777,216 by default. A message
-   * counts as its text plus 256 bytes.
+   * counts as its text plus 256 bytes; each channel that it is published to, except the first, as its name plus 64 bytes.
    */
   maxQueueBytes?: number;
   /**
@@ -289,20 +328,42 @@ export class Hold {
   ): Promise<number>;
 
   /**
-   * Sends a message to every stream that listens to a channel. A string or bytes are the data of a message.
+   * Sends a message to every stream that listens to a channel, or to at least one of several; each gets it once. A string or
+   * bytes are the data of a message.
    *
    * Channels take turns, so a channel with many streams, or many messages, doesn't delay the others.
+   * @param channels one, or at most 1,048,576
+   * @param message null only if there are no channels and a cursor
+   * @param options `cursor`: one line of 1 to 256 bytes, without NUL. From this publication on, it is in the pings of all streams
+   *   of `updates`: each gets it once it has got everything that was published to it so far
    * @returns how many streams of this Hold the message was for, once it was written to all of them. Never rejects, so you
    *   need not wait for it
    * @throws {HoldfastError} BAD_ARGUMENT; BUSY if more than `maxQueueBytes` would wait for delivery
    */
-  publish(channel: string, message: Bytes | Message): Promise<number>;
+  publish(
+    channels: string | readonly string[],
+    message: Bytes | Message | null,
+    options?: { cursor?: string },
+  ): Promise<number>;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY as for `publish`
    */
   send(id: number, message: Bytes | Message): void;
+
+  /**
+   * Writes to one stream as it is, without encoding it as a message: a replay, for example. It is never too much for the stream
+   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  write(id: number, payload: Bytes): void;
+
+  /**
+   * Replaces the labels of a stream.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  label(id: number, labels: Labels): void;
 
   /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;
@@ -315,6 +376,18 @@ export class Hold {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   end(id: number): void;
+
+  /**
+   * Ends all streams that listen to a channel, after everything sent to them has been written.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endChannel(channel: string, reason: EndReason): void;
+
+  /**
+   * Ends all streams with a label, after everything sent to them has been written.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endLabelled(kind: 'subject' | 'token', label: number, reason: EndReason): void;
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing

@@ -11,6 +11,10 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { openBroker } from './broker/index.js';
+import { BrokerServer } from './broker/server.js';
+import { cachedIn } from './hub/settings.js';
+import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
@@ -25,7 +29,7 @@ import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { watchNeighbours } from './primary/neighbours.js';
-import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
+import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
 
@@ -75,6 +79,7 @@ class Server {
     this.warnings = [
       ...variableWarnings(OPTIONS, process.env),
       ...uselessOptions(config, globalThis.gc !== undefined),
+      ...tokenCautions(config),
     ];
     /** @type {State} */
     this.state = 'starting';
@@ -88,6 +93,8 @@ class Server {
       problem: () => this.problem(),
       publish: (channel, message) => this.workers.publish(channel, message),
     });
+    /** @type {BrokerServer | null} */
+    this.broker = null;
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
@@ -133,14 +140,20 @@ class Server {
     const { workers } = this.plan;
     const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
+      this.broker = new BrokerServer(await this.openBroker());
       this.claim = await this.claimPort();
-      return await this.workers.start(this.claim.port);
+      return await this.workers.start(this.claim.port, this.broker);
     } catch (error) {
       await this.discardLog();
       throw error;
     } finally {
       clearTimeout(slow);
     }
+  }
+
+  openBroker() {
+    const { config } = this;
+    return openBroker({ ...config, syncs: config.storeSync === 'on', isCached: cachedIn(config) });
   }
 
   /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
@@ -173,6 +186,7 @@ class Server {
     if (transport.note) this.note(transport.note);
     this.note(limitsLine(config, plan, transport, port));
     this.note(planLine(plan, transport));
+    this.note(openLine(config));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones
@@ -202,6 +216,7 @@ class Server {
     );
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
+    await this.broker?.close();
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);

@@ -111,10 +111,11 @@ function methodsOf({ methods }) {
 /**
  * @param {IncomingMessage} request
  * @param {number} mostBytes
- * @returns {Promise<string>} its body as UTF-8
+ * @param {'utf8' | 'latin1'} [encoding] with latin1, each character is a byte
+ * @returns {Promise<string>} its body
  * @throws {RequestError} 413
  */
-export async function readBody(request, mostBytes) {
+export async function readBody(request, mostBytes, encoding = 'utf8') {
   const chunks = [];
   let bytes = 0;
   for await (const chunk of request) {
@@ -122,7 +123,7 @@ export async function readBody(request, mostBytes) {
     if (bytes <= mostBytes) chunks.push(chunk); // the rest is read too, so that the client gets the answer
   }
   if (bytes > mostBytes) throw new RequestError(413, `got ${bytes} bytes, expected ${mostBytes} at most`);
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks).toString(encoding);
 }
 
 /** @param {import('node:http').ServerResponse} response @param {Answer} answer */

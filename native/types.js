@@ -10,6 +10,7 @@
  * @property {string[]} encodings by number
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end
+ * @property {string[]} labels what streams can be ended by
  * @property {number[]} refusals statuses
  * @property {string[]} refusalBodies in the order of the statuses
  * @property {string[]} causes why a dialled connection failed or was lost
@@ -70,7 +71,8 @@
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
- * @property {() => number} queuedBytes what messages take that wait for delivery
+ * @property {() => number} queuedBytes what takes memory until it was delivered or written
+ * @property {() => number} queuedMessageBytes the part of it that consists of messages
  * @property {() => CoreCounters} takeCounters
  * @property {(shard: number) => void} failShard makes a shard panic; for tests
  * @property {() => void} stop

@@ -22,6 +22,7 @@ const SILENT_MS = 3000;
 /** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
 
+/** @typedef {import('../broker/server.js').BrokerServer} BrokerServer */
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
@@ -62,22 +63,24 @@ export class Workers extends EventEmitter {
 
   /**
    * @param {number} port to listen on
+   * @param {BrokerServer} broker that feeds them
    * @returns {Promise<number>} the port, once all workers listen
    * @throws {HoldfastError} the reason if a worker can't
    */
-  start(port) {
+  start(port, broker) {
     this.config = { ...this.config, port };
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
-      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0));
+      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker));
     });
   }
 
-  /** @param {number} id @param {number} failures consecutive @returns {Slot} */
-  fork(id, failures) {
+  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @returns {Slot} */
+  fork(id, failures, broker) {
     const process = cluster.fork();
-    const slot = makeSlot(id, failures, process);
-    process.on('message', (message) => dispatch(this.handlersOf(slot), message));
+    const slot = makeSlot(id, failures, process, broker);
+    const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot) };
+    process.on('message', (message) => dispatch(handlers, message));
     process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
     process.on('error', (error) => {
       if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so there will be no 'exit'
@@ -121,8 +124,9 @@ export class Workers extends EventEmitter {
     const { workers, shards, capacity, connectionLimit } = plan;
     const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
     slot.state = 'starting';
-    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
     // Not only when it is ready: it may have streams before we know.
+    const place = slot.broker.add(slot, (message) => this.send(slot, message));
+    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share, place });
     this.publications.add(slot, (message) => this.send(slot, message));
   }
 
@@ -186,7 +190,7 @@ export class Workers extends EventEmitter {
       `${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost; restarting in ${delayMs} ms`,
     );
     slot.timer = setTimeout(() => {
-      this.slots[slot.id - 1] = this.fork(slot.id, failures);
+      this.slots[slot.id - 1] = this.fork(slot.id, failures, slot.broker);
     }, delayMs);
   }
 
@@ -198,6 +202,7 @@ export class Workers extends EventEmitter {
   retire(slot) {
     const { snapshot } = slot;
     this.publications.remove(slot);
+    slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
     if (!snapshot) return 0;

@@ -12,7 +12,9 @@ import {
   streamHeaders,
   withDate,
 } from '../transport/responses.js';
-import { policy } from '../transport/wire.js';
+import { serverPolicy } from '../transport/wire.js';
+
+const policy = serverPolicy({ isAnonymous: true });
 
 /** @param {Partial<import('../transport/policy.js').Head>} head */
 const decisionOn = (head) =>

@@ -29,6 +29,12 @@ export class Channels {
     return this.listeners.get(channel) ?? [];
   }
 
+  /** @param {readonly string[]} channels @returns {Iterable<T>} those of all of them, each once */
+  ofAny(channels) {
+    if (channels.length === 1) return this.of(channels[0]);
+    return new Set(channels.flatMap((channel) => [...this.of(channel)]));
+  }
+
   /** @param {readonly string[]} channels @returns {boolean} whether a listener may subscribe to all of these */
   hasRoomFor(channels) {
     const bytes = channels.reduce(

@@ -25,6 +25,8 @@ const NATIVE_REFUSALS = new Set(REFUSAL_STATUSES);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
+/** @typedef {import('./policy.js').LateDecision} LateDecision */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./commands.js').Opening} Opening */
 
 /**
@@ -36,10 +38,11 @@ export class Heads {
   /**
    * @param {import('./options.js').Settings} settings
    * @param {import('./commands.js').Commands} commands
-   * @param {{ onError: (error: unknown) => void, onAnswer: () => void, onRefusal: (status: number) => void }} listener
-   *   `onAnswer` is called when a promised decision has been written, `onRefusal` for refusals that native does not count
+   * @param {{ onError: (error: unknown) => void, onAnswer: () => void, onRefusal: (status: number) => void, onMiss: (id: number, reason: CloseReason) => void }} listener
+   *   `onAnswer` is called when a promised decision has been written, `onRefusal` for refusals that native does not count,
+   *   `onMiss` for decisions to hold that open no stream, and of which native does not know
    */
-  constructor({ policy, server, answerTimeoutMs }, commands, { onError, onAnswer, onRefusal }) {
+  constructor({ policy, server, answerTimeoutMs }, commands, { onError, onAnswer, onRefusal, onMiss }) {
     this.policy = policy;
     /** Whether there is a server to pass requests to. */
     this.canPass = server !== undefined;
@@ -47,6 +50,7 @@ export class Heads {
     this.onError = onError;
     this.onAnswer = onAnswer;
     this.onRefusal = onRefusal;
+    this.onMiss = onMiss;
     this.late = new LateDecisions(answerTimeoutMs, onError);
     /** Ids of the requests whose decision is a promise. Native refuses them itself at the deadline. @type {Waiting<number>} */
     this.waiting = new Waiting(answerTimeoutMs, () => this.late.add());
@@ -108,13 +112,15 @@ export class Heads {
     void this.wait(id, known, decision);
   }
 
-  /** @param {number} id @param {Known} known @param {Promise<Decision>} promise may resolve too late */
+  /** @param {number} id @param {Known} known @param {Promise<LateDecision>} promise may resolve too late */
   async wait(id, known, promise) {
     this.waiting.add(id);
-    const decision = await promise;
-    if (!this.waiting.delete(id)) return;
-    this.act(id, known, decision);
-    this.onAnswer();
+    const given = await promise;
+    if (this.waiting.delete(id)) {
+      // In one step: nothing can be published between what the function sees and the stream.
+      this.act(id, known, typeof given === 'function' ? given() : given);
+      this.onAnswer();
+    } else if ('hold' in given) this.onMiss(id, 'over-capacity');
   }
 
   /** @param {number} id @param {Known} known @param {Decision} decision */
@@ -143,9 +149,11 @@ export class Heads {
   }
 
   /** @param {number} id @param {Known} known @param {import('./policy.js').HoldDecision} decision */
-  hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false }) {
-    if (known.head.method === 'HEAD')
+  hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels }) {
+    if (known.head.method === 'HEAD') {
+      this.onMiss(id, 'drain');
       return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
+    }
     const isChunked = known.head.version !== '1.0';
     const opening = {
       format: formatOf(encoding, isChunked),
@@ -156,6 +164,7 @@ export class Heads {
     // The application may change its bytes later.
     if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
     this.commands.hold(id, opening);
+    if (labels) this.commands.label(id, labels);
   }
 
   /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */

@@ -11,16 +11,22 @@ import {
   badArgument,
   checkAdoptionBytes,
   checkChannel,
+  checkCursor,
   checkEncoding,
+  checkEndReason,
   checkedChannels,
+  checkedLabels,
+  checkedTargets,
   checkId,
   checkKeys,
+  checkLabel,
+  checkPayload,
   checkPeriod,
   checkPort,
   shown,
 } from './checks.js';
 import { Door } from './door.js';
-import { messageOf, queuedBytesOf } from './encodings.js';
+import { channelBytesOf, messageOf, queuedBytesOf } from './encodings.js';
 import { listenFailure } from './failures.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
@@ -33,6 +39,7 @@ import { warn, warnOnce } from './warnings.js';
 /** @typedef {import('./encodings.js').Message} Message */
 /** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
+/** @typedef {'revoked' | 'expired' | 'drain'} EndReason */
 /** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
 
 export class StreamHolder {
@@ -45,6 +52,8 @@ export class StreamHolder {
   constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
     this.closeListener = settings.onClose;
+    /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
+    this.closeListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.maxQueueBytes = settings.maxQueueBytes;
     this.tally = new Tally();
@@ -171,17 +180,25 @@ export class StreamHolder {
   }
 
   /**
-   * Sends a message to every stream that listens to a channel.
-   * @param {string} channel
-   * @param {Bytes | GivenMessage} message a string or bytes are its data
+   * Sends a message to every stream that listens to at least one of the channels, once.
+   * @param {string | readonly string[]} channels
+   * @param {Bytes | GivenMessage | null} message a string or bytes are its data; null only moves the cursor
+   * @param {{ cursor?: string }} [options] `cursor`: from now on that of all streams of updates
    * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
-  publish(channel, message) {
-    checkChannel(channel);
-    const checked = this.messageOf(message);
-    const published = this.shards?.publish(channel, checked);
-    const inJs = this.streams.publish(channel, checked);
+  publish(channels, message, options = {}) {
+    const targets = checkedTargets(channels);
+    checkKeys('publish', options, ['cursor']);
+    const { cursor } = options;
+    checkCursor(cursor);
+    if (message === null && (targets.length > 0 || cursor === undefined))
+      throw badArgument('a publication without a message must have a cursor, and no channels');
+    const checked = message === null ? null : this.messageOf(message, channelBytesOf(targets));
+    if (targets.length === 0 && cursor === undefined) return Promise.resolve(0);
+    const said = targets.length === 0 ? null : checked;
+    const published = this.shards?.publish(targets, said, cursor);
+    const inJs = this.streams.publish(targets, said, cursor);
     return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
   }
 
@@ -197,13 +214,37 @@ export class StreamHolder {
   }
 
   /**
+   * Writes to one stream as it is, without encoding it as a message. However much it is, the stream is not slow because of
+   * it, and the queue takes it.
+   * @param {number} id @param {Bytes} payload
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  write(id, payload) {
+    checkId(id);
+    checkPayload(payload);
+    this.placeOf(id)?.writeTo(id, payload);
+  }
+
+  /**
+   * Replaces the labels of a stream.
+   * @param {number} id @param {import('./labels.js').Labels} labels
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  label(id, labels) {
+    checkId(id);
+    const checked = checkedLabels(labels);
+    this.placeOf(id)?.label(id, checked);
+  }
+
+  /**
    * @param {Bytes | GivenMessage} given
+   * @param {number} [others] bytes that it takes besides
    * @returns {Message} for which there is room in the queue
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
-  messageOf(given) {
+  messageOf(given, others = 0) {
     const message = messageOf(given);
-    const bytes = queuedBytesOf(message);
+    const bytes = queuedBytesOf(message) + others;
     if (bytes > this.maxQueueBytes)
       throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
     this.shards?.checkRoom(bytes);
@@ -228,6 +269,30 @@ export class StreamHolder {
   end(id) {
     checkId(id);
     this.placeOf(id)?.end(id);
+  }
+
+  /**
+   * Ends all streams that listen to a channel, after everything sent to them has been written.
+   * @param {string} channel @param {EndReason} reason
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endChannel(channel, reason) {
+    checkChannel(channel);
+    checkEndReason(reason);
+    this.shards?.endChannel(channel, reason);
+    this.streams.endChannel(channel, reason);
+  }
+
+  /**
+   * Ends all streams with a label, after everything sent to them has been written.
+   * @param {import('../native/protocol.js').Label} kind @param {number} label @param {EndReason} reason
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endLabelled(kind, label, reason) {
+    checkLabel(kind, label);
+    checkEndReason(reason);
+    this.shards?.endLabelled(kind, label, reason);
+    this.streams.endLabelled(kind, label, reason);
   }
 
   /** @param {number} id */
@@ -268,8 +333,14 @@ export class StreamHolder {
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }
 
+  /** @param {(id: number, reason: CloseReason) => void} listener called before `onClose`; must not throw */
+  onStreamClose(listener) {
+    this.closeListeners.push(listener);
+  }
+
   /** @param {number} id @param {CloseReason} reason */
   reportClose(id, reason) {
+    for (const listener of this.closeListeners) listener(id, reason);
     try {
       this.closeListener?.(id, reason);
     } catch (error) {

@@ -89,7 +89,7 @@ export const OPTIONS = [
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
   inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
-  inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
+  inNative('reportsCloses', null, () => true),
   inNative('reportsAddresses', null, ({ policy }) => policy.address === true),
 ];
 

@@ -10,6 +10,7 @@ import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
 import { bind, claimPort, withCode } from './bind.js';
 import { Commands } from './commands.js';
+import { pingsOf } from './encodings.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
@@ -46,6 +47,8 @@ export class Shards {
       onError,
       onAnswer: () => this.flushSoon(),
       onRefusal,
+      // The policy gets to know its decision before it is called with the outcome.
+      onMiss: (id, reason) => void setImmediate(onClose, id, reason),
     });
     this.isFlushing = false;
     this.isDraining = false;
@@ -64,7 +67,7 @@ export class Shards {
     this.core = new native.Core({
       options: nativeOptions(settings),
       headers: this.heads.names,
-      pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+      pings: Object.values(pingsOf(settings.ping)),
       proxies: [...settings.proxies],
     });
     this.bell = this.openBell();
@@ -149,9 +152,9 @@ export class Shards {
     return this.lastToken;
   }
 
-  /** Bytes of the messages that wait for delivery. */
+  /** Bytes that wait to be delivered or written. */
   get queuedBytes() {
-    return this.core.queuedBytes() + this.commands.queuedBytes;
+    return this.core.queuedBytes() + this.commands.queuedBytes + this.commands.rawBytes;
   }
 
   /**
@@ -159,7 +162,7 @@ export class Shards {
    * @throws {HoldfastError} BUSY
    */
   checkRoom(bytes) {
-    if (this.queuedBytes + bytes > this.maxQueueBytes)
+    if (this.core.queuedMessageBytes() + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
         `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,
@@ -167,14 +170,16 @@ export class Shards {
   }
 
   /**
-   * @param {string} channel @param {Message} message
+   * @param {readonly string[]} channels @param {Message | null} message null only moves the cursor
+   * @param {string} [cursor]
    * @returns {Promise<number>} the streams it was for, once it has reached all of them
    */
-  publish(channel, message) {
+  publish(channels, message, cursor) {
     if (this.isStopped) return Promise.resolve(0);
-    const token = this.nextToken();
-    this.commands.publish(channel, message, token);
+    const token = message ? this.nextToken() : 0;
+    this.commands.publish(channels, message, cursor, token);
     this.flushSoon();
+    if (!message) return Promise.resolve(0);
     this.bell.ref(); // keeps the process alive until it is delivered
     return new Promise((resolve) => this.publications.set(token, resolve));
   }
@@ -182,6 +187,30 @@ export class Shards {
   /** @param {number} id @param {Message} message */
   send(id, message) {
     this.commands.send(id, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {import('./policy.js').Bytes} payload */
+  writeTo(id, payload) {
+    this.commands.write(id, payload);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {import('./labels.js').Labels} labels */
+  label(id, labels) {
+    this.commands.label(id, labels);
+    this.flushSoon();
+  }
+
+  /** @param {string} channel @param {CloseReason} reason */
+  endChannel(channel, reason) {
+    this.commands.endChannel(channel, reason);
+    this.flushSoon();
+  }
+
+  /** @param {import('../native/protocol.js').Label} kind @param {number} label @param {CloseReason} reason */
+  endLabelled(kind, label, reason) {
+    this.commands.endLabelled(kind, label, reason);
     this.flushSoon();
   }
 
@@ -222,6 +251,7 @@ export class Shards {
     this.isStopped = true;
     this.heads.stop();
     this.core.stop();
+    this.reportEnds(this.core.takeEvents(0).closed, 0);
     this.bell.destroy();
     for (const { reject } of this.adoptions.values()) reject(closed());
     this.adoptions.clear();

@@ -1,8 +1,9 @@
 /*
  * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
- * query. Everything else is refused. Pure.
+ * query. Channels are open to clients on this machine, and to everyone only if the server is told so (--anonymous).
+ * Everything else is refused. Pure.
  */
-
+import { isLocal, PROXY_HEADERS } from '../lib/local.js';
 import { refusalBody } from './responses.js';
 
 /** After a server goes away, its clients reconnect spread over this time, not all at once. */
@@ -14,8 +15,13 @@ const RETRIES = 16;
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
 
+/** The channels of the hub begin with one. */
+const CONTROL = /\p{Cc}/u;
+
 const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
 const BODY = 'a request for a stream has no body';
+const NOT_ANONYMOUS =
+  'channels are open to this machine only; node server.js --anonymous opens them to everyone';
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').HoldDecision} HoldDecision */
@@ -31,17 +37,44 @@ function eventsWelcome(_, variant) {
   return Buffer.from(`retry: ${retryMs}\nevent: welcome\ndata: Welcome!\n\n`);
 }
 
-/**
- * `decide` answers at once.
- * @type {{ headers: readonly string[], decide: (head: Head) => Exclude<import('./policy.js').Decision, { pass: true }> }}
- */
-export const policy = { headers: ['host', 'accept', 'content-length', 'transfer-encoding'], decide };
+/** @typedef {Exclude<import('./policy.js').Decision, { pass: true }>} OwnDecision */
+/** @typedef {{ headers: readonly string[], address: boolean, decide: (head: Head) => OwnDecision }} ServerPolicy `decide` answers at once */
 
-/** @param {Head} head @returns {Exclude<import('./policy.js').Decision, { pass: true }>} */
-function decide({ method, target, version, headers }) {
+const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
+
+/**
+ * @param {{ isAnonymous: boolean }} rules whether everyone may listen to channels
+ * @returns {ServerPolicy}
+ */
+export function serverPolicy({ isAnonymous }) {
+  if (isAnonymous) return { headers: HEADERS, address: false, decide };
+  return {
+    headers: [...HEADERS, ...PROXY_HEADERS],
+    address: true,
+    decide: (head) => {
+      const decision = decide(head);
+      if (!('channels' in decision)) return decision;
+      return isLocal(head) ? { ...decision, always: false } : refused(403, NOT_ANONYMOUS);
+    },
+  };
+}
+
+/**
+ * What holds for every request, whatever it is for.
+ * @param {Head} head
+ * @returns {OwnDecision | null} its refusal; null if there is nothing wrong
+ */
+export function refusalOf({ method, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return refused(400, NO_HOST);
-  if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
+  return method === 'CONNECT' ? { refuse: 405 } : null; // its target is not a path
+}
+
+/** @param {Head} head @returns {OwnDecision} */
+function decide(head) {
+  const { method, target, headers } = head;
+  const refusal = refusalOf(head);
+  if (refusal) return refusal;
   if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
@@ -62,6 +95,7 @@ function channelProblem(names) {
   if (names.length > MOST_CHANNELS)
     return `a stream can have at most ${MOST_CHANNELS} channels, not ${names.length}`;
   if (names.includes('')) return 'a channel needs a name, as in /?channel=news';
+  if (names.some((name) => CONTROL.test(name))) return 'the name of a channel can have no control characters';
   const longest = Math.max(0, ...names.map((name) => Buffer.byteLength(name)));
   if (longest <= MOST_CHANNEL_BYTES) return '';
   return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;

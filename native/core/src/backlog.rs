@@ -7,6 +7,8 @@ use std::collections::HashMap;
 pub struct Backlog {
     bytes: Vec<u8>,
     sent: usize,
+    /// So many of those that wait come before the end of something that is exempt from the limit.
+    exempt: usize,
 }
 
 impl Backlog {
@@ -14,14 +16,24 @@ impl Backlog {
         &self.bytes[self.sent..]
     }
 
-    pub fn append(&mut self, bytes: &[u8]) {
+    /// How many of them count against the limit.
+    pub fn counted(&self) -> usize {
+        self.waiting().len() - self.exempt
+    }
+
+    /// What is exempt delays what waits before it too, so from then on none of that counts.
+    pub fn append(&mut self, bytes: &[u8], is_exempt: bool) {
         self.bytes.extend_from_slice(bytes);
+        if is_exempt {
+            self.exempt = self.waiting().len();
+        }
     }
 
     /// The kernel took so many. Sent bytes are removed once they are the larger part, so that a stream that never quite
     /// catches up doesn't keep everything it was ever sent.
     pub fn take_off(&mut self, count: usize) {
         self.sent += count;
+        self.exempt = self.exempt.saturating_sub(count);
         if self.sent > self.bytes.len() / 2 {
             self.bytes.drain(..self.sent);
             self.sent = 0;

@@ -29,4 +29,8 @@ ops! {
     drain = 10,
     opening = 11,
     remember = 12,
+    write = 13,
+    label = 14,
+    end_channel = 15,
+    end_labelled = 16,
 }

@@ -134,7 +134,7 @@ fn an_event_has_its_id_and_type_and_a_text_does_not() {
     let mut held = Held::start(options());
     let mut listeners = FORMATS.map(|format| held.stream(format, &["news"]).0);
     held.command(&publish_event("news", "7", "score", b"1\n2"));
-    let event = "id: 7\nevent: score\ndata: 1\ndata: 2\n\n";
+    let event = "event: score\nid: 7\ndata: 1\ndata: 2\n\n";
     let frames = ["1\n2".into(), event.to_string(), "3\r\n1\n2\r\n".into(), format!("{:x}\r\n{event}\r\n", event.len())];
     for (client, frame) in listeners.iter_mut().zip(frames) {
         expect(client, frame.as_bytes());

@@ -13,6 +13,7 @@ use super::drain::Drain;
 use super::turn::LISTENER;
 use super::{Fds, Phase, Shard, Shared};
 use crate::cache::DecisionCache;
+use crate::framing::Cursor;
 use crate::listener::{Accepting, Listener};
 use crate::mail::{Events, Heads, ShardMessage};
 use crate::options::Options;
@@ -37,6 +38,8 @@ struct Legacy {
     is_stopped: bool,
     /// What it was told but has not read: the panic may have been caused by the message before.
     unread: VecDeque<ShardMessage>,
+    /// No stream is left that has not got everything up to it. Those that are opened later have their past from JS.
+    cursor: Option<Arc<Cursor>>,
     /// The next generation that no id has had yet.
     generation: u32,
 }
@@ -161,6 +164,7 @@ impl Shard {
             self.door.listener = Some(listener);
         }
         self.door.cache = legacy.cache;
+        self.pinger.cursor = legacy.cursor;
         self.mail.unread = legacy.unread;
     }
 
@@ -184,6 +188,7 @@ impl Shard {
             cache: std::mem::take(&mut self.door.cache),
             is_stopped: self.is_stopped,
             unread: std::mem::take(&mut self.mail.unread),
+            cursor: self.pinger.cursor.take(),
             generation: self.rows.next_generation(),
         }
     }

@@ -1,0 +1,181 @@
+/*
+ * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. The server passes its own options on.
+ */
+import { MemoryBroker } from '../broker/memory.js';
+import { HoldfastError } from '../lib/errors.js';
+import { readOrigin } from '../lib/origins.js';
+import { Access } from './access.js';
+import { Cors } from './cors.js';
+import { parseSelector } from './selectors.js';
+import { LIMITS } from './topics.js';
+
+export const PATH = '/.well-known/mercure';
+/** What relative topics and patterns are relative to if the hub does not know its URL. */
+const NOWHERE = 'http://localhost';
+
+const DEFAULTS = {
+  path: PATH,
+  jwt: /** @type {import('./access.js').JwtSettings} */ ({}),
+  anonymous: false,
+  legacy: true,
+  corsOrigins: /** @type {readonly string[]} */ ([]),
+  publishOrigins: /** @type {readonly string[]} */ ([]),
+  cacheTopics: /** @type {readonly string[]} */ ([]),
+  windowBytes: 16_777_216,
+  maxReplayBytes: 1_048_576,
+  maxBodyBytes: 1_048_576,
+  maxTopics: LIMITS.topicsPerPublication,
+  maxSelectors: LIMITS.selectorsPerStream,
+};
+const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
+const MEMORY = {
+  historyCount: 10_000,
+  historyAgeMs: 3_600_000,
+  historyBytes: 67_108_864,
+  maxQueueBytes: 16_777_216,
+};
+
+/**
+ * What a Hub is made of.
+ * @typedef {object} Settings
+ * @property {import('./hub.js').HoldLike} hold
+ * @property {import('../broker/index.js').Broker} broker
+ * @property {Promise<Access>} opened
+ * @property {Cors} cors
+ * @property {string} path
+ * @property {Rules} rules
+ * @property {(topic: string) => boolean} isCached
+ * @property {number} windowBytes
+ * @property {number} mostReplayBytes
+ * @property {(error: unknown) => void} onError
+ *
+ * @typedef {object} Rules
+ * @property {string} baseUrl
+ * @property {boolean} isLegacyAllowed
+ * @property {number} mostSelectors
+ * @property {import('./topics.js').Limits} limits
+ * @property {number} mostBodyBytes
+ */
+
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
+
+/** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
+export function settingsOf(options) {
+  checkKeys(options);
+  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
+  const baseUrl =
+    given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
+  const isCached = cachedBy(given.cacheTopics, baseUrl);
+  const access = {
+    jwt,
+    hubPath: path,
+    baseUrl,
+    isAnonymousAllowed: given.anonymous,
+    isLegacyAllowed: legacy,
+    publishOrigins: originsOf('publishOrigins', given.publishOrigins),
+    ...(given.onNote ? { onNote: given.onNote } : {}),
+  };
+  return {
+    hold: /** @type {import('./hub.js').HoldLike} */ (hold),
+    broker: given.broker ?? new MemoryBroker({ ...MEMORY, isCached }),
+    opened: Access.open(access),
+    cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
+    path,
+    rules: {
+      baseUrl,
+      isLegacyAllowed: legacy,
+      mostSelectors: given.maxSelectors,
+      limits: { ...LIMITS, topicsPerPublication: given.maxTopics, selectorsPerStream: given.maxSelectors },
+      mostBodyBytes: given.maxBodyBytes,
+    },
+    isCached,
+    windowBytes,
+    mostReplayBytes: maxReplayBytes,
+    onError,
+  };
+}
+
+/** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
+export function hubOptions(config) {
+  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy } = config;
+  const jwt = {
+    secret: config.jwtSecret,
+    publisherKey: config.jwtPublisherKey,
+    subscriberKey: config.jwtSubscriberKey,
+    jwksUrl: config.jwksUrl,
+    issuer: config.jwtIssuer,
+    audience: config.jwtAudience,
+    cookie: config.jwtCookie,
+  };
+  return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+}
+
+/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
+function baseUrlOf(audience = '', path = PATH) {
+  return URL.canParse(audience) ? audience : NOWHERE + path;
+}
+
+/** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
+export function cachedIn({ cacheTopics, jwtAudience }) {
+  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
+}
+
+/** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
+export function cachedBy(values, baseUrl) {
+  const selectors = values.flatMap((value) => [
+    parseSelector('exact', value, baseUrl),
+    ...patternOf(value, baseUrl),
+  ]);
+  return (topic) => selectors.some((selector) => selector.matches(topic));
+}
+
+/** @param {string} value @param {string} baseUrl */
+function patternOf(value, baseUrl) {
+  try {
+    return [parseSelector('urlpattern', value, baseUrl)];
+  } catch {
+    throw new HoldfastError(
+      'BAD_OPTION',
+      `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
+    );
+  }
+}
+
+/** @param {HubOptions} options */
+function checkKeys(options) {
+  const known = [...Object.keys(DEFAULTS), ...OTHERS];
+  const unknown = Object.keys(options ?? {}).find((key) => !known.includes(key));
+  if (unknown !== undefined)
+    throw new HoldfastError('BAD_OPTION', `a Hub has no option '${unknown}': expected ${known.join(', ')}`);
+  const hold = /** @type {{ adopt?: unknown } | undefined} */ (options?.hold);
+  if (typeof hold?.adopt !== 'function')
+    throw new HoldfastError('BAD_OPTION', 'a Hub needs a Hold: new Hub({ hold: new Hold() })');
+}
+
+/** @param {string} name @param {readonly string[]} origins */
+function originsOf(name, origins) {
+  return origins.map((origin) => {
+    const read = readOrigin(origin);
+    if (read === undefined)
+      throw new HoldfastError(
+        'BAD_OPTION',
+        `${name} has '${origin}', expected an origin such as https://example.com`,
+      );
+    return read;
+  });
+}
+
+/** @template {object} T @param {T} options @returns {T} */
+function withoutUndefined(options) {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return /** @type {T} */ (Object.fromEntries(given));
+}
+
+/** @param {unknown} error */
+function warn(error) {
+  process.emitWarning(error instanceof Error ? error : String(error), {
+    type: 'HoldfastWarning',
+    code: 'HUB_FAILED',
+  });
+}

@@ -1,0 +1,69 @@
+/*
+ * Checks signatures. HS256 takes microseconds and is done at once; public keys take up to 100 µs, on the thread pool of libuv.
+ *
+ * The pool is shared with DNS and files, so only so many run at a time; the rest waits here. That many finish in one turn of the
+ * event loop at most, so the number is a compromise: with 64, nothing else in the pool waits longer than a few milliseconds.
+ */
+import { createHmac, timingSafeEqual, verify } from 'node:crypto';
+import { BusyError } from './refusals.js';
+
+const MOST_RUNNING = 64;
+const MOST_WAITING = 4096;
+
+const BUSY = new BusyError('too many tokens wait for verification');
+
+/** @typedef {import('./keys.js').Key} Key */
+
+/** What `crypto.verify` calls the hash, and how the signature of ES256 is written. @type {Record<Key['algorithm'], { digest: string | null, dsaEncoding?: 'ieee-p1363' }>} */
+const SCHEMES = {
+  HS256: { digest: 'sha256' },
+  RS256: { digest: 'sha256' },
+  ES256: { digest: 'sha256', dsaEncoding: 'ieee-p1363' },
+  EdDSA: { digest: null },
+};
+
+/** @param {Key} key for HS256 @param {string} signed @param {Buffer} signature @returns {boolean} in constant time */
+export function matchesMac({ key }, signed, signature) {
+  const own = createHmac('sha256', key).update(signed, 'latin1').digest();
+  return own.length === signature.length && timingSafeEqual(own, signature);
+}
+
+export class Signatures {
+  /** @param {{ mostRunning?: number, mostWaiting?: number }} [limits] */
+  constructor({ mostRunning = MOST_RUNNING, mostWaiting = MOST_WAITING } = {}) {
+    this.mostRunning = mostRunning;
+    this.mostWaiting = mostWaiting;
+    this.running = 0;
+    /** @type {(() => void)[]} */
+    this.waiting = [];
+  }
+
+  /**
+   * @param {Key} key a public one
+   * @param {string} signed
+   * @param {Buffer} signature
+   * @returns {Promise<boolean>}
+   * @throws {BusyError} if too many wait
+   */
+  verify(key, signed, signature) {
+    if (this.running >= this.mostRunning && this.waiting.length >= this.mostWaiting) throw BUSY;
+    return new Promise((resolve) => {
+      const begin = () => {
+        this.running++;
+        begun(key, Buffer.from(signed, 'latin1'), signature, (isValid) => {
+          this.running--;
+          this.waiting.shift()?.();
+          resolve(isValid);
+        });
+      };
+      if (this.running < this.mostRunning) begin();
+      else this.waiting.push(begin);
+    });
+  }
+}
+
+/** @param {Key} key @param {Buffer} signed @param {Buffer} signature @param {(isValid: boolean) => void} done */
+function begun({ algorithm, key }, signed, signature, done) {
+  const { digest, dsaEncoding } = SCHEMES[algorithm];
+  verify(digest, signed, { key, dsaEncoding }, signature, (error, isValid) => done(!error && isValid));
+}

@@ -1,0 +1,228 @@
+/*
+ * Replays: what a client gets that comes with a cursor, whatever the window still has.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MemoryBroker } from '../broker/memory.js';
+import { Cursors } from '../hub/cursor.js';
+import { Latest } from '../hub/latest.js';
+import { Openings } from '../hub/openings.js';
+import { Recovery } from '../hub/recovery.js';
+import { parseSelector } from '../hub/selectors.js';
+import { Window } from '../hub/window.js';
+import { random } from './helpers/random.js';
+
+const BASE = 'http://localhost/.well-known/mercure';
+const exact = (/** @type {string} */ topic) => parseSelector('exact', topic, BASE);
+const pattern = (/** @type {string} */ text) => parseSelector('urlpattern', text, BASE);
+
+/** A hub without streams. @param {{ historyCount?: number, windowBytes?: number, mostBytes?: number, isCached?: (topic: string) => boolean }} [options] */
+function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached = () => false } = {}) {
+  const limits = { historyCount, historyAgeMs: 1e9, historyBytes: 1e9, maxQueueBytes: 1e9, isCached };
+  const broker = new MemoryBroker(limits);
+  const cursors = new Cursors(broker);
+  const idOf = (/** @type {import('../broker/index.js').Publication} */ { id, sequence }) =>
+    id ?? cursors.of(sequence);
+  const window = new Window({ mostBytes: windowBytes, last: 0, idOf });
+  const latest = new Latest(isCached);
+  broker.follow((publications) => {
+    for (const publication of publications) {
+      window.push(publication);
+      latest.push(publication);
+    }
+  });
+  const recovery = new Recovery({ broker, window, latest, cursors, mostBytes });
+  const openings = new Openings(recovery);
+  /** @param {string} topic @param {string} data @param {Partial<import('../broker/index.js').Draft>} [more] */
+  const publish = (topic, data, more) => broker.append([{ topics: [topic], data, private: false, ...more }]);
+  /**
+   * @param {import('../hub/selectors.js').Selector[]} selectors @param {string | undefined} cursor
+   * @param {import('../hub/grants.js').Session | null} [session]
+   */
+  const open = async (selectors, cursor, session = null) => {
+    const opening = await openings.prepare(cursor, { selectors, session, channels: [], uses: [] });
+    return { ...opening.begin(), reported: opening.reported };
+  };
+  return { broker, cursors, window, publish, open };
+}
+
+/** @param {string} text of a stream @returns {string[]} */
+const datasIn = (text) => [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => data);
+/** @param {string} text @returns {string} what a client sends as Last-Event-ID after it */
+const lastIdIn = (text) => [...text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? '';
+
+test('a client without a cursor gets one first, and nothing else', async () => {
+  const { publish, open, cursors } = hub();
+  await publish('a', '1');
+  const { text, reported, isWhole } = await open([exact('a')], undefined);
+  assert.match(text, /^retry: \d+\nid: #[\w-]{22}\n\n$/);
+  assert.deepEqual([lastIdIn(text), reported, isWhole], [cursors.of(1), undefined, true]);
+});
+
+test('a client gets what it missed on its topics, between two cursors', async () => {
+  const { publish, open, cursors } = hub();
+  for (let i = 1; i <= 6; i++) await publish(i % 2 ? 'a' : 'b', String(i));
+  const { text, reported } = await open([exact('a')], cursors.of(2));
+  assert.deepEqual(datasIn(text), ['3', '5']);
+  assert.equal(reported, cursors.of(2));
+  const ids = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => cursors.read(id));
+  assert.deepEqual(ids, [2, 3, 5, 6]);
+});
+
+test('a publication about several of its topics comes once', async () => {
+  const { publish, open, cursors } = hub();
+  await publish('a', '1', { topics: ['a', 'b', 'https://x.example/1'] });
+  const { text } = await open([exact('a'), exact('b'), pattern('https://x.example/:id')], cursors.of(0));
+  assert.deepEqual(datasIn(text), ['1']);
+});
+
+test('ids of publishers are cursors too, and the first publication with an id counts', async () => {
+  const { publish, open } = hub();
+  await publish('a', '1', { id: 'urn:one' });
+  await publish('a', '2', { id: 'urn:two' });
+  await publish('a', '3', { id: 'urn:one' });
+  const { text, reported } = await open([exact('a')], 'urn:one');
+  assert.deepEqual([datasIn(text), reported], [['2'], 'urn:one']);
+});
+
+test('ids that left the window are found in the history', async () => {
+  const { publish, open, window } = hub({ windowBytes: 2000 });
+  for (let i = 1; i <= 100; i++) await publish('a', String(i), { id: `urn:${i}` });
+  assert.ok(window.first > 90);
+  const { text, reported } = await open([exact('a')], 'urn:10');
+  assert.deepEqual(
+    datasIn(text),
+    Array.from({ length: 90 }, (_, i) => String(i + 11)),
+  );
+  assert.equal(reported, 'urn:10');
+});
+
+test('unknown cursors, empty ones and those of another epoch report earliest, and replay nothing', async () => {
+  const { publish, open } = hub();
+  const other = new Cursors({ epoch: 1, key: Buffer.alloc(16) });
+  await publish('a', '1');
+  for (const cursor of ['', 'nobody', '#x', other.of(1)]) {
+    const { text, reported } = await open([exact('a')], cursor);
+    assert.deepEqual([datasIn(text), reported], [[], 'earliest'], cursor);
+  }
+});
+
+test('a cursor that has expired gets everything that is stored, and reports earliest', async () => {
+  const { publish, open, cursors } = hub({ historyCount: 5 });
+  for (let i = 1; i <= 20; i++) await publish('a', String(i));
+  for (const cursor of [cursors.of(3), 'earliest']) {
+    const { text, reported } = await open([exact('a')], cursor);
+    assert.deepEqual([datasIn(text), reported], [['16', '17', '18', '19', '20'], 'earliest']);
+  }
+  assert.equal((await open([exact('a')], cursors.of(15))).reported, cursors.of(15), 'exactly what is stored');
+});
+
+test('earliest of an empty history is an empty replay', async () => {
+  const { text, reported } = await hub().open([exact('a')], 'earliest');
+  assert.deepEqual([datasIn(text), reported], [[], 'earliest']);
+});
+
+test('a cursor that is ahead waits until this process has heard of it', async () => {
+  const { publish, open, cursors } = hub();
+  await publish('a', '1');
+  const opened = open([exact('a')], cursors.of(2));
+  setTimeout(() => void publish('a', '2'), 20);
+  const { text, reported } = await opened;
+  assert.deepEqual([datasIn(text), reported], [[], cursors.of(2)]);
+});
+
+test('a long replay comes in parts: each begins where the one before ended', async () => {
+  const { publish, open, cursors } = hub({ mostBytes: 1000, windowBytes: 20_000 });
+  for (let i = 1; i <= 300; i++) await publish('a', `${i}`.padEnd(50, '.'));
+  const datas = [];
+  let cursor = cursors.of(0);
+  let parts = 0;
+  for (let isWhole = false; !isWhole; parts++) {
+    const part = await open([exact('a')], cursor);
+    datas.push(...datasIn(part.text));
+    assert.ok(part.text.length < 1300);
+    cursor = lastIdIn(part.text);
+    isWhole = part.isWhole;
+    if (!isWhole) assert.match(part.text, /^retry: 100\n/);
+  }
+  assert.deepEqual(
+    datas.map(Number.parseFloat),
+    Array.from({ length: 300 }, (_, i) => i + 1),
+  );
+  assert.ok(parts > 20);
+});
+
+test('private publications are replayed only to those whose grants match one of the topics', async () => {
+  const { publish, open, cursors } = hub();
+  await publish('a', 'public');
+  await publish('a', 'secret', { private: true });
+  await publish('a', 'alternate', { private: true, topics: ['a', 'users/7'] });
+  const granted = (/** @type {string[]} */ ...topics) =>
+    /** @type {any} */ ({ subscribe: topics.map(exact), key: topics.join() });
+  const got = async (/** @type {any} */ session) =>
+    datasIn((await open([exact('a')], cursors.of(0), session)).text);
+  assert.deepEqual(await got(null), ['public']);
+  assert.deepEqual(await got(granted('b')), ['public']);
+  assert.deepEqual(await got(granted('users/7')), ['public', 'alternate']);
+  assert.deepEqual(await got(granted('a')), ['public', 'secret', 'alternate']);
+});
+
+test('new subscribers get the last publication of each cached topic, in order, and not those of others', async () => {
+  const { publish, open, cursors } = hub({ isCached: (topic) => topic.startsWith('https://x.example/') });
+  for (const i of [1, 2, 3]) await publish('https://x.example/a', `a${i}`);
+  await publish('https://x.example/b', 'b1');
+  await publish('other', 'o');
+  await publish('https://x.example/a', 'a4');
+  const got = async (/** @type {any} */ selector, /** @type {string | undefined} */ cursor) =>
+    (await open([selector], cursor)).text;
+  assert.deepEqual(datasIn(await got(pattern('https://x.example/*'), undefined)), ['b1', 'a4']);
+  assert.deepEqual(datasIn(await got(exact('https://x.example/b'), undefined)), ['b1']);
+  assert.deepEqual(datasIn(await got(exact('other'), undefined)), []);
+  const text = await got(exact('https://x.example/b'), undefined);
+  assert.equal(lastIdIn(text), cursors.of(6), 'it ends with the cursor of now');
+  assert.deepEqual(
+    datasIn(await got(exact('https://x.example/b'), cursors.of(4))),
+    [],
+    'a cursor gets what follows it',
+  );
+});
+
+test('every client gets exactly what it missed, for thousands of random cursors and selectors', async () => {
+  const draw = random(13);
+  const topics = Array.from({ length: 8 }, (_, i) => `https://x.example/rooms/${i}`);
+  const selectors = [
+    ...topics.map(exact),
+    pattern('https://x.example/rooms/:id'),
+    pattern('https://x.example/*'),
+    pattern('https://y.example/*'),
+    parseSelector('exact', '*', BASE),
+  ];
+  const { publish, open, cursors, broker, window } = hub({
+    historyCount: 1500,
+    windowBytes: 100_000,
+    mostBytes: 1e9,
+  });
+  /** @type {{ sequence: number, topics: string[] }[]} */
+  const log = [];
+  for (let step = 0; step < 3000; step++) {
+    const about = [topics[draw(8)], ...(draw(4) === 0 ? [topics[draw(8)]] : [])];
+    await publish('', String(step + 1), { topics: [...new Set(about)] });
+    log.push({ sequence: step + 1, topics: about });
+    if (draw(3) > 0) continue;
+    const after = Math.max(0, step - draw([10, 400, 3000][draw(3)]));
+    const wanted = Array.from({ length: 1 + draw(3) }, () => selectors[draw(selectors.length)]);
+    const { text, reported } = await open([...new Set(wanted)], cursors.of(after));
+    const from = Math.max(after, broker.first - 1);
+    const due = log.filter(
+      ({ sequence, topics: of }) =>
+        sequence > from && wanted.some((one) => of.some((topic) => one.matches(topic))),
+    );
+    assert.deepEqual(
+      datasIn(text),
+      due.map(({ sequence }) => String(sequence)),
+      `after ${after} of ${step + 1}`,
+    );
+    assert.equal(reported, after < broker.first - 1 ? 'earliest' : cursors.of(after));
+  }
+  assert.ok(window.first > broker.first + 100, 'some of them needed the broker');
+});
