@@ -3,26 +3,15 @@
  */
 import { createConnection } from 'node:net';
 import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
-import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
-import { Pings } from './pings.js';
+import { NO_SUBSCRIBERS, pairOf, Stream } from './stream.js';
 import { topics } from './topics.js';
 
 const MOST_SAMPLES = 8;
 /** How often openings that take too long are looked for. */
 const SWEEP_MS = 100;
-
-/** Where there are no topics, streams need no places. @type {Pick<import('./topics/subscribers.js').Subscribers, 'take' | 'leave' | 'forget' | 'at' | 'setTokens' | 'requestFor'>} */
-const NO_SUBSCRIBERS = {
-  take: () => 0,
-  leave() {},
-  forget() {},
-  at() {},
-  setTokens() {},
-  requestFor: ({ request }) => request,
-};
 
 const kStream = Symbol('stream');
 
@@ -35,25 +24,7 @@ export function create() {
   return new PlainDialer();
 }
 
-/** One stream, from dialling to its end. */
-class Stream {
-  /** @param {PlainDialer} dialer @param {Target} target @param {number} place */
-  constructor(dialer, target, place) {
-    this.dialer = dialer;
-    this.target = target;
-    this.place = place;
-    this.answer = topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
-    this.begunMs = performance.now();
-    this.hasFirstByte = false;
-    this.isOpen = false;
-    this.hasEnded = false;
-    this.pings = new Pings(target.pingIntervalMs);
-    /** What it ends with if its socket closes. @type {Cause} */
-    this.cause = 'closed';
-  }
-}
-
-class PlainDialer {
+export class PlainDialer {
   /** @type {'plain'} */
   name = 'plain';
   most = descriptorLimit() - OWN_DESCRIPTORS;
@@ -98,17 +69,8 @@ class PlainDialer {
   dial() {
     const { target } = this;
     if (!target) return;
-    const { addresses, ports, sources } = target;
     const place = this.subscribers.take();
-    const turn = this.turn++;
-    // Each pair of a source and a destination is used equally often.
-    const round = Math.floor(turn / Math.max(sources.length, 1));
-    const socket = createConnection({
-      host: addresses[Math.floor(round / ports.length) % addresses.length],
-      port: ports[round % ports.length],
-      localAddress: sources.length > 0 ? sources[turn % sources.length] : undefined,
-      noDelay: true,
-    });
+    const socket = createConnection(pairOf(target, this.turn++));
     const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place) });
     this.dialling.add(stream);
     socket.on('connect', onConnect);

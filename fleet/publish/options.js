@@ -4,8 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { integer, option } from '../../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
-import { hostOf } from '../drone/request.js';
-import { HUB_PATH } from '../drone/topics/subscription.js';
+import { hubOf, signerFor } from '../drone/topics/subscription.js';
 import { contentOf, paramsOf } from '../flags.js';
 import { pairsOf } from '../texts.js';
 import { ChannelPublisher } from './channel.js';
@@ -77,22 +76,16 @@ export function publisherOf(values, place) {
 function hubPublisherOf(values, place) {
   const { publish, publishBatch, publishSize, publishToken, publishTo, streams } = values;
   const params = changedParams(defaultParams(), pairsOf(paramsOf(values)));
-  const { topic, tokenSecret: secret, tokenDialect: dialect, tokenTtl: ttlS, tokenClaims } = params;
   return new HubPublisher({
-    url: hubUrl(publishTo || targetUrl(params)),
-    topics: topic,
+    url: hubUrl(publishTo || `http:${hubOf(params)}`),
+    topics: params.topic,
     streams,
     perSecond: publish,
     batch: publishBatch || 1,
     size: publishSize || 1,
     token: publishToken,
-    signer: secret ? { secret, dialect, ttlS, claims: JSON.parse(tokenClaims || '{}') } : null,
+    signer: signerFor(params),
     // Only programs on the same machine share the monotonic clock.
     clock: place === 'local' ? 'monotonic' : 'wall',
   });
-}
-
-/** @param {import('../drone/params.js').Params} params @returns {string} */
-function targetUrl(params) {
-  return `http://${hostOf(params)}${params.path === '/' ? HUB_PATH : params.path}`;
 }

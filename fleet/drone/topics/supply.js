@@ -1,6 +1,7 @@
 /*
  * Gives the dialer the tokens of its streams before they are opened.
  */
+import { signerFor } from './subscription.js';
 import { Tokens } from './tokens.js';
 
 /** How long a step may take. Streams that have no token yet wait. */
@@ -20,13 +21,13 @@ export class TokenSupply {
    * @param {import('../params.js').Params} params
    * @param {import('../dial.js').Subscription | null} subscription
    */
-  use({ token, tokenSecret: secret, tokenDialect: dialect, tokenTtl: ttlS, tokenClaims }, subscription) {
-    if (token) this.dialer.setTokens(0, [token]);
-    const signer = { secret, dialect, ttlS, claims: tokenClaims ? JSON.parse(tokenClaims) : {} };
-    const origin = secret && subscription ? JSON.stringify([signer, subscription]) : '';
+  use(params, subscription) {
+    if (params.token) this.dialer.setTokens(0, [params.token]);
+    const signer = signerFor(params);
+    const origin = signer && subscription ? JSON.stringify([signer, subscription]) : '';
     if (origin === this.origin) return;
     this.origin = origin;
-    this.tokens = origin && subscription ? new Tokens(signer, subscription) : null;
+    this.tokens = signer && subscription ? new Tokens(signer, subscription) : null;
   }
 
   /** Makes tokens for so many streams, for a while. @param {number} nowMs @param {number} count */
