@@ -8,13 +8,15 @@
  *                                              \--too many--> BusyError
  *
  * Whatever is cheap to refuse is refused before the signature is looked at. Equal tokens that arrive while one is being
- * verified share its outcome. Nothing of a token is kept but a hash of it.
+ * verified share its outcome. Nothing of a token is kept but a hash of it, and the outcome only once it came twice: keeping
+ * those of a million different tokens would cost more than verifying them, and displace those that everybody sends.
  */
 import { hash } from 'node:crypto';
 import { checkClaims } from './claims.js';
 import { draftGrants, labelOf, legacyGrants, Session } from './grants.js';
 import { parseJws } from './jws.js';
 import { BusyError, TokenError } from './refusals.js';
+import { Seen } from './seen.js';
 import { Shelf } from './shelf.js';
 import { matchesMac, Signatures } from './signatures.js';
 
@@ -24,8 +26,8 @@ const FAILURE_MS = 10_000;
 const NO_KEY_MS = 1000;
 const MOST_BYTES = 8_388_608;
 const MOST_FAILURE_BYTES = 1_048_576;
-/** What an entry takes besides its grants; measured. */
-const SESSION_BYTES = 400;
+/** What an entry takes at least, measured; and the grants of a session take less than its token is long. */
+const SESSION_BYTES = 250;
 const FAILURE_BYTES = 200;
 /** Tokens that wait for the JWKS URL. */
 const MOST_WAITING = 1000;
@@ -74,6 +76,8 @@ export class Tokens {
     this.sessions = new Shelf({ mostBytes, now });
     /** Their own, so that bad tokens don't displace good ones. @type {Shelf<TokenError>} */
     this.failures = new Shelf({ mostBytes: MOST_FAILURE_BYTES, now });
+    /** Most tokens that one client has for itself come once: they are remembered when they come again. */
+    this.seen = new Seen();
     /** Those being verified. @type {Map<string, Promise<Session>>} */
     this.pending = new Map();
     /** Counts the times everything was forgotten: what began before that is not kept. */
@@ -156,11 +160,13 @@ export class Tokens {
       if (!roles) throw BAD_SIGNATURE;
       const session = sessionOf(jws.claims, facts, roles, this.baseUrl);
       const lifeMs = Math.min(LIFE_MS, facts.expiresAtMs - this.now());
-      if (isCurrent) this.sessions.set(key, session, lifeMs, SESSION_BYTES + jws.signed.length);
+      if (isCurrent && this.seen.again(key))
+        this.sessions.set(key, session, lifeMs, SESSION_BYTES + jws.signed.length);
       return session;
     } catch (error) {
       const lifeMs = !roles && this.keys.mayHaveMore(jws.header) ? NO_KEY_MS : FAILURE_MS;
-      if (isCurrent && error instanceof TokenError) this.failures.set(key, error, lifeMs, FAILURE_BYTES);
+      if (isCurrent && error instanceof TokenError && this.seen.again(key))
+        this.failures.set(key, error, lifeMs, FAILURE_BYTES);
       throw error;
     }
   }
@@ -201,7 +207,7 @@ function rolesOf(signer, candidates) {
  * @returns {Session}
  */
 function sessionOf(claims, facts, { canPublish, canSubscribe }, baseUrl) {
-  const { dialect } = facts;
+  const { dialect, expiresAtMs, audiences } = facts;
   const all =
     dialect === 'draft' ? draftGrants(claims.authorization_details, baseUrl) : legacyGrants(claims, baseUrl);
   const grants = {
@@ -209,7 +215,8 @@ function sessionOf(claims, facts, { canPublish, canSubscribe }, baseUrl) {
     subscribe: canSubscribe ? all.subscribe : [],
     details: canSubscribe ? all.details : [],
   };
-  return new Session(grants, { ...facts, subject: textLabel(claims.sub), token: textLabel(claims.jti) });
+  const [subject, token] = [textLabel(claims.sub), textLabel(claims.jti)];
+  return new Session(grants, { dialect, expiresAtMs, subject, token, audiences });
 }
 
 /** @param {unknown} value of sub or jti, which should be a text; some issuers use numbers @returns {number} */
