@@ -29,11 +29,12 @@ const MOST_FAILURE_BYTES = 1_048_576;
 /** What an entry takes at least, measured; and the grants of a session take less than its token is long. */
 const SESSION_BYTES = 250;
 const FAILURE_BYTES = 200;
-/** Tokens that wait for the JWKS URL. */
-const MOST_WAITING = 1000;
+/** Tokens that wait for the thread pool or the JWKS URL: some 15,000. */
+const MOST_PENDING_BYTES = 16_777_216;
+const PENDING_BYTES = 512;
 
 const BAD_SIGNATURE = new TokenError('its signature is not that of a key we have');
-const BUSY = new BusyError('too many tokens wait for the keys of the JWKS URL');
+const BUSY = new BusyError('too many tokens wait for verification');
 const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
 
 /** @typedef {import('./keys.js').Key} Key */
@@ -50,7 +51,7 @@ const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
  * @property {() => number} [now] ms since 1970
  * @property {Signatures} [signatures]
  * @property {number} [mostBytes] of sessions that are kept
- * @property {number} [mostWaiting] for the JWKS URL
+ * @property {number} [mostPendingBytes] of tokens that wait
  */
 
 export class Tokens {
@@ -62,16 +63,15 @@ export class Tokens {
     now = Date.now,
     signatures = new Signatures(),
     mostBytes = MOST_BYTES,
-    mostWaiting = MOST_WAITING,
+    mostPendingBytes = MOST_PENDING_BYTES,
   }) {
     this.keys = keys;
     this.rules = rules;
     this.baseUrl = baseUrl;
     this.now = now;
     this.signatures = signatures;
-    this.mostWaiting = mostWaiting;
-    /** How many wait for the JWKS URL. */
-    this.waiting = 0;
+    this.mostPendingBytes = mostPendingBytes;
+    this.pendingBytes = 0;
     /** By hash. @type {Shelf<Session>} */
     this.sessions = new Shelf({ mostBytes, now });
     /** Their own, so that bad tokens don't displace good ones. @type {Shelf<TokenError>} */
@@ -110,8 +110,18 @@ export class Tokens {
       return this.settle(checked, signer && rolesOf(signer, candidates), this.generation);
     }
     if (candidates.length === 0 && !this.keys.mayHaveMore(jws.header)) throw BAD_SIGNATURE;
-    const session = this.checkLater(checked).finally(() => this.pending.delete(key));
-    this.pending.set(key, session);
+    return this.waitFor(checked, PENDING_BYTES + token.length);
+  }
+
+  /** @param {Checked} checked @param {number} bytes that it takes meanwhile @returns {Promise<Session>} */
+  waitFor(checked, bytes) {
+    if (this.pendingBytes + bytes > this.mostPendingBytes) throw BUSY;
+    this.pendingBytes += bytes;
+    const session = this.checkLater(checked).finally(() => {
+      this.pendingBytes -= bytes;
+      this.pending.delete(checked.key);
+    });
+    this.pending.set(checked.key, session);
     return session;
   }
 
@@ -121,7 +131,7 @@ export class Tokens {
     let { generation } = this;
     let roles = await this.rolesIn(checked.jws);
     if (!roles && this.keys.mayHaveMore(header)) {
-      await this.refetch();
+      await this.keys.refetch().catch(() => Promise.reject(NO_KEYS));
       ({ generation } = this);
       roles = await this.rolesIn(checked.jws);
     }
@@ -134,19 +144,6 @@ export class Tokens {
     for (const one of candidates)
       if (await this.signatures.verify(one, signed, signature)) return rolesOf(one, candidates);
     return undefined;
-  }
-
-  /** Waits until the JWKS URL has answered. */
-  async refetch() {
-    if (this.waiting >= this.mostWaiting) throw BUSY;
-    this.waiting++;
-    try {
-      await this.keys.refetch();
-    } catch {
-      throw NO_KEYS;
-    } finally {
-      this.waiting--;
-    }
   }
 
   /**

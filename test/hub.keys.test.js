@@ -335,7 +335,7 @@ test('no more than so many tokens wait for the JWKS URL', async (t) => {
   const pair = await keyPair('ES256');
   const jwks = await jwksServer(t, [pair.jwk]);
   const { keys } = await openTokens(t, jwks.url, { cooldownMs: 200 });
-  const tokens = await tokensWith(keys, { mostWaiting: 2 });
+  const tokens = await tokensWith(keys, { mostPendingBytes: 3000 });
   const unknown = await Promise.all(['a', 'b', 'c'].map((kid) => tokenBy(pair, { kid })));
   const results = await Promise.allSettled(unknown.map(async (token) => tokens.verify(token)));
   const reasons = results.map((result) => /** @type {PromiseRejectedResult} */ (result).reason.constructor);

@@ -444,8 +444,8 @@ test('what was verified before a revocation is not remembered after it', async (
 
 test('when too many tokens wait for verification, others are told to come back', async () => {
   const { privateKey, pem } = await keyPair('RS256');
-  const signatures = new Signatures({ mostRunning: 1, mostWaiting: 2 });
-  const tokens = await tokensWith({ subscriberKey: pem }, { signatures });
+  const signatures = new Signatures(1);
+  const tokens = await tokensWith({ subscriberKey: pem }, { signatures, mostPendingBytes: 4000 });
   const signed = await Promise.all(
     [1, 2, 3, 4].map((n) => sign({ ...SUBSCRIBE_X, n }, { key: privateKey, alg: 'RS256', header: AT_JWT })),
   );
@@ -455,8 +455,26 @@ test('when too many tokens wait for verification, others are told to come back',
     ['fulfilled', 'fulfilled', 'fulfilled', 'rejected'],
   );
   assert.ok(/** @type {PromiseRejectedResult} */ (results[3]).reason instanceof BusyError);
-  assert.deepEqual([signatures.running, signatures.waiting.length, tokens.pending.size], [0, 0, 0]);
+  const { running, waiting } = signatures;
+  assert.deepEqual([running, waiting.length, tokens.pending.size, tokens.pendingBytes], [0, 0, 0, 0]);
   assert.equal(await refusalOf(tokens, signed[3]), '', 'being busy is not remembered');
+});
+
+test('thousands of tokens that arrive together are all verified, in order', async () => {
+  const { privateKey, pem } = await keyPair('RS256');
+  const signatures = new Signatures(1);
+  const { fixed } = await openKeys({ subscriberKey: pem });
+  const token = await sign(SUBSCRIBE_X, { key: privateKey, alg: 'RS256', header: AT_JWT });
+  const { signed, signature } = parseJws(token);
+  /** @type {number[]} */
+  const order = [];
+  const all = Array.from({ length: 4000 }, (_, i) =>
+    signatures.verify(fixed[0], signed, signature).then((isValid) => isValid && order.push(i)),
+  );
+  await Promise.all(all);
+  assert.equal(order.length, 4000);
+  assert.ok(order.every((n, i) => n === i));
+  assert.deepEqual([signatures.running, signatures.waiting.length, signatures.first], [0, 0, 0]);
 });
 
 test('a signature of any length is refused without an error of the pool', async () => {
