@@ -16,6 +16,7 @@ import { checkClaims } from './claims.js';
 import { draftGrants, labelOf, legacyGrants, Session } from './grants.js';
 import { parseJws } from './jws.js';
 import { BusyError, TokenError } from './refusals.js';
+import { Room } from './room.js';
 import { Seen } from './seen.js';
 import { Shelf } from './shelf.js';
 import { matchesMac, Signatures } from './signatures.js';
@@ -29,12 +30,13 @@ const MOST_FAILURE_BYTES = 1_048_576;
 /** What an entry takes at least, measured; and the grants of a session take less than its token is long. */
 const SESSION_BYTES = 250;
 const FAILURE_BYTES = 200;
-/** Tokens that wait for the thread pool or the JWKS URL: some 15,000. */
-const MOST_PENDING_BYTES = 16_777_216;
+/** Tokens that wait for the thread pool: some 15,000. */
+const MOST_QUEUED_BYTES = 16_777_216;
+/** Those that wait for the JWKS URL have a room of their own: anybody can invent the id of a key. */
+const MOST_UNKNOWN_BYTES = 8_388_608;
 const PENDING_BYTES = 512;
 
 const BAD_SIGNATURE = new TokenError('its signature is not that of a key we have');
-const BUSY = new BusyError('too many tokens wait for verification');
 const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
 
 /** @typedef {import('./keys.js').Key} Key */
@@ -51,7 +53,8 @@ const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
  * @property {() => number} [now] ms since 1970
  * @property {Signatures} [signatures]
  * @property {number} [mostBytes] of sessions that are kept
- * @property {number} [mostPendingBytes] of tokens that wait
+ * @property {number} [mostQueuedBytes] of tokens that wait for the thread pool
+ * @property {number} [mostUnknownBytes] of tokens that wait for the JWKS URL
  */
 
 export class Tokens {
@@ -63,15 +66,16 @@ export class Tokens {
     now = Date.now,
     signatures = new Signatures(),
     mostBytes = MOST_BYTES,
-    mostPendingBytes = MOST_PENDING_BYTES,
+    mostQueuedBytes = MOST_QUEUED_BYTES,
+    mostUnknownBytes = MOST_UNKNOWN_BYTES,
   }) {
     this.keys = keys;
     this.rules = rules;
     this.baseUrl = baseUrl;
     this.now = now;
     this.signatures = signatures;
-    this.mostPendingBytes = mostPendingBytes;
-    this.pendingBytes = 0;
+    this.queued = new Room(mostQueuedBytes);
+    this.unknown = new Room(mostUnknownBytes);
     /** By hash. @type {Shelf<Session>} */
     this.sessions = new Shelf({ mostBytes, now });
     /** Their own, so that bad tokens don't displace good ones. @type {Shelf<TokenError>} */
@@ -110,32 +114,32 @@ export class Tokens {
       return this.settle(checked, signer && rolesOf(signer, candidates), this.generation);
     }
     if (candidates.length === 0 && !this.keys.mayHaveMore(jws.header)) throw BAD_SIGNATURE;
-    return this.waitFor(checked, PENDING_BYTES + token.length);
-  }
-
-  /** @param {Checked} checked @param {number} bytes that it takes meanwhile @returns {Promise<Session>} */
-  waitFor(checked, bytes) {
-    if (this.pendingBytes + bytes > this.mostPendingBytes) throw BUSY;
-    this.pendingBytes += bytes;
-    const session = this.checkLater(checked).finally(() => {
-      this.pendingBytes -= bytes;
-      this.pending.delete(checked.key);
-    });
-    this.pending.set(checked.key, session);
+    const session = this.checkLater(checked).finally(() => this.pending.delete(key));
+    this.pending.set(key, session);
     return session;
   }
 
   /** @param {Checked} checked @returns {Promise<Session>} */
   async checkLater(checked) {
-    const { header } = checked.jws;
-    let { generation } = this;
-    let roles = await this.rolesIn(checked.jws);
-    if (!roles && this.keys.mayHaveMore(header)) {
-      await this.keys.refetch().catch(() => Promise.reject(NO_KEYS));
-      ({ generation } = this);
-      roles = await this.rolesIn(checked.jws);
+    const { jws } = checked;
+    const bytes = PENDING_BYTES + jws.signed.length;
+    const { generation } = this;
+    const roles = await this.queued.during(bytes, () => this.rolesIn(jws));
+    const mayHaveMore = this.keys.mayHaveMore(jws.header);
+    if (roles || (generation === this.generation && !mayHaveMore))
+      return this.settle(checked, roles, generation);
+    if (mayHaveMore) await this.unknown.during(bytes, () => this.refetched());
+    const later = this.generation; // the keys may have changed
+    return this.settle(checked, await this.queued.during(bytes, () => this.rolesIn(jws)), later);
+  }
+
+  /** Waits until the JWKS URL has answered. */
+  async refetched() {
+    try {
+      await this.keys.refetch();
+    } catch {
+      throw NO_KEYS;
     }
-    return this.settle(checked, roles, generation);
   }
 
   /** @param {Jws} jws @returns {Promise<Roles | undefined>} of the key that has signed it; undefined if it is none of ours */

@@ -445,7 +445,7 @@ test('what was verified before a revocation is not remembered after it', async (
 test('when too many tokens wait for verification, others are told to come back', async () => {
   const { privateKey, pem } = await keyPair('RS256');
   const signatures = new Signatures(1);
-  const tokens = await tokensWith({ subscriberKey: pem }, { signatures, mostPendingBytes: 4000 });
+  const tokens = await tokensWith({ subscriberKey: pem }, { signatures, mostQueuedBytes: 3200 });
   const signed = await Promise.all(
     [1, 2, 3, 4].map((n) => sign({ ...SUBSCRIBE_X, n }, { key: privateKey, alg: 'RS256', header: AT_JWT })),
   );
@@ -456,7 +456,7 @@ test('when too many tokens wait for verification, others are told to come back',
   );
   assert.ok(/** @type {PromiseRejectedResult} */ (results[3]).reason instanceof BusyError);
   const { running, waiting } = signatures;
-  assert.deepEqual([running, waiting.length, tokens.pending.size, tokens.pendingBytes], [0, 0, 0, 0]);
+  assert.deepEqual([running, waiting.length, tokens.pending.size, tokens.queued.bytes], [0, 0, 0, 0]);
   assert.equal(await refusalOf(tokens, signed[3]), '', 'being busy is not remembered');
 });
 
