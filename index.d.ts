@@ -205,7 +205,7 @@ export interface HoldOptions {
   answerTimeoutMs?: number;
   /**
    * Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. A welcome
-   * and what was passed to `write` don't count, nor what was waiting before them.
+   * and what was passed to `write` don't count.
    */
   maxBacklogBytes?: number;
   /**
@@ -251,7 +251,7 @@ export interface Counters {
   bytesWritten: number;
   /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  /** Bytes of messages that wait now for delivery in the native core. */
+  /** Bytes of messages, and of what was passed to `write`, that wait now in the native core. */
   queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
