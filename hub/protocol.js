@@ -42,22 +42,28 @@ const CONTROLS = /\p{Cc}/gu;
  * @returns {Resource | null} null if it is not the hub's
  */
 export function resourceOf(target, path) {
-  const mark = target.search(/[?#]/);
-  const found = mark < 0 ? target : target.slice(0, mark);
+  const found = pathOf(target);
   if (found === path) return 'stream';
   if (found === `${path}/subscriptions` || found.startsWith(`${path}/subscriptions/`)) return 'subscriptions';
   return found === `/.well-known/oauth-protected-resource${path}` ? 'metadata' : null;
 }
 
+/** @param {string} target '/path?query', or 'http://host/path' as for a proxy @returns {string} '/path' */
+function pathOf(target) {
+  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const mark = path.search(/[?#]/);
+  return mark < 0 ? path : path.slice(0, mark);
+}
+
 /**
  * @param {Request} request
  * @param {import('./subscription.js').Rules} rules
- * @param {string} [body] of a QUERY
+ * @param {readonly Pair[]} [more] in the body of a QUERY
  * @returns {Subscription & { pairs: readonly Pair[] }}
  * @throws {RequestError} 400
  */
-export function wantedBy({ target, headers }, rules, body = '') {
-  const pairs = [...pairsOf(queryOf(target)), ...pairsOf(body)];
+export function wantedBy({ target, headers }, rules, more = []) {
+  const pairs = [...pairsOf(queryOf(target)), ...more];
   return { ...subscriptionOf(pairs, headers['last-event-id'], rules), pairs };
 }
 
