@@ -13,6 +13,8 @@ import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from './broker/index.js';
 import { BrokerServer } from './broker/server.js';
+import { cachedIn } from './hub/settings.js';
+import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
@@ -27,7 +29,7 @@ import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { watchNeighbours } from './primary/neighbours.js';
-import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
+import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
 
@@ -77,6 +79,7 @@ class Server {
     this.warnings = [
       ...variableWarnings(OPTIONS, process.env),
       ...uselessOptions(config, globalThis.gc !== undefined),
+      ...tokenCautions(config),
     ];
     /** @type {State} */
     this.state = 'starting';
@@ -150,8 +153,7 @@ class Server {
 
   openBroker() {
     const { config } = this;
-    const isCached = (/** @type {string} */ topic) => config.cacheTopics.includes(topic);
-    return openBroker({ ...config, syncs: config.storeSync === 'on', isCached });
+    return openBroker({ ...config, syncs: config.storeSync === 'on', isCached: cachedIn(config) });
   }
 
   /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
@@ -184,6 +186,7 @@ class Server {
     if (transport.note) this.note(transport.note);
     this.note(limitsLine(config, plan, transport, port));
     this.note(planLine(plan, transport));
+    this.note(openLine(config));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones

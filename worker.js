@@ -4,12 +4,16 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { RemoteBroker } from './broker/remote.js';
+import { Hub } from './hub/index.js';
+import { hubOptions } from './hub/settings.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { policy } from './transport/wire.js';
+import { innerServer } from './transport/inner.js';
+import { serve } from './transport/serve.js';
+import { refusalOf, serverPolicy } from './transport/wire.js';
 
 if (!process.send) {
   exitWith(
@@ -27,6 +31,8 @@ let transport = null;
 let sampler = null;
 /** @type {RemoteBroker | null} */
 let broker = null;
+/** @type {Hub} as soon as there is a transport */
+let hub;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
@@ -62,10 +68,16 @@ const handlers = {
 
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, place, ...share }) {
-  const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad, maxQueueBytes } = config;
+  const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
-  const chosen = withConsent(policy, { consent: acceptLoad, pingIntervalMs });
-  const made = await createTransport(name, { ...config, ...share, policy: chosen });
+  const own = ownPolicy(config);
+  const inner = innerServer((request, response) => {
+    if (hub.owns(request.url ?? '/')) hub.handler(request, response);
+    else void serve(made, own, request, response).catch(fail);
+  }, config);
+  const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
+  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail });
+  await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
@@ -73,6 +85,24 @@ async function start({ type, config, transport: name, place, ...share }) {
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
   tell({ type: 'ready', port: bound });
+}
+
+/** @param {import('./lib/config.js').Config} config */
+function ownPolicy({ anonymous, acceptLoad, pingIntervalMs }) {
+  return withConsent(serverPolicy({ isAnonymous: anonymous }), { consent: acceptLoad, pingIntervalMs });
+}
+
+/**
+ * @param {ReturnType<typeof ownPolicy>} own for what is not the hub's
+ * @returns {import('./transport/policy.js').Policy}
+ */
+function withHub(own) {
+  return {
+    headers: [...new Set([...own.headers, ...Hub.headers])],
+    address: true,
+    decide: (head, id) =>
+      hub.owns(head.target) ? (refusalOf(head) ?? hub.decide(head, id)) : own.decide(head),
+  };
 }
 
 /** @param {import('./primary/messages.js').Publish} message */

@@ -12,7 +12,7 @@ import { sumOf } from './drone/causes.js';
 import { Control } from './drone/control.js';
 import { createDialer } from './drone/dial.js';
 import { Drone } from './drone/drone.js';
-import { PARAMS } from './drone/params.js';
+import { conflictIn, PARAMS } from './drone/params.js';
 
 const REPORT_MS = 1000;
 
@@ -20,18 +20,29 @@ const REPORT_MS = 1000;
 const OPTIONS = [
   option('listen', 'listen', text('ADDRESS', 'an address of this machine'), '127.0.0.1', 'address of the control port; any address except loopback needs a token'),
   option('listen-port', 'listenPort', integer(0, 65_535), 8889, 'control port; 0 takes a free one'),
-  option('token', 'token', text('TEXT', 'a text'), '', 'token required to control the drone; safer in HOLDFAST_TOKEN, which process lists do not show'),
+  option('control-token', 'controlToken', text('TEXT', 'a text'), '', 'token required to control the drone; safer in HOLDFAST_TOKEN, which process lists do not show'),
   option('register', 'register', text('DIR', 'a folder'), '', 'folder for a file with the address of the control port, kept while the drone runs'),
   option('quiet', 'quiet', FLAG, false, 'print no status each second'),
 ];
 
 async function main() {
-  const { HOLDFAST_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
-  const { values, help } = readOptions([...PARAMS, ...OPTIONS], process.argv.slice(2), { HOLDFAST_TOKEN });
+  const { HOLDFAST_TOKEN: HOLDFAST_CONTROL_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
+  const options = [...PARAMS, ...OPTIONS];
+  const { values, help } = readOptions(options, process.argv.slice(2), { HOLDFAST_CONTROL_TOKEN });
   if (help) return void process.stdout.write(helpText());
   const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
   variables?.warnAboutVariables('drone');
-  const { listen, listenPort, token, register: folder, quiet, ...params } = /** @type {any} */ (values);
+  const {
+    listen,
+    listenPort,
+    controlToken: token,
+    register: folder,
+    quiet,
+    ...given
+  } = /** @type {any} */ (values);
+  const params = /** @type {import('./drone/params.js').Params} */ (given);
+  const conflict = conflictIn(params);
+  if (conflict) throw new HoldfastError('BAD_OPTION', conflict);
   const note = (/** @type {string} */ line) => void process.stderr.write(`drone: ${printable(line)}\n`);
   const drone = new Drone(await createDialer(), note);
   const stop = () => {

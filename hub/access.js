@@ -6,7 +6,7 @@ import { inOrigins } from '../lib/origins.js';
 import { MALFORMED, originOf, presentedIn } from './credentials.js';
 import { mayPublish } from './grants.js';
 import { openKeys } from './keys.js';
-import { BusyError, refusal, TokenError, unavailable } from './refusals.js';
+import { AccessError, BusyError, refusal, TokenError, unavailable } from './refusals.js';
 import { isLocalHost, Resource } from './resource.js';
 import { Tokens } from './tokens.js';
 
@@ -40,7 +40,7 @@ const isLoopback = inRanges(LOOPBACK);
  * @typedef {object} Request
  * @property {string} method
  * @property {Readonly<Record<string, string | undefined>>} headers at least HEADERS, with repeated ones joined by ', '
- * @property {readonly (readonly [name: string, value: string])[]} query
+ * @property {readonly (readonly [name: string, value: string])[]} [query]
  * @property {Dialect} [dialect] unknown if the request could be of both, as a POST
  * @property {string} [address] the client's
  */
@@ -54,9 +54,10 @@ const isLoopback = inRanges(LOOPBACK);
  * @typedef {object} Options
  * @property {JwtSettings} jwt
  * @property {string} hubPath '/.well-known/mercure'
- * @property {import('./grants.js').Parse} parse selectors
+ * @property {string} baseUrl of the hub: relative patterns and topics resolve against it
  * @property {boolean} [isAnonymousAllowed] whether everybody may read what is public; otherwise only this machine
  * @property {boolean} [isLegacyAllowed] whether 0.x is accepted
+ * @property {boolean} [hasSubscriptions] whether the subscription API is on
  * @property {readonly string[]} [publishOrigins] pages that may publish with a cookie (lib/origins.js)
  * @property {(line: string) => void} [onNote] for the log
  * @property {(reason: string) => void} [onRefused] why a token was refused, which the client isn't told; called as often as that happens
@@ -74,11 +75,12 @@ export class Access {
   }
 
   /** @param {import('./keys.js').Keys} keys @param {Options} options */
-  constructor(keys, { jwt, hubPath, parse, onRefused = () => {}, ...options }) {
+  constructor(keys, { jwt, hubPath, baseUrl, onRefused = () => {}, ...options }) {
     const { issuer = '', audience = '', cookie = COOKIE, jwksUrl = '' } = jwt;
     const { isAnonymousAllowed = false, isLegacyAllowed = true, publishOrigins = [] } = options;
+    this.hasSubscriptions = options.hasSubscriptions ?? false;
     this.keys = keys;
-    this.tokens = new Tokens({ keys, rules: { issuer, audience, isLegacyAllowed }, parse });
+    this.tokens = new Tokens({ keys, rules: { issuer, audience, isLegacyAllowed }, baseUrl });
     this.resource = new Resource({ audience, hubPath });
     /** Whom clients can ask for a token: only tokens of others come with a JWKS URL. */
     this.authorizationServer = jwksUrl && issuer;
@@ -103,7 +105,7 @@ export class Access {
   /**
    * @param {Request} request
    * @returns {Session | null | Promise<Session | null>} null for somebody without a token, who may read what is public
-   * @throws {import('./refusals.js').AccessError} or rejects with it
+   * @throws {AccessError} or rejects with it
    */
   sessionOf(request) {
     const isLegacy = this.isLegacyAllowed && request.dialect !== 'draft';
@@ -113,6 +115,24 @@ export class Access {
     if (presented === MALFORMED) throw this.refusal('malformed', request);
     if (presented.isAmbient && !isSafe) this.checkOrigin(request);
     return this.verified(request, presented.token);
+  }
+
+  /**
+   * @param {Request} request that publishes
+   * @returns {Session | Promise<Session>}
+   * @throws {AccessError} or rejects with it; 405 if there is no key that allows publishing
+   */
+  publisherOf(request) {
+    if (!this.canPublish)
+      throw new AccessError(405, 'nobody can publish here: the hub has no key for it', {
+        Allow: 'GET, HEAD, QUERY, OPTIONS',
+      });
+    return /** @type {Session | Promise<Session>} */ (this.sessionOf(request)); // never null: publishing is not safe
+  }
+
+  /** Grows when sessions that are in use somewhere else must be asked for again. */
+  get version() {
+    return this.tokens.generation;
   }
 
   /** @param {Request} request @param {boolean} isSafe @returns {null} */
@@ -158,7 +178,7 @@ export class Access {
   /**
    * @param {Request} request that its token does not allow
    * @param {Session | null} session
-   * @returns {import('./refusals.js').AccessError} 403; 401 in 0.x, where the dialect of a POST is that of its token; for
+   * @returns {AccessError} 403; 401 in 0.x, where the dialect of a POST is that of its token; for
    *   somebody without a token the same as if one were required
    */
   insufficient(request, session) {
@@ -173,18 +193,16 @@ export class Access {
   }
 
   /**
-   * @param {string | undefined} host of the request
-   * @param {boolean} hasSubscriptions whether the subscription API is on
-   * @returns {Record<string, unknown> | null} the protected resource metadata, at `resource.metadataPath`; null for 404
+   * The protected resource metadata, at `resource.metadataPath`.
+   * @param {Pick<Request, 'headers'>} request
+   * @returns {{ status: number, headers: Record<string, string>, body: string }}
+   * @throws {AccessError} 404 if there are no tokens here
    */
-  metadata(host, hasSubscriptions) {
-    if (!this.hasKeys) return null;
-    return this.resource.metadata({
-      host,
-      issuer: this.authorizationServer,
-      cookie: this.cookie,
-      hasSubscriptions,
-    });
+  metadata({ headers: { host } }) {
+    const { authorizationServer: issuer, cookie, hasSubscriptions } = this;
+    const document = this.hasKeys ? this.resource.metadata({ host, issuer, cookie, hasSubscriptions }) : null;
+    if (!document) throw new AccessError(404, 'this hub has no keys for tokens');
+    return { status: 200, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(document) };
   }
 
   /** Forgets what it knows about tokens. @param {{ subject?: string, tokenId?: string }} whose sub, jti */

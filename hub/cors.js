@@ -13,10 +13,13 @@ const EXPOSED = 'ETag, Last-Event-ID, Link, Mercure-Last-Event-ID, Retry-After, 
 /** How long a browser may remember the answer to a preflight request; it has a limit of its own. */
 const MAX_AGE_S = '7200';
 
-/** Headers of requests that this reads. */
-export const CORS_HEADERS = /** @type {const} */ (['origin', 'access-control-request-method']);
+/** What the hub answers to. */
+const ALLOW = `${METHODS}, OPTIONS`;
 
-/** @typedef {Readonly<Record<string, string | undefined>>} Headers of a request, with lower-case names */
+/**
+ * @typedef {object} Request
+ * @property {Readonly<Record<string, string | undefined>>} headers at least origin, with lower-case names
+ */
 
 export class Cors {
   /** @param {readonly string[]} rules from `readOrigin` of lib/origins.js; empty for none */
@@ -26,36 +29,30 @@ export class Cors {
     this.isOpen = rules.includes('*');
   }
 
-  /**
-   * @param {string | undefined} origin of the request
-   * @returns {Record<string, string>} for every answer, whatever its status
-   */
-  headersFor(origin) {
+  /** @param {Request} request @returns {Record<string, string>} for every answer to it, whatever its status */
+  headersFor({ headers: { origin } }) {
     if (!this.isOn) return {};
     const allowed = this.allowanceOf(origin);
-    return { Vary: 'Origin', ...allowed, ...(allowed ? { 'Access-Control-Expose-Headers': EXPOSED } : {}) };
+    return { Vary: 'Origin', ...allowed, ...(allowed && { 'Access-Control-Expose-Headers': EXPOSED }) };
   }
 
-  /**
-   * @param {string} method @param {Headers} headers
-   * @returns {{ status: number, headers: Record<string, string> } | null} the answer to a preflight request; null if it is none
-   */
-  preflight(method, headers) {
-    if (method !== 'OPTIONS' || !headers.origin || !headers['access-control-request-method']) return null;
-    if (!this.isOn) return null;
-    const allowed = this.allowanceOf(headers.origin);
+  /** @param {Request} request @returns {{ status: number, headers: Record<string, string> }} the answer to an OPTIONS request */
+  preflight({ headers: { origin } }) {
+    if (!this.isOn) return { status: 204, headers: { Allow: ALLOW } };
+    const allowed = this.allowanceOf(origin);
     const answer = allowed && {
       ...allowed,
       'Access-Control-Allow-Methods': METHODS,
       'Access-Control-Allow-Headers': ALLOWED,
       'Access-Control-Max-Age': MAX_AGE_S,
     };
-    return { status: 204, headers: { Vary: 'Origin', ...answer } };
+    return { status: 204, headers: { Allow: ALLOW, Vary: 'Origin', ...answer } };
   }
 
-  /** @param {string | undefined} origin @returns {Record<string, string> | undefined} */
+  /** @param {string | undefined} origin @returns {Record<string, string> | undefined} undefined if it is not allowed */
   allowanceOf(origin) {
-    if (origin !== undefined && this.isListed(origin))
+    if (origin === undefined) return undefined;
+    if (this.isListed(origin))
       return { 'Access-Control-Allow-Origin': origin, 'Access-Control-Allow-Credentials': 'true' };
     return this.isOpen ? { 'Access-Control-Allow-Origin': '*' } : undefined;
   }

@@ -21,7 +21,7 @@ export const MALFORMED = 'malformed';
  * @param {{ cookie: string, isLegacy: boolean }} how
  * @returns {Presented | typeof MALFORMED | null} null if there is none
  */
-export function presentedIn({ headers, query }, { cookie, isLegacy }) {
+export function presentedIn({ headers, query = [] }, { cookie, isLegacy }) {
   const { authorization } = headers;
   if (authorization !== undefined) return bearerIn(authorization);
   const fromQuery = isLegacy ? parameterIn(query) : null;
@@ -40,7 +40,7 @@ function bearerIn(header) {
   return { token, isAmbient: false };
 }
 
-/** @param {import('./access.js').Request['query']} query @returns {Presented | typeof MALFORMED | null} */
+/** @param {NonNullable<import('./access.js').Request['query']>} query @returns {Presented | typeof MALFORMED | null} */
 function parameterIn(query) {
   const values = query.filter(([name]) => name === LEGACY_PARAMETER);
   if (values.length === 0) return null;

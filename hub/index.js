@@ -29,7 +29,7 @@ const KNOWN_MS = 60_000;
  * @property {Place} place
  * @property {Record<string, string>} cors headers of the response for pages of other origins
  * @property {Record<string, string>} headers of the response to a stream without a cursor
- * @property {number} version of the revocations when its token was checked
+ * @property {number} version of the access when its token was checked
  * @property {number} checkedMs
  */
 
@@ -50,8 +50,6 @@ export class Hub {
     this.opened.catch(() => {}); // `start` and each request report it
     this.cors = cors;
     this.onError = onError;
-    /** Changes when tokens are revoked. */
-    this.version = 0;
     this.core = new HubCore({ ...parts, onError });
     /** @type {WeakMap<object, Subscriber>} by the headers of a request, which are the same object for equal heads */
     this.known = new WeakMap();
@@ -145,7 +143,7 @@ export class Hub {
   isValid({ version, checkedMs, place: { session } }) {
     const nowMs = Date.now();
     return (
-      version === this.version &&
+      version === this.access?.version &&
       nowMs < checkedMs + KNOWN_MS &&
       (session === null || session.expiresAtMs > nowMs)
     );
@@ -160,7 +158,7 @@ export class Hub {
       place: this.core.placeOf(selectors, session),
       cors,
       headers: Object.freeze({ ...streamHeaders(dialect, undefined), ...cors }),
-      version: this.version,
+      version: this.access?.version ?? 0,
       checkedMs: Date.now(),
     };
     // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
@@ -174,12 +172,12 @@ export class Hub {
    * @throws {RequestError}
    */
   async publisherOf(request) {
-    const asked = { ...request, query: pairsOf(queryOf(request.target)) };
-    const session = await this.accessTo(asked);
     const access = await this.opened;
+    const asked = { ...request, query: pairsOf(queryOf(request.target)) };
+    const session = await access.publisherOf(asked);
     return (drafts) => {
       for (const { topics } of drafts)
-        if (session === null || !mayPublish(session, topics)) throw access.insufficient(asked, session);
+        if (!mayPublish(session, topics)) throw access.insufficient(asked, session);
     };
   }
 
@@ -190,10 +188,9 @@ export class Hub {
    * @throws {RequestError}
    */
   answer(request) {
-    const { method, target, headers } = request;
+    const { method, target } = request;
     const resource = resourceOf(target, this.path);
-    if (method === 'OPTIONS')
-      return this.cors.preflight(method, headers) ?? { status: 204, headers: { Allow: METHODS } };
+    if (method === 'OPTIONS') return this.cors.preflight(request);
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
@@ -202,19 +199,13 @@ export class Hub {
 
   /** @param {Request} request @returns {Promise<Answer>} */
   async metadata(request) {
-    const { headers } = request;
-    const document = (await this.opened).metadata(headers.host, false);
-    if (document === null) throw nothing();
-    return {
-      status: 200,
-      headers: { 'Content-Type': 'application/json', ...this.corsOf(request) },
-      body: `${JSON.stringify(document)}\n`,
-    };
+    const answer = (await this.opened).metadata(request);
+    return { ...answer, headers: { ...answer.headers, ...this.corsOf(request) } };
   }
 
   /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
   corsOf(request) {
-    return this.cors.headersFor(request.headers.origin);
+    return this.cors.headersFor(request);
   }
 
   /**
@@ -223,7 +214,6 @@ export class Hub {
    * @param {{ subject?: string, token?: string, topic?: string }} what
    */
   revoke({ subject = '', token = '', topic = '' }) {
-    this.version++;
     this.access?.forget({ ...(subject ? { subject } : {}), ...(token ? { tokenId: token } : {}) });
     const { hold, audience } = this.core;
     if (subject) hold.endLabelled('subject', labelOf(subject), 'revoked');

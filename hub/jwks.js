@@ -66,6 +66,7 @@ export class RemoteKeys {
     /** @type {NodeJS.Timeout | undefined} */
     this.timer = undefined;
     this.isClosed = false;
+    /** Ends the pause or the request under way. */
     this.abort = () => {};
   }
 
@@ -83,11 +84,23 @@ export class RemoteKeys {
   /** @returns {Promise<void>} */
   async afterCurrent() {
     await this.current;
-    await pause(this.startedMs + this.options.cooldownMs - performance.now());
+    await this.pause(this.startedMs + this.options.cooldownMs - performance.now());
     const fetching = this.fetch();
     this.next = null;
     this.current = fetching.catch(() => {});
     await fetching;
+  }
+
+  /** @param {number} ms @returns {Promise<void>} */
+  pause(ms) {
+    if (ms <= 0 || this.isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.abort = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   /** @returns {Promise<void>} */
@@ -171,9 +184,4 @@ async function bodyOf(answer) {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
-}
-
-/** @param {number} ms @returns {Promise<void>} */
-function pause(ms) {
-  return ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

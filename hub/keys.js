@@ -12,7 +12,7 @@ const LEAST_RSA_BITS = 2048;
 const MOST_RSA_BITS = 8192;
 /** The most keys that one token is tried with. */
 const MOST_CANDIDATES = 8;
-const PEM = /^\s*-----BEGIN ([A-Z0-9 ]+)-----/;
+const PEM = /^\s*-----BEGIN ([^-]*)/;
 
 /** @typedef {'HS256' | 'RS256' | 'ES256' | 'EdDSA'} Algorithm */
 /** @typedef {import('jose').JWK} Jwk */
@@ -59,7 +59,7 @@ const NAMES = {
 export async function openKeys({ secret, publisherKey, subscriberKey, jwksUrl }, options) {
   const shared = { canPublish: !publisherKey, canSubscribe: !subscriberKey };
   const fixed = [
-    ...(secret ? [secretOf(secret, shared)] : []),
+    ...(secret ? [secretOf('secret', secret, shared)] : []),
     ...(publisherKey ? await keysOf('publisherKey', publisherKey, roles(true, false)) : []),
     ...(subscriberKey ? await keysOf('subscriberKey', subscriberKey, roles(false, true)) : []),
   ];
@@ -122,13 +122,25 @@ export class Keys {
   }
 }
 
-/** @param {string} text @param {Roles} role @returns {Key} */
-function secretOf(text, role) {
-  if (PEM.test(text)) {
-    const line = `${NAMES.secret} is a PEM: it must be a secret for HS256; public keys belong to --jwt-publisher-key and --jwt-subscriber-key`;
-    throw new HoldfastError('BAD_OPTION', line);
-  }
+/** @param {keyof typeof NAMES} name @param {string} text @param {Roles} role @returns {Key} */
+function secretOf(name, text, role) {
+  const what = mistakenFor(text);
+  if (what) throw badKey(name, `is ${what}, which everybody may know: it can't be a secret`);
   return hmacKey(Buffer.from(text), undefined, role);
+}
+
+/** @param {string} text @returns {string} what is public and was given as a secret; '' if it looks like one */
+function mistakenFor(text) {
+  if (PEM.test(text)) return 'a PEM';
+  if (/^\s*(\[\s*)?\{\s*"/.test(text)) return 'JSON, but not a valid JWK or JWK set';
+  if (/^\s*https?:/i.test(text)) return 'a URL (that of a JWK set belongs to --jwks-url)';
+  if (/^\s*(ssh-|ecdsa-)/.test(text)) return 'a key of SSH (make it a PEM: ssh-keygen -e -m PKCS8)';
+  try {
+    createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
+    return 'a public key without the first and the last line of a PEM';
+  } catch {
+    return '';
+  }
 }
 
 /** @param {Buffer} bytes @param {string | undefined} kid @param {Roles} role @returns {Key} */
@@ -142,9 +154,9 @@ function hmacKey(bytes, kid, role) {
  */
 async function keysOf(name, text, role) {
   const [, label] = PEM.exec(text) ?? [];
-  if (label) return [await pemKeyOf(name, label, text, role)];
+  if (label !== undefined) return [await pemKeyOf(name, label, text, role)];
   const jwks = jwksIn(text);
-  if (!jwks) return [secretOf(text, role)];
+  if (!jwks) return [secretOf(name, text, role)];
   const keys = await Promise.all(jwks.map((jwk) => jwkOf(name, jwk, role)));
   if (keys.length === 0) throw badKey(name, 'has no keys in it');
   return keys;

@@ -19,6 +19,8 @@ const STREAM_HEADERS = {
   'Cache-Control': 'private, no-cache, no-store, must-revalidate, max-age=0',
   'X-Content-Type-Options': 'nosniff',
 };
+/** Of a target in absolute form. */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
 const BEYOND_ASCII = /[^ -~]/;
 const CONTROLS = /\p{Cc}/gu;
 
@@ -42,17 +44,12 @@ const CONTROLS = /\p{Cc}/gu;
  * @returns {Resource | null} null if it is not the hub's
  */
 export function resourceOf(target, path) {
-  const found = pathOf(target);
+  const local = target.startsWith('/') ? target : target.replace(ORIGIN, '');
+  const mark = local.search(/[?#]/);
+  const found = mark < 0 ? local : local.slice(0, mark);
   if (found === path) return 'stream';
   if (found === `${path}/subscriptions` || found.startsWith(`${path}/subscriptions/`)) return 'subscriptions';
   return found === `/.well-known/oauth-protected-resource${path}` ? 'metadata' : null;
-}
-
-/** @param {string} target '/path?query', or 'http://host/path' as for a proxy @returns {string} '/path' */
-function pathOf(target) {
-  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
-  const mark = path.search(/[?#]/);
-  return mark < 0 ? path : path.slice(0, mark);
 }
 
 /**

@@ -74,8 +74,7 @@ export function settingsOf(options) {
   const access = {
     jwt,
     hubPath: path,
-    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) =>
-      parseSelector(kind, value, baseUrl),
+    baseUrl,
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
@@ -100,6 +99,31 @@ export function settingsOf(options) {
     mostReplayBytes: maxReplayBytes,
     onError,
   };
+}
+
+/** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
+export function hubOptions(config) {
+  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy } = config;
+  const jwt = {
+    secret: config.jwtSecret,
+    publisherKey: config.jwtPublisherKey,
+    subscriberKey: config.jwtSubscriberKey,
+    jwksUrl: config.jwksUrl,
+    issuer: config.jwtIssuer,
+    audience: config.jwtAudience,
+    cookie: config.jwtCookie,
+  };
+  return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+}
+
+/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
+function baseUrlOf(audience = '', path = PATH) {
+  return URL.canParse(audience) ? audience : NOWHERE + path;
+}
+
+/** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
+export function cachedIn({ cacheTopics, jwtAudience }) {
+  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */

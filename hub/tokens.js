@@ -44,7 +44,7 @@ const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
  * @typedef {object} Options
  * @property {Keys} keys
  * @property {import('./claims.js').Rules} rules
- * @property {import('./grants.js').Parse} parse selectors
+ * @property {string} baseUrl of the hub: relative patterns and topics resolve against it
  * @property {() => number} [now] ms since 1970
  * @property {Signatures} [signatures]
  * @property {number} [mostBytes] of sessions that are kept
@@ -56,7 +56,7 @@ export class Tokens {
   constructor({
     keys,
     rules,
-    parse,
+    baseUrl,
     now = Date.now,
     signatures = new Signatures(),
     mostBytes = MOST_BYTES,
@@ -64,7 +64,7 @@ export class Tokens {
   }) {
     this.keys = keys;
     this.rules = rules;
-    this.parse = parse;
+    this.baseUrl = baseUrl;
     this.now = now;
     this.signatures = signatures;
     this.mostWaiting = mostWaiting;
@@ -154,7 +154,7 @@ export class Tokens {
     const isCurrent = generation === this.generation; // otherwise the key may be gone
     try {
       if (!roles) throw BAD_SIGNATURE;
-      const session = sessionOf(jws.claims, facts, roles, this.parse);
+      const session = sessionOf(jws.claims, facts, roles, this.baseUrl);
       const lifeMs = Math.min(LIFE_MS, facts.expiresAtMs - this.now());
       if (isCurrent) this.sessions.set(key, session, lifeMs, SESSION_BYTES + jws.signed.length);
       return session;
@@ -197,13 +197,13 @@ function rolesOf(signer, candidates) {
 
 /**
  * @param {Record<string, unknown>} claims @param {import('./claims.js').Facts} facts @param {Roles} roles
- * @param {import('./grants.js').Parse} parse
+ * @param {string} baseUrl
  * @returns {Session}
  */
-function sessionOf(claims, facts, { canPublish, canSubscribe }, parse) {
+function sessionOf(claims, facts, { canPublish, canSubscribe }, baseUrl) {
   const { dialect } = facts;
   const all =
-    dialect === 'draft' ? draftGrants(claims.authorization_details, parse) : legacyGrants(claims, parse);
+    dialect === 'draft' ? draftGrants(claims.authorization_details, baseUrl) : legacyGrants(claims, baseUrl);
   const grants = {
     publish: canPublish ? all.publish : [],
     subscribe: canSubscribe ? all.subscribe : [],

@@ -15,8 +15,10 @@ import {
   optionLines,
   readOptions,
   repeated,
+  secret,
   text,
 } from './options.js';
+import { readOrigin } from './origins.js';
 
 /**
  * @typedef {object} Config
@@ -46,6 +48,17 @@ import {
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
+ * @property {string} jwtSecret '' for none; these three are texts of keys, and must not be shown
+ * @property {string} jwtPublisherKey
+ * @property {string} jwtSubscriberKey
+ * @property {string} jwksUrl '' for none
+ * @property {string} jwtIssuer '' for any
+ * @property {string} jwtAudience '' for the URL of the hub as the client knows it
+ * @property {string} jwtCookie
+ * @property {boolean} anonymous
+ * @property {readonly string[]} corsOrigins
+ * @property {readonly string[]} publishOrigins
+ * @property {'on' | 'off'} mercureLegacy
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
  * @property {boolean} noLog
@@ -60,6 +73,34 @@ const RANGE = {
   word: 'RANGE',
   read: (given) => (isRange(given) ? given : undefined),
 };
+
+/** @type {import('./options.js').Kind} */
+const ORIGIN = {
+  expected:
+    'an origin such as https://example.com or https://*.example.com, a scheme such as capacitor://, null or *',
+  word: 'ORIGIN',
+  read: readOrigin,
+};
+/** @type {import('./options.js').Kind} */
+const HTTP_URL = {
+  expected: 'an http or https URL without a user or password',
+  word: 'URL',
+  isSecret: true,
+  read: (given) => (isHttpUrl(given) ? given : undefined),
+};
+/** @type {import('./options.js').Kind} */
+const COOKIE_NAME = {
+  expected: 'the name of a cookie',
+  word: 'NAME',
+  read: (given) => (/^[\w!#$%&'*+.^`|~-]+$/.test(given) ? given : undefined),
+};
+
+/** @param {string} given */
+function isHttpUrl(given) {
+  if (!URL.canParse(given)) return false;
+  const { protocol, username, password } = new URL(given);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
+}
 
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
@@ -89,6 +130,17 @@ export const OPTIONS = [
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
+  option('jwt-secret', 'jwtSecret', secret('SECRET'), '', 'secret of tokens for publishing and subscribing, signed with HS256'),
+  option('jwt-publisher-key', 'jwtPublisherKey', secret('KEY'), '', 'key of tokens for publishing, if it is another: a public key as PEM or JWK (RS256, ES256, EdDSA), or a secret'),
+  option('jwt-subscriber-key', 'jwtSubscriberKey', secret('KEY'), '', 'the same for subscribing'),
+  option('jwks-url', 'jwksUrl', HTTP_URL, '', 'where the public keys of tokens are, as a JWK set; for whatever has no key of its own'),
+  option('jwt-issuer', 'jwtIssuer', text('ISSUER', 'the iss of tokens'), '', 'issuer that all tokens must have (iss)'),
+  option('jwt-audience', 'jwtAudience', text('URL', 'the aud of tokens'), '', 'audience that all tokens must have (aud); without it, only tokens of draft-08 need one: https:// and the Host of the request, and the path of the hub'),
+  option('jwt-cookie', 'jwtCookie', COOKIE_NAME, '__Secure-mercure_access_token', 'cookie that may have the token'),
+  option('anonymous', 'anonymous', FLAG, false, 'let everybody read public updates, without a token'),
+  option('cors-origins', 'corsOrigins', listed(ORIGIN), [], 'origins whose pages may use the hub, separated by commas, or repeated: https://example.com, https://*.example.com, capacitor://, null, or * (without cookies)'),
+  option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
+  option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
@@ -139,6 +191,8 @@ Holds open HTTP streams, pings them, and shows the live cost of each.
 ${optionLines(OPTIONS)}
 
 Each option can also be set by an environment variable: --ping-interval N is HOLDFAST_PING_INTERVAL=N; flags are 1 or 0.
+Keys and secrets should be in files (--jwt-secret @/run/secrets/jwt) or in the environment: everyone on this machine can see the
+command line of a process.
 Node's own flags go before server.js and also apply to the workers: node --expose-gc server.js
 Ctrl-C drains: streams are closed gradually, then the server exits. Press Ctrl-C again to quit now.
 `;

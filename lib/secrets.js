@@ -16,9 +16,9 @@ export function readSecret(given) {
   if (!given.startsWith('@')) return given;
   const path = given.slice(1);
   const text = contentsOf(path).replace(/\r?\n$/, '');
-  if (text === '') throw new HoldfastError('BAD_OPTION', `the file ${path} is empty`);
+  if (text === '') throw new HoldfastError('BAD_OPTION', `${path} is empty`);
   if (text.length > MOST_BYTES)
-    throw new HoldfastError('BAD_OPTION', `the file ${path} is too large for a key`);
+    throw new HoldfastError('BAD_OPTION', `${path} is too large: expected ${MOST_BYTES} bytes at most`);
   return text;
 }
 
@@ -27,6 +27,6 @@ function contentsOf(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new HoldfastError('BAD_OPTION', `can't read the file ${path} (${codeOf(error)})`);
+    throw new HoldfastError('BAD_OPTION', `can't read ${path} (${codeOf(error)})`);
   }
 }

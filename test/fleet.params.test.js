@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } from '../fleet/drone/params.js';
+import { hostsOf, loopbackSources } from '../fleet/drone/addresses.js';
+import { changedParams, defaultParams } from '../fleet/drone/params.js';
+import { requestOf } from '../fleet/drone/request.js';
 
 /** @param {Record<string, string>} changes */
 const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));

@@ -33,6 +33,8 @@ export class Commands {
     this.size = 0;
     /** What the messages in the buffer take: more than their records if they are short. */
     this.queuedBytes = 0;
+    /** What is written as it is takes, in the same way. */
+    this.rawBytes = 0;
     /** Position of the last opening in the buffer; both 0 if there is none. */
     this.opening = { start: 0, end: 0 };
   }
@@ -42,6 +44,7 @@ export class Commands {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
     this.queuedBytes = 0;
+    this.rawBytes = 0;
     this.opening = { start: 0, end: 0 };
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
@@ -90,7 +93,7 @@ export class Commands {
   /** @param {number} id @param {import('./policy.js').Bytes} payload */
   write(id, payload) {
     this.op(OPS.write, id);
-    this.queuedBytes += this.payload(payload) + MESSAGE_BYTES;
+    this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
   }
 
   /** @param {number} id */

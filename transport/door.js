@@ -215,8 +215,7 @@ export class Door {
 
   /** Reports a request that was to be held, but was answered already, or whose client has left. @param {Visit} visit */
   miss({ id, socket }) {
-    if (socket[kState] === ANSWERED) this.reportLater(id, 'over-capacity');
-    else this.streams.miss('client-gone', id);
+    this.reportLater(id, socket[kState] === ANSWERED ? 'over-capacity' : 'client-gone');
   }
 
   /** The policy gets to know its decision before it is called with the outcome. @param {number} id @param {CloseReason} reason */

@@ -232,7 +232,8 @@ export class StreamHolder {
    */
   label(id, labels) {
     checkId(id);
-    this.placeOf(id)?.label(id, checkedLabels(labels));
+    const checked = checkedLabels(labels);
+    this.placeOf(id)?.label(id, checked);
   }
 
   /**

@@ -10,7 +10,7 @@ import { refusal, streamHeaders, welcomesOf } from './responses.js';
 /** @typedef {import('./policy.js').Decision} Decision */
 
 /**
- * @param {import('./holder.js').StreamHolder} hold
+ * @param {Pick<import('./index.js').Transport, 'adopt'>} hold
  * @param {{ headers: readonly string[], decide: (head: import('./policy.js').Head) => Exclude<Decision, { pass: true }> }} policy answers at once
  * @param {IncomingMessage} request
  * @param {ServerResponse} response
@@ -30,7 +30,7 @@ export async function serve(hold, policy, request, response) {
 }
 
 /**
- * @param {import('./holder.js').StreamHolder} hold
+ * @param {Pick<import('./index.js').Transport, 'adopt'>} hold
  * @param {import('./policy.js').HoldDecision} decision
  * @param {IncomingMessage} request
  * @param {ServerResponse} response

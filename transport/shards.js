@@ -152,9 +152,9 @@ export class Shards {
     return this.lastToken;
   }
 
-  /** Bytes of the messages that wait for delivery. */
+  /** Bytes that wait to be delivered or written. */
   get queuedBytes() {
-    return this.core.queuedBytes() + this.commands.queuedBytes;
+    return this.core.queuedBytes() + this.commands.queuedBytes + this.commands.rawBytes;
   }
 
   /**
@@ -162,7 +162,7 @@ export class Shards {
    * @throws {HoldfastError} BUSY
    */
   checkRoom(bytes) {
-    if (this.queuedBytes + bytes > this.maxQueueBytes)
+    if (this.core.queuedMessageBytes() + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
         `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,

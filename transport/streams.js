@@ -115,10 +115,10 @@ export class Streams {
   /**
    * Counts and reports a stream that has ended before it could be held.
    * @param {CloseReason} reason
-   * @param {number} [id]
    * @returns {number} its id; the application gets it before `onClose` is called
    */
-  miss(reason, id = this.nextId()) {
+  miss(reason) {
+    const id = this.nextId();
     this.tally.counts.opened++;
     this.tally.closed[reason]++;
     setImmediate(this.onClose, id, reason);

@@ -15,6 +15,9 @@ const RETRIES = 16;
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
 
+/** The channels of the hub begin with one. */
+const CONTROL = /\p{Cc}/u;
+
 const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
 const BODY = 'a request for a stream has no body';
 const NOT_ANONYMOUS =
@@ -56,11 +59,22 @@ export function serverPolicy({ isAnonymous }) {
   };
 }
 
-/** @param {Head} head @returns {OwnDecision} */
-function decide({ method, target, version, headers }) {
+/**
+ * What holds for every request, whatever it is for.
+ * @param {Head} head
+ * @returns {OwnDecision | null} its refusal; null if there is nothing wrong
+ */
+export function refusalOf({ method, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return refused(400, NO_HOST);
-  if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
+  return method === 'CONNECT' ? { refuse: 405 } : null; // its target is not a path
+}
+
+/** @param {Head} head @returns {OwnDecision} */
+function decide(head) {
+  const { method, target, headers } = head;
+  const refusal = refusalOf(head);
+  if (refusal) return refusal;
   if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
@@ -81,6 +95,7 @@ function channelProblem(names) {
   if (names.length > MOST_CHANNELS)
     return `a stream can have at most ${MOST_CHANNELS} channels, not ${names.length}`;
   if (names.includes('')) return 'a channel needs a name, as in /?channel=news';
+  if (names.some((name) => CONTROL.test(name))) return 'the name of a channel can have no control characters';
   const longest = Math.max(0, ...names.map((name) => Buffer.byteLength(name)));
   if (longest <= MOST_CHANNEL_BYTES) return '';
   return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;

@@ -1,7 +1,9 @@
 /*
- * Reads and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages. Pure.
- * The native dialer does the same (native/core/src/dial).
+ * Reads and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages; of a hub, the
+ * blocks of Server-Sent Events. Pure. The native dialer does the same (native/core/src/dial).
  */
+import { blockOf, unitSize } from './block.js';
+import { causeOfStatus } from './causes.js';
 
 const MOST_HEAD_BYTES = 16_384;
 const MOST_UNIT_BYTES = 1_048_576;
@@ -10,20 +12,27 @@ const WELCOME = 'Welcome!';
 const PING = 'ping';
 const STATUS_LINE = /^HTTP\/1\.[01] \d{3}/;
 const ANY_STATUS_LINE = 'HTTP/1.1 200';
+/** In the draft and in version 0.x. */
+const LAST_EVENT_ID = /^(?:mercure-)?last-event-id:[ \t]*(.*?)[ \t]*$/gim;
 
 /** @typedef {import('./causes.js').Cause} Cause */
 
 /**
- * What was read.
- * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
+ * What was read. Only of a hub: `gap`, that publications may be missing before the next one, and `block`, which only moves the
+ * cursor if it has no data.
+ * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'gap' }
+ *   | { what: 'block', block: import('./block.js').Block } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
  */
 
 /** The reader of one stream. Text is Latin-1 throughout, so each character is a byte. */
 export class Answer {
-  /** @param {{ isStrict: boolean, allowsMessages: boolean }} how */
-  constructor({ isStrict, allowsMessages }) {
+  /** @param {{ isStrict: boolean, allowsMessages: boolean, subscription?: object | null }} how with a subscription: of a hub */
+  constructor({ isStrict, allowsMessages, subscription = null }) {
     this.isStrict = isStrict;
     this.allowsMessages = allowsMessages;
+    this.isOfHub = subscription !== null;
+    /** Whether the hub has sent its first unit. */
+    this.isGreeted = false;
     /** @type {'head' | 'chunks' | 'raw' | 'over'} */
     this.state = 'head';
     this.isEvents = false;
@@ -39,10 +48,11 @@ export class Answer {
     /** @type {Event[]} */
     const events = [];
     if (this.state === 'over') return events;
-    if (this.isOpen && !this.isStrict) return [{ what: 'ping' }];
+    const isParsed = this.isStrict || this.isOfHub;
+    if (this.isOpen && !isParsed) return [{ what: 'ping' }];
     this.rest += bytes;
     if (this.state === 'head' && !this.readHead(events)) return events;
-    if (!this.isStrict) {
+    if (!isParsed) {
       this.rest = '';
       return events;
     }
@@ -66,13 +76,24 @@ export class Answer {
     if (isLong) return this.fail(events, 'unexpected', this.rest);
     if (end < 0) return false;
     const head = this.rest.slice(0, end);
-    if (head.slice(9, 12) !== '200') return this.fail(events, 'status', head);
+    const status = head.slice(9, 12);
+    if (status !== '200') return this.fail(events, causeOfStatus(status), head);
     this.rest = this.rest.slice(end + 4);
     this.isEvents = /^content-type:[ \t]*text\/event-stream/im.test(head);
     this.state = /^transfer-encoding:[ \t]*chunked/im.test(head) ? 'chunks' : 'raw';
+    if (this.isOfHub) return this.openHub(head, events);
     if (!this.isStrict) this.open(events);
     // Without chunks, nothing marks the end of a text.
     else if (this.state === 'raw' && !this.isEvents) return this.fail(events, 'unexpected', head);
+    return true;
+  }
+
+  /** @param {string} head @param {Event[]} events @returns {boolean} whether what follows can be read */
+  openHub(head, events) {
+    if (!this.isEvents) return this.fail(events, 'unexpected', head);
+    this.open(events);
+    const isGap = [...head.matchAll(LAST_EVENT_ID)].some(([, id]) => id === 'earliest');
+    if (isGap) events.push({ what: 'gap' });
     return true;
   }
 
@@ -106,12 +127,45 @@ export class Answer {
       return;
     }
     this.unit += payload;
+    if (this.isOfHub) this.readBlocks(events);
+    else this.readEvents(events);
+  }
+
+  /** @param {Event[]} events */
+  readBlocks(events) {
+    for (let size = unitSize(this.unit); size > 0 && this.state !== 'over'; size = unitSize(this.unit)) {
+      const unit = this.unit.slice(0, size);
+      this.unit = this.unit.slice(size);
+      if (unit !== '\n') this.readBlock(unit, events);
+    }
+    this.limitUnit(events);
+  }
+
+  /** Without data it is a ping, unless it is the first thing that the hub sends. @param {string} unit @param {Event[]} events */
+  readBlock(unit, events) {
+    const block = blockOf(unit);
+    if (unit.length > MOST_UNIT_BYTES + 2 || (block.isOdd && this.isStrict))
+      return this.fail(events, 'unexpected', unit);
+    const isPing = block.data === null && this.isGreeted;
+    this.isGreeted = true;
+    if (block.id !== null || block.data !== null) events.push({ what: 'block', block });
+    if (isPing) events.push({ what: 'ping' });
+  }
+
+  /** @param {Event[]} events */
+  readEvents(events) {
     for (let end = this.unit.indexOf('\n\n'); end >= 0; end = this.unit.indexOf('\n\n')) {
       const event = this.unit.slice(0, end);
       this.unit = this.unit.slice(end + 2);
       if (!this.readEvent(event, events)) return;
     }
-    if (this.unit.length >= MOST_UNIT_BYTES + 2) this.fail(events, 'unexpected', this.unit);
+    this.limitUnit(events);
+  }
+
+  /** @param {Event[]} events */
+  limitUnit(events) {
+    const isLong = this.state !== 'over' && this.unit.length >= MOST_UNIT_BYTES + 2;
+    if (isLong) this.fail(events, 'unexpected', this.unit);
   }
 
   /** @param {string} text @param {Event[]} events */

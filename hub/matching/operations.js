@@ -141,6 +141,11 @@ export class Charset {
     return reached === 1;
   }
 
+  /** @param {string} char */
+  takes(char) {
+    return this.has[char.charCodeAt(0)] === 1;
+  }
+
   /** @param {string} text @param {number} at @returns {number} the length of what it takes there: 1, 3 or 0 */
   step(text, at) {
     const code = text.charCodeAt(at);

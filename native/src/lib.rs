@@ -214,10 +214,16 @@ impl Core {
         }
     }
 
-    /// What messages take that wait for delivery.
+    /// What takes memory until it was delivered or written.
     #[napi]
     pub fn queued_bytes(&self) -> f64 {
         self.hold.queued_bytes() as f64
+    }
+
+    /// The part of it that consists of messages.
+    #[napi]
+    pub fn queued_message_bytes(&self) -> f64 {
+        self.hold.queued_message_bytes() as f64
     }
 
     #[napi]

@@ -165,8 +165,8 @@ impl<'a> Records<'a> {
             op::pass => Command::Pass { id: reader.id()? },
             op::send => Command::Send { id: reader.id()?, queued: Queued::new(queue, NO_TOKEN, message(reader)?) },
             op::write => {
-                let (id, bytes) = (reader.id()?, reader.text()?);
-                Command::Write { id, queued: Queued::new(queue, NO_TOKEN, Message::new(None, None, bytes)) }
+                let id = reader.id()?;
+                Command::Write { id, queued: Queued::raw(queue, reader.text()?) }
             }
             op::end => Command::End { id: reader.id()? },
             op::label => {

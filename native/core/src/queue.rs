@@ -17,6 +17,8 @@ pub const NO_TOKEN: u32 = 0;
 #[derive(Debug, Default)]
 pub struct Queue {
     bytes: AtomicU64,
+    /// The part that is written to single streams as it is, which no limit applies to.
+    raw_bytes: AtomicU64,
     /// Messages that a panic has dropped, as `Queued::finish` returns them.
     dropped: Mutex<Vec<(u32, u32)>>,
 }
@@ -30,6 +32,11 @@ impl Queue {
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
+
+    /// Bytes of messages.
+    pub fn message_bytes(&self) -> u64 {
+        self.bytes().saturating_sub(self.raw_bytes.load(Relaxed))
+    }
 }
 
 /// A message in the queue, until the last reference to it is dropped.
@@ -39,6 +46,7 @@ pub struct Queued {
     token: u32,
     listeners: AtomicU32,
     bytes: u64,
+    is_raw: bool,
     queue: Arc<Queue>,
 }
 
@@ -51,9 +59,21 @@ impl Queued {
     /// One that is published. Its channels count too, from the second one on.
     pub fn for_channels(queue: &Arc<Queue>, token: u32, message: Message, channels: &Names) -> Arc<Self> {
         let others = channels.iter().skip(1).map(|name| name.len() + CHANNEL_BYTES).sum::<usize>();
+        Queued::with(queue, token, message, others, false)
+    }
+
+    /// Bytes that are written as they are.
+    pub fn raw(queue: &Arc<Queue>, bytes: Box<[u8]>) -> Arc<Self> {
+        Queued::with(queue, NO_TOKEN, Message::new(None, None, bytes), 0, true)
+    }
+
+    fn with(queue: &Arc<Queue>, token: u32, message: Message, others: usize, is_raw: bool) -> Arc<Self> {
         let bytes = (message.size() + others + MESSAGE_BYTES) as u64;
         queue.bytes.fetch_add(bytes, Relaxed);
-        Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, queue: queue.clone() })
+        if is_raw {
+            queue.raw_bytes.fetch_add(bytes, Relaxed);
+        }
+        Arc::new(Queued { message, token, listeners: AtomicU32::new(0), bytes, is_raw, queue: queue.clone() })
     }
 
     /// One channel of one shard is done with it, and had this many streams to write it to. If it was the last one, and somebody
@@ -73,6 +93,9 @@ impl Queued {
 impl Drop for Queued {
     fn drop(&mut self) {
         self.queue.bytes.fetch_sub(self.bytes, Relaxed);
+        if self.is_raw {
+            self.queue.raw_bytes.fetch_sub(self.bytes, Relaxed);
+        }
         if let Some(outcome) = self.take_outcome() {
             self.queue.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         }
@@ -109,6 +132,15 @@ mod tests {
         assert_eq!(queue.bytes(), (MESSAGE_BYTES + 2 * CHANNEL_BYTES + 6) as u64);
         drop(queued);
         assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn raw_bytes_are_in_the_queue_but_are_no_message() {
+        let queue = Arc::default();
+        let (raw, _message) = (Queued::raw(&queue, vec![0; 1000].into()), queued(&queue, NO_TOKEN, 5));
+        assert_eq!((queue.bytes(), queue.message_bytes()), (1005 + 2 * MESSAGE_BYTES as u64, 5 + MESSAGE_BYTES as u64));
+        drop(raw);
+        assert_eq!(queue.bytes(), queue.message_bytes());
     }
 
     #[test]

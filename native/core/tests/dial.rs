@@ -84,6 +84,7 @@ fn target_of(ports: &[u16]) -> Target {
         ports: ports.to_vec(),
         sources: Vec::new(),
         request: REQUEST.into(),
+        subscription: None,
         ping_interval_ms: 0,
         timeout_ms: 3_600_000,
         is_strict: true,

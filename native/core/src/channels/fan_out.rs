@@ -355,7 +355,7 @@ mod tests {
     use super::super::tests::random;
     use super::*;
     use crate::framing::Message;
-    use crate::queue::{NO_TOKEN, Queue};
+    use crate::queue::Queue;
 
     /// Channels, what each row has got, and what it should get.
     struct Table {
@@ -416,14 +416,20 @@ mod tests {
         }
 
         fn publish(&mut self, name: &'static str, size: usize) {
+            self.publish_to(&[name], size);
+        }
+
+        fn publish_to(&mut self, names: &[&'static str], size: usize) {
             let number = self.published;
             self.published += 1;
             let id = number.to_string().into_bytes().into();
             let message = Message::new(Some(id), None, vec![b'x'; size].into());
-            let listeners: Vec<usize> = (0..self.due.len()).filter(|row| self.subscribed[*row].contains(&name)).collect();
+            let is_listening = |row: &usize| names.iter().any(|name| self.subscribed[*row].contains(name));
+            let listeners: Vec<usize> = (0..self.due.len()).filter(is_listening).collect();
             listeners.iter().for_each(|row| self.due[*row].push(number));
             self.listeners.push((listeners.len() as u32, None));
-            self.channels.publish([name.as_bytes()].into_iter(), Queued::new(&self.queue, NO_TOKEN, message));
+            let names = names.iter().map(|name| name.as_bytes());
+            self.channels.publish(names, Queued::new(&self.queue, number + 1, message));
             self.channels.check();
         }
 
@@ -436,6 +442,13 @@ mod tests {
         fn deliver(&mut self, row: usize, messages: &[Arc<Queued>]) {
             let numbers = messages.iter().map(|queued| number_of(queued));
             self.got[row].extend(numbers);
+        }
+
+        /// Rows know whether something waits for them.
+        fn check_due(&self) {
+            for row in 0..self.due.len() {
+                assert_eq!(self.channels.is_due(row as u32), self.got[row].len() < self.due[row].len(), "row {row}");
+            }
         }
 
         /// A turn of at most so many rows.
@@ -452,8 +465,12 @@ mod tests {
                 self.channels.check();
             }
             for (queued, listeners) in self.channels.take_finished() {
-                self.listeners[number_of(&queued) as usize].1 = Some(listeners);
+                if let Some((token, listeners)) = queued.finish(listeners) {
+                    let outcome = self.listeners[token as usize - 1].1.replace(listeners);
+                    assert_eq!(outcome, None, "reported once");
+                }
             }
+            self.check_due();
         }
 
         fn finish(&mut self) {
@@ -484,6 +501,49 @@ mod tests {
         assert_eq!(table.got[0], [50]);
         assert_eq!(table.got.iter().filter(|got| !got.is_empty()).count(), 11);
         table.finish();
+    }
+
+    #[test]
+    fn a_row_on_several_channels_of_a_publication_gets_it_once_and_is_counted_once() {
+        let mut table = Table::listening(10, "a");
+        (5..10).for_each(|row| table.subscribe(row, "b"));
+        table.unsubscribe(9, "a");
+        table.publish_to(&["a", "b", "nobody"], 1);
+        table.publish_to(&["b", "a"], BATCH_BYTES);
+        table.publish_to(&["a", "a"], 1);
+        table.publish("b", 1);
+        table.finish();
+        assert_eq!((&table.got[0][..], &table.got[5][..], &table.got[9][..]), (&[0, 1, 2][..], &[0, 1, 2, 3][..], &[0, 1, 3][..]));
+        assert_eq!(table.listeners, [(10, Some(10)), (10, Some(10)), (9, Some(9)), (5, Some(5))]);
+        assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_row_that_moves_from_one_channel_of_a_publication_to_another_gets_it_once() {
+        let mut table = Table::listening(4, "a");
+        table.subscribe(3, "b");
+        table.publish_to(&["a", "b"], 1);
+        table.turn(1); // "a" has reached row 3, which is ahead of "b"
+        table.unsubscribe(3, "a");
+        table.turn(1);
+        table.unsubscribe(2, "a");
+        table.subscribe(2, "b");
+        table.subscribe(0, "b");
+        table.finish();
+        assert_eq!(table.listeners, [(4, Some(4))]);
+    }
+
+    #[test]
+    fn a_publication_to_several_channels_is_reported_when_the_last_of_them_is_done_or_gone() {
+        let mut table = Table::of(3);
+        (0..3).for_each(|row| table.subscribe(row, ["a", "b", "c"][row]));
+        table.publish_to(&["a", "b", "c"], 1);
+        table.turn(1);
+        table.turn(1);
+        assert_eq!(table.listeners, [(3, None)]);
+        table.leave(2);
+        table.turn(0);
+        assert_eq!(table.listeners, [(3, Some(2))]);
     }
 
     #[test]
@@ -595,7 +655,8 @@ mod tests {
                 0..3 => table.subscribe(row, name),
                 3 => table.unsubscribe(row, name),
                 4 => table.leave(row),
-                5..9 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                5..7 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                7..9 => table.publish_to(&[name, NAMES[draw(4) as usize], NAMES[draw(4) as usize]], [1, 4000, BATCH_BYTES][draw(3) as usize]),
                 9 => table.catch_up(row),
                 _ => table.turn(draw(4) as usize),
             }

@@ -43,21 +43,12 @@ impl Shard {
         }
     }
 
-    /// Reports a stream that JS holds, but whose connection is gone: it opens and closes at once. If the connection was answered,
-    /// because JS took too long, it is reported like one for which there was no room.
+    /// JS believes that it holds a stream, but its client has left, or was answered because JS took too long: JS gets to know
+    /// that.
     pub(super) fn miss(&mut self, id: Id) {
-        let reason = match self.rows.find(id).map(|index| self.rows.state(index)) {
-            // JS has said it twice: the end of the stream will be reported.
-            Some(State::Held) => return,
-            Some(_) => Reason::OverCapacity,
-            None => {
-                add(&self.telemetry.opened, 1);
-                add(&self.telemetry.closed[Reason::ClientGone as usize], 1);
-                Reason::ClientGone
-            }
-        };
-        if self.options.reports_closes {
-            self.mail.events.closed.push((id, reason));
+        // If it was said twice, the end of the stream will be reported.
+        if self.options.reports_closes && self.held_row(id).is_none() {
+            self.mail.events.closed.push((id, Reason::ClientGone));
         }
     }
 
