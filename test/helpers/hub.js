@@ -89,7 +89,7 @@ export function clientsOf(t, port) {
 }
 
 /** @param {string} received @returns {{ status: number, headers: Record<string, string> }} */
-function headIn(received) {
+export function headIn(received) {
   const [head] = received.split('\r\n\r\n');
   const [first, ...lines] = head.split('\r\n');
   const pairs = lines.map((line) => [
