@@ -58,7 +58,7 @@ export async function subscribeTo(hub, response, options) {
   const opening = await hub.core.prepare(givenCursor(cursor, response), place);
   setHead(response, {
     ...streamHeaders('draft', opening.reported),
-    ...hub.cors.headersFor(response.req.headers.origin),
+    ...hub.cors.headersFor(/** @type {any} */ (response.req)),
   });
   return hub.core.adopt(response, place, opening);
 }
