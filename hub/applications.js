@@ -56,9 +56,10 @@ export async function subscribeTo(hub, response, options) {
   const session = sessionOf(grantsOf(grants, hub), subject, expiresAtMs);
   const place = hub.core.placeOf(wanted, session);
   const opening = await hub.core.prepare(givenCursor(cursor, response), place);
+  const { origin } = response.req.headers;
   setHead(response, {
     ...streamHeaders('draft', opening.reported),
-    ...hub.cors.headersFor(/** @type {any} */ (response.req)),
+    ...hub.cors.headersFor({ headers: { origin } }),
   });
   return hub.core.adopt(response, place, opening);
 }

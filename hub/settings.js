@@ -68,7 +68,7 @@ export const HISTORY = {
 export function settingsOf(options) {
   const given = checked(options);
   const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
-  const url = given.url ?? (jwt.audience && isHttp(jwt.audience) ? jwt.audience : '');
+  const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
   const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
   const access = {
@@ -116,14 +116,14 @@ export function hubOptions(config) {
   return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
 }
 
-/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
-function baseUrlOf(audience = '', path = PATH) {
-  return URL.canParse(audience) ? audience : NOWHERE + path;
+/** @param {string | undefined} audience of tokens @returns {string} it, if it is the URL of the hub; otherwise '' */
+function urlOf(audience = '') {
+  return isHttp(audience) ? audience : '';
 }
 
 /** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
 export function cachedIn({ cacheTopics, jwtAudience }) {
-  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
+  return cachedBy(cacheTopics, urlOf(jwtAudience) || NOWHERE + PATH);
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */

@@ -317,7 +317,10 @@ for (const kind of KINDS) {
         [{ topics: '\ud800' }, /control or format characters$/],
         [{ topics: 'x'.repeat(5000) }, /longer than 4096 bytes$/],
         [{ patterns: 'https://x.example/(' }, /^not a valid URL pattern/],
-        [{ topics: Array.from({ length: 101 }, String) }, /at most 100 topics and patterns, not 101$/],
+        [
+          { topics: Array.from({ length: 101 }, (_, i) => String(i)) },
+          /at most 100 topics and patterns, not 101$/,
+        ],
         [{ topics: 'a', cursor: 1 }, /^a cursor must be a string or null, not number$/],
         [{ topics: 'a', grants: { topic: 'a' } }, /^grants has no 'topic'/],
         [{ topics: 'a', grants: 1 }, /^grants takes an object/],

@@ -43,7 +43,7 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
     const opening = await openings.prepare(cursor, { selectors, session, channels: [], uses: [] });
     return { ...opening.begin(), reported: opening.reported };
   };
-  return { broker, cursors, window, publish, open };
+  return { broker, cursors, window, openings, publish, open };
 }
 
 /** @param {string} text of a stream @returns {string[]} */
@@ -67,6 +67,19 @@ test('a client gets what it missed on its topics, between two cursors', async ()
   assert.equal(reported, cursors.of(2));
   const ids = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => cursors.read(id));
   assert.deepEqual(ids, [2, 3, 5, 6]);
+});
+
+test('what is published while a response waits to be held comes once, whatever was asked for', async () => {
+  const { publish, openings, cursors } = hub();
+  const ways = [[exact('a')], [exact('a'), exact('b')], [parseSelector('exact', '*', BASE)], [pattern('a')]];
+  await publish('a', '1');
+  const opened = await Promise.all(
+    ways.map((selectors) =>
+      openings.prepare(cursors.of(0), { selectors, session: null, channels: [], uses: [] }),
+    ),
+  );
+  for (const data of ['2', '3']) await publish('a', data);
+  for (const opening of opened) assert.deepEqual(datasIn(opening.begin().text), ['1', '2', '3']);
 });
 
 test('a publication about several of its topics comes once', async () => {
