@@ -54,7 +54,7 @@ const isLoopback = inRanges(LOOPBACK);
  * @typedef {object} Options
  * @property {JwtSettings} jwt
  * @property {string} hubPath '/.well-known/mercure'
- * @property {import('./grants.js').Parse} parse selectors
+ * @property {string} baseUrl of the hub: relative patterns and topics resolve against it
  * @property {boolean} [isAnonymousAllowed] whether everybody may read what is public; otherwise only this machine
  * @property {boolean} [isLegacyAllowed] whether 0.x is accepted
  * @property {boolean} [hasSubscriptions] whether the subscription API is on
@@ -75,12 +75,12 @@ export class Access {
   }
 
   /** @param {import('./keys.js').Keys} keys @param {Options} options */
-  constructor(keys, { jwt, hubPath, parse, onRefused = () => {}, ...options }) {
+  constructor(keys, { jwt, hubPath, baseUrl, onRefused = () => {}, ...options }) {
     const { issuer = '', audience = '', cookie = COOKIE, jwksUrl = '' } = jwt;
     const { isAnonymousAllowed = false, isLegacyAllowed = true, publishOrigins = [] } = options;
     this.hasSubscriptions = options.hasSubscriptions ?? false;
     this.keys = keys;
-    this.tokens = new Tokens({ keys, rules: { issuer, audience, isLegacyAllowed }, parse });
+    this.tokens = new Tokens({ keys, rules: { issuer, audience, isLegacyAllowed }, baseUrl });
     this.resource = new Resource({ audience, hubPath });
     /** Whom clients can ask for a token: only tokens of others come with a JWKS URL. */
     this.authorizationServer = jwksUrl && issuer;

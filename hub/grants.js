@@ -7,8 +7,9 @@
  *
  * One bad entry makes the whole token invalid: leaving it out would change what the issuer granted.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { TokenError } from './refusals.js';
+import { parseSelector, SelectorError } from './selectors.js';
 
 /** The type of the authorization details that are ours. */
 export const DETAIL_TYPE = 'https://mercure.rocks/authorization-detail';
@@ -17,8 +18,6 @@ const CLAIMS = ['https://mercure.rocks/', 'mercure'];
 /** The most details of ours in a token, and the most topics in all of them; in 0.x, the most topics in each list. */
 const MOST_DETAILS = 100;
 const MOST_TOPICS = 100;
-/** The most characters of an entry. */
-const MOST_CHARACTERS = 4096;
 /** Matcher types, and the kinds of selectors they are. @type {ReadonlyMap<unknown, 'exact' | 'urlpattern'>} */
 const MATCH_TYPES = new Map([
   [undefined, 'exact'],
@@ -34,18 +33,8 @@ const BAD_CLAIM = new TokenError('its claim mercure is malformed');
 const TOO_MANY = new TokenError(`it has more than ${MOST_DETAILS} details or ${MOST_TOPICS} topics`);
 
 /** @typedef {'draft' | 'legacy'} Dialect draft-08 of Mercure, or 0.x */
-/** @typedef {'exact' | 'urlpattern' | 'template'} SelectorKind */
-
-/**
- * A selector of hub/selectors.js.
- * @typedef {object} Selector
- * @property {'all' | SelectorKind} kind
- * @property {string} value
- * @property {string} key unique
- * @property {(topic: string) => boolean} matches
- *
- * @typedef {(kind: SelectorKind, value: string) => Selector} Parse throws if the value is not valid
- */
+/** @typedef {import('./selectors.js').Selector} Selector */
+/** @typedef {import('./selectors.js').SelectorKind} SelectorKind */
 
 /** Subscribe grants with the payload of their subscriptions. @typedef {{ selectors: readonly Selector[], payload: unknown }} Detail */
 
@@ -106,7 +95,7 @@ export function mayPublish({ publish }, topics) {
  */
 export function labelOf(text) {
   if (text === '') return 0;
-  return createHash('sha256').update(text).digest().readUInt32BE(0) & MOST_LABEL || 1;
+  return Number.parseInt(hash('sha256', text, 'hex').slice(0, 8), 16) & MOST_LABEL || 1;
 }
 
 /** @param {Record<string, unknown>} claims @returns {boolean} whether it has a claim of 0.x */
@@ -116,17 +105,17 @@ export function hasLegacyGrants(claims) {
 
 /**
  * @param {unknown} details the claim authorization_details; undefined grants nothing
- * @param {Parse} parse
+ * @param {string} baseUrl of the hub
  * @returns {Grants}
  * @throws {TokenError}
  */
-export function draftGrants(details, parse) {
+export function draftGrants(details, baseUrl) {
   if (details === undefined) return { publish: NONE, subscribe: NONE, details: NONE };
   if (!Array.isArray(details)) throw BAD_DETAILS;
   if (!details.every(isObject)) throw BAD_DETAILS;
   const ours = details.filter(({ type }) => type === DETAIL_TYPE);
   checkSize(ours);
-  const read = ours.map((detail) => detailOf(detail, parse));
+  const read = ours.map((detail) => detailOf(detail, baseUrl));
   const reading = read.filter(({ actions }) => actions.includes('subscribe'));
   return {
     publish: unique(read.flatMap(({ actions, selectors }) => (actions.includes('publish') ? selectors : []))),
@@ -142,61 +131,61 @@ function checkSize(details) {
   if (details.length > MOST_DETAILS || topics > MOST_TOPICS) throw TOO_MANY;
 }
 
-/** @param {Record<string, unknown>} detail @param {Parse} parse */
-function detailOf({ actions, topics, payload }, parse) {
+/** @param {Record<string, unknown>} detail @param {string} baseUrl */
+function detailOf({ actions, topics, payload }, baseUrl) {
   const isValid =
     isFilledList(actions) &&
     actions.every((action) => typeof action === 'string') &&
     isFilledList(topics) &&
     (payload === undefined || isObject(payload));
   if (!isValid) throw BAD_DETAILS;
-  return { actions, selectors: topics.map((topic) => selectorOf(topic, parse)), payload };
+  return { actions, selectors: topics.map((topic) => selectorOf(topic, baseUrl)), payload };
 }
 
-/** @param {unknown} topic `{ match, match_type? }` @param {Parse} parse @returns {Selector} */
-function selectorOf(topic, parse) {
+/** @param {unknown} topic `{ match, match_type? }` @param {string} baseUrl @returns {Selector} */
+function selectorOf(topic, baseUrl) {
   if (!isObject(topic)) throw BAD_TOPIC;
   const kind = MATCH_TYPES.get(topic.match_type);
   if (!kind) throw BAD_TOPIC;
-  return parsed(kind, topic.match, parse);
+  return parsed(kind, topic.match, baseUrl);
 }
 
 /**
  * @param {Record<string, unknown>} claims
- * @param {Parse} parse
+ * @param {string} baseUrl of the hub
  * @returns {Grants}
  * @throws {TokenError}
  */
-export function legacyGrants(claims, parse) {
+export function legacyGrants(claims, baseUrl) {
   const claim = CLAIMS.map((name) => claims[name]).find((one) => one !== undefined);
   if (!isObject(claim) && !isEmptyList(claim)) throw BAD_CLAIM; // PHP writes {} as []
   const { publish, subscribe, payload } = /** @type {Record<string, unknown>} */ (claim);
-  const selectors = templatesOf(subscribe, parse);
+  const selectors = templatesOf(subscribe, baseUrl);
   return {
-    publish: templatesOf(publish, parse),
+    publish: templatesOf(publish, baseUrl),
     subscribe: selectors,
     details: withPayloads([{ selectors: [EVERY], payload }]),
   };
 }
 
 /** In 0.x, the payload is that of all subscriptions. @type {Selector} */
-const EVERY = { kind: 'all', value: '*', key: '*', matches: () => true };
+const EVERY = parseSelector('exact', '*', '');
 
-/** @param {unknown} list of topics and URI templates @param {Parse} parse @returns {readonly Selector[]} */
-function templatesOf(list, parse) {
+/** @param {unknown} list of topics and URI templates @param {string} baseUrl @returns {readonly Selector[]} */
+function templatesOf(list, baseUrl) {
   if (list === undefined || list === null) return NONE;
   if (!Array.isArray(list)) throw BAD_CLAIM;
   if (list.length > MOST_TOPICS) throw TOO_MANY;
-  return unique(list.map((value) => parsed('template', value, parse)));
+  return unique(list.map((value) => parsed('template', value, baseUrl)));
 }
 
-/** @param {SelectorKind} kind @param {unknown} value @param {Parse} parse @returns {Selector} */
-function parsed(kind, value, parse) {
-  if (typeof value !== 'string' || value === '' || value.length > MOST_CHARACTERS) throw BAD_TOPIC;
+/** @param {SelectorKind} kind @param {unknown} value @param {string} baseUrl @returns {Selector} */
+function parsed(kind, value, baseUrl) {
+  if (typeof value !== 'string' || value === '') throw BAD_TOPIC;
   try {
-    return parse(kind, value);
-  } catch {
-    throw BAD_TOPIC;
+    return parseSelector(kind, value, baseUrl);
+  } catch (error) {
+    throw error instanceof SelectorError ? BAD_TOPIC : error;
   }
 }
 
@@ -216,7 +205,7 @@ function unique(selectors) {
 function keyOf(selectors) {
   if (selectors.length <= 1) return selectors[0]?.key ?? '';
   const keys = selectors.map(({ key }) => key).sort();
-  return createHash('sha256').update(JSON.stringify(keys)).digest('base64url');
+  return hash('sha256', JSON.stringify(keys), 'base64url');
 }
 
 /** @param {unknown} value @returns {value is Record<string, unknown>} */

@@ -12,8 +12,15 @@ import { split } from './matching/split.js';
  * @typedef {import('./matching/parts.js').Syntax} Syntax
  */
 
-/** The special schemes, with their default ports. @type {Record<string, string>} */
-const PORTS = { http: '80', https: '443', ws: '80', wss: '443', ftp: '21', file: '' };
+/** The special schemes, with their default ports. */
+const PORTS = new Map([
+  ['http', '80'],
+  ['https', '443'],
+  ['ws', '80'],
+  ['wss', '443'],
+  ['ftp', '21'],
+  ['file', ''],
+]);
 /** What a relative pattern takes from the base: all of these before the first that it has itself. @type {Component[]} */
 const INHERITED = ['protocol', 'hostname', 'port', 'pathname', 'search', 'hash'];
 
@@ -76,7 +83,7 @@ function componentsOf(value, baseUrl) {
   given.search = given.search?.replace(/^\?/, '');
   given.hash = given.hash?.replace(/^#/, '');
   if (given.protocol === undefined) inherit(given, new URL(baseUrl));
-  if (given.protocol && given.port && PORTS[given.protocol] === given.port) given.port = '';
+  if (given.protocol && PORTS.get(given.protocol) === given.port) given.port = '';
   return given;
 }
 
@@ -102,7 +109,8 @@ function isIpv6(hostname = '') {
 
 /** @param {Compiled} protocol */
 function matchesSpecial(protocol) {
-  return Object.keys(PORTS).some((scheme) => fits(protocol, scheme));
+  if (typeof protocol === 'string') return PORTS.has(protocol);
+  return [...PORTS.keys()].some((scheme) => fits(protocol, scheme));
 }
 
 /** @param {string} text @returns {string} a pattern that matches it and nothing else */

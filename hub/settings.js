@@ -24,11 +24,15 @@ const DEFAULTS = {
   windowBytes: 16_777_216,
   maxReplayBytes: 1_048_576,
   maxBodyBytes: 1_048_576,
-  maxTopics: LIMITS.topicsPerPublication,
-  maxSelectors: LIMITS.selectorsPerStream,
+  maxTopics: Number(LIMITS.topicsPerPublication),
+  maxSelectors: Number(LIMITS.selectorsPerStream),
 };
+/** Keys of `jwt`. */
+const JWT = ['secret', 'publisherKey', 'subscriberKey', 'jwksUrl', 'issuer', 'audience', 'cookie'];
+const PATH_FORM = /^\/[\w\-.~!$&'()*+,;=:@%/]*$/;
 const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
-const MEMORY = {
+/** What is kept for clients that come back. */
+export const HISTORY = {
   historyCount: 10_000,
   historyAgeMs: 3_600_000,
   historyBytes: 67_108_864,
@@ -43,6 +47,7 @@ const MEMORY = {
  * @property {Promise<Access>} opened
  * @property {Cors} cors
  * @property {string} path
+ * @property {string} url '' if it is unknown
  * @property {Rules} rules
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
@@ -61,17 +66,15 @@ const MEMORY = {
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
-  checkKeys(options);
-  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  const given = checked(options);
   const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
-  const baseUrl =
-    given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
+  const url = given.url ?? (jwt.audience && isHttp(jwt.audience) ? jwt.audience : '');
+  const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
   const access = {
     jwt,
     hubPath: path,
-    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) =>
-      parseSelector(kind, value, baseUrl),
+    baseUrl,
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
@@ -79,10 +82,11 @@ export function settingsOf(options) {
   };
   return {
     hold: /** @type {import('./hub.js').HoldLike} */ (hold),
-    broker: given.broker ?? new MemoryBroker({ ...MEMORY, isCached }),
+    broker: given.broker ?? new MemoryBroker({ ...HISTORY, isCached }),
     opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
+    url,
     rules: {
       baseUrl,
       isLegacyAllowed: legacy,
@@ -124,34 +128,67 @@ export function cachedIn({ cacheTopics, jwtAudience }) {
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
 export function cachedBy(values, baseUrl) {
-  const selectors = values.flatMap((value) => [
-    parseSelector('exact', value, baseUrl),
-    ...patternOf(value, baseUrl),
-  ]);
+  const selectors = values.flatMap((value) => cachedSelectors(value, baseUrl));
   return (topic) => selectors.some((selector) => selector.matches(topic));
 }
 
 /** @param {string} value @param {string} baseUrl */
-function patternOf(value, baseUrl) {
+function cachedSelectors(value, baseUrl) {
   try {
-    return [parseSelector('urlpattern', value, baseUrl)];
+    return [parseSelector('exact', value, baseUrl), parseSelector('urlpattern', value, baseUrl)];
   } catch {
-    throw new HoldfastError(
-      'BAD_OPTION',
+    throw badOption(
       `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
     );
   }
 }
 
-/** @param {HubOptions} options */
-function checkKeys(options) {
-  const known = [...Object.keys(DEFAULTS), ...OTHERS];
-  const unknown = Object.keys(options ?? {}).find((key) => !known.includes(key));
-  if (unknown !== undefined)
-    throw new HoldfastError('BAD_OPTION', `a Hub has no option '${unknown}': expected ${known.join(', ')}`);
+/** @param {HubOptions} options @returns {typeof DEFAULTS & HubOptions} */
+function checked(options) {
   const hold = /** @type {{ adopt?: unknown } | undefined} */ (options?.hold);
-  if (typeof hold?.adopt !== 'function')
-    throw new HoldfastError('BAD_OPTION', 'a Hub needs a Hold: new Hub({ hold: new Hold() })');
+  if (typeof hold?.adopt !== 'function') throw badOption('a Hub needs a Hold: new Hub({ hold: new Hold() })');
+  checkKeys('a Hub', options, [...Object.keys(DEFAULTS), ...OTHERS]);
+  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  for (const [name, value] of Object.entries(DEFAULTS)) checkType(name, value, Object.entries(given));
+  checkKeys('the option jwt of a Hub', given.jwt, JWT);
+  const { path, url, broker } = given;
+  if (!PATH_FORM.test(path)) throw badOption(`the path of a Hub must be like ${PATH}, not '${path}'`);
+  if (url !== undefined && !isHttp(url))
+    throw badOption(`the url of a Hub must be like https://example.com${path}`);
+  if (broker !== undefined && typeof broker?.append !== 'function')
+    throw badOption('the broker of a Hub is made by openBroker or new MemoryBroker');
+  return given;
+}
+
+/** @param {string} name of an option @param {unknown} byDefault @param {[string, unknown][]} given */
+function checkType(name, byDefault, given) {
+  const [, value] = /** @type {[string, unknown]} */ (given.find(([key]) => key === name));
+  const isList = Array.isArray(byDefault);
+  const isRight = isList
+    ? Array.isArray(value) && value.every((one) => typeof one === 'string')
+    : typeof value === typeof byDefault && value !== null;
+  if (!isRight)
+    throw badOption(
+      `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}`,
+    );
+  if (typeof value === 'number' && !(Number.isInteger(value) && value > 0))
+    throw badOption(`the option ${name} of a Hub must be a whole number above 0, not ${value}`);
+}
+
+/** @param {string} what @param {object} given @param {readonly string[]} known */
+export function checkKeys(what, given, known) {
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw badOption(`${what} has no '${unknown}': expected ${known.join(', ')}`);
+}
+
+/** @param {string} text */
+function isHttp(text) {
+  return /^https?:\/\//i.test(text) && URL.canParse(text);
+}
+
+/** @param {string} message */
+export function badOption(message) {
+  return new HoldfastError('BAD_OPTION', message);
 }
 
 /** @param {string} name @param {readonly string[]} origins */
@@ -159,16 +196,13 @@ function originsOf(name, origins) {
   return origins.map((origin) => {
     const read = readOrigin(origin);
     if (read === undefined)
-      throw new HoldfastError(
-        'BAD_OPTION',
-        `${name} has '${origin}', expected an origin such as https://example.com`,
-      );
+      throw badOption(`${name} has '${origin}', expected an origin such as https://example.com`);
     return read;
   });
 }
 
 /** @template {object} T @param {T} options @returns {T} */
-function withoutUndefined(options) {
+export function withoutUndefined(options) {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return /** @type {T} */ (Object.fromEntries(given));
 }

@@ -9,7 +9,6 @@ import {
   HUB,
   jwksServer,
   keyPair,
-  parse,
   SECRET,
   sign,
   unsigned,
@@ -22,11 +21,11 @@ const SIGNATURE = Buffer.alloc(32, 1).toString('base64url');
 
 /** @typedef {import('../hub/access.js').Request} Request */
 
-/** @param {Partial<import('../hub/access.js').Options>} [options] */
+/** @param {Partial<Omit<import('../hub/access.js').Options, 'baseUrl'>>} [options] */
 const open = ({ jwt, ...options } = {}) =>
   Access.open({
     hubPath: PATH,
-    parse,
+    baseUrl: HUB,
     publishOrigins: [PAGE],
     ...options,
     jwt: { secret: SECRET, audience: HUB, ...jwt },
@@ -237,7 +236,7 @@ test('without a fixed audience, draft-08 needs the URL of the hub at the Host of
 
 test('a token that is known is still compared with the Host of each request', async () => {
   const access = await open({ jwt: { audience: '' } });
-  assert.equal((await outcomeOf(access, { headers: bearer(draft) })).status, 200);
+  for (let i = 0; i < 3; i++) assert.equal((await outcomeOf(access, { headers: bearer(draft) })).status, 200);
   assert.equal((await outcomeOf(access, { headers: { ...bearer(draft), host: 'other' } })).status, 401);
   assert.equal((await outcomeOf(access, { headers: bearer(draft) })).status, 200);
 });
@@ -329,6 +328,7 @@ test("503 while tokens can't be checked", async (t) => {
 
 test('a token that is known, or for HS256, is answered at once; errors are thrown at once too', async () => {
   const access = await open();
+  access.sessionOf(request({ headers: bearer(draft) }));
   const session = access.sessionOf(request({ headers: bearer(draft) }));
   assert.ok(session !== null && !(session instanceof Promise));
   assert.equal(access.sessionOf(request({ headers: bearer(draft) })), session);

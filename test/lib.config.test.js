@@ -43,6 +43,17 @@ test('without flags all options have their documented defaults', () => {
     drainMs: 5000,
     hungAfterMs: 15_000,
     acceptLoad: false,
+    jwtSecret: '',
+    jwtPublisherKey: '',
+    jwtSubscriberKey: '',
+    jwksUrl: '',
+    jwtIssuer: '',
+    jwtAudience: '',
+    jwtCookie: '__Secure-mercure_access_token',
+    anonymous: false,
+    corsOrigins: [],
+    publishOrigins: [],
+    mercureLegacy: 'on',
     dashboard: 'auto',
     logDir: 'logs',
     noLog: false,
@@ -89,6 +100,25 @@ test('an error says what was given and what was expected', () => {
   assert.match(refusalOf(['-p', '80']), /unknown option -p: did you mean --port\?/);
   assert.match(refusalOf(['8888']), /unexpected argument '8888'/);
   assert.match(refusalOf(['--log-dir', '']), /--log-dir got ''/);
+});
+
+test('origins, URLs and cookie names are checked, and a URL is not shown', () => {
+  assert.deepEqual(
+    read(['--cors-origins', 'https://A.example/, null', '--cors-origins', 'capacitor://']).corsOrigins,
+    ['https://a.example', 'null', 'capacitor://'],
+  );
+  assert.match(
+    refusalOf(['--cors-origins', 'a.example']),
+    /--cors-origins got 'a\.example': expected an origin/,
+  );
+  assert.match(refusalOf(['--publish-origins', 'https://a/b']), /--publish-origins got/);
+  for (const url of ['ftp://a/', 'a', 'https://user:hunter2@a/', 'file:///etc/passwd']) {
+    const line = refusalOf(['--jwks-url', url]);
+    assert.match(line, /--jwks-url got a bad value: expected an http or https URL/);
+    assert.doesNotMatch(line, /hunter2/);
+  }
+  assert.match(refusalOf(['--jwt-cookie', 'a=b']), /--jwt-cookie got 'a=b'/);
+  assert.equal(read([], { HOLDFAST_JWT_SECRET: 'hush' }).jwtSecret, 'hush');
 });
 
 test('the help has a line for every option', () => {

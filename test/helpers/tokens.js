@@ -1,5 +1,5 @@
 /*
- * Keys and tokens for the tests of the hub, made with jose, and the selectors they grant.
+ * Keys and tokens for the tests of the hub, made with jose, and a JWKS URL.
  */
 import { createServer } from 'node:http';
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from 'jose';
@@ -71,22 +71,6 @@ export function unsigned(header, claims, signature = '') {
 }
 
 /**
- * Only exact topics and '*': what patterns match is tested elsewhere.
- * @type {import('../../hub/grants.js').Parse}
- */
-export function parse(kind, value) {
-  if (value.includes('\n')) throw new Error('a control character');
-  const isAll = value === '*';
-  const mark = { exact: '=', urlpattern: '~', template: '%' }[kind];
-  return {
-    kind: isAll ? 'all' : kind,
-    value,
-    key: isAll ? '*' : mark + value,
-    matches: (topic) => isAll || topic === value,
-  };
-}
-
-/**
  * @param {import('../../hub/keys.js').KeySettings | Keys} keys
  * @param {Partial<Omit<import('../../hub/tokens.js').Options, 'rules'>> & { rules?: Partial<import('../../hub/claims.js').Rules> }} [options]
  * @returns {Promise<Tokens>}
@@ -94,7 +78,7 @@ export function parse(kind, value) {
 export async function tokensWith(keys, { rules, ...options } = {}) {
   const opened = keys instanceof Keys ? keys : await openKeys(keys);
   const all = { issuer: '', audience: HUB, isLegacyAllowed: true, ...rules };
-  return new Tokens({ keys: opened, parse, ...options, rules: all });
+  return new Tokens({ keys: opened, baseUrl: HUB, ...options, rules: all });
 }
 
 /**
