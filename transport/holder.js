@@ -39,12 +39,6 @@ export class StreamHolder extends Teller {
    */
   constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
-    this.closeListener = settings.onClose;
-    /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
-    this.closeListeners = [];
-    this.errorListener = settings.onError ?? warn;
-    this.maxQueueBytes = settings.maxQueueBytes;
-    this.tally = new Tally();
     const tally = new Tally();
     /** @type {import('./shards.js').Listener} */
     const listener = {
@@ -60,6 +54,8 @@ export class StreamHolder extends Teller {
       settings.maxQueueBytes,
     );
     this.closeListener = settings.onClose;
+    /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
+    this.closeListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.tally = tally;
     /** Accepts connections. */

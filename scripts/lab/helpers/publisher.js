@@ -4,9 +4,9 @@
  */
 import { connect } from 'node:net';
 import { percentilesOf } from '../../../fleet/drone/histograms.js';
-import { dataOf } from '../../../fleet/drone/publication.js';
 import { Rate } from '../../../fleet/drone/rate.js';
-import { signerOf } from '../../../fleet/drone/tokens.js';
+import { dataOf } from '../../../fleet/drone/topics/publication.js';
+import { signerOf } from '../../../fleet/drone/topics/tokens.js';
 import { Histogram } from '../../../lib/histogram.js';
 import { follow } from './orders.js';
 

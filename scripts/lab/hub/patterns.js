@@ -3,7 +3,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { signerOf } from '../../../fleet/drone/tokens.js';
+import { signerOf } from '../../../fleet/drone/topics/tokens.js';
 import { Client } from '../client.js';
 import { busyUs, idleShare } from '../usage.js';
 import { publish, startPublisher, stopAll } from './publishing.js';
