@@ -10,7 +10,7 @@ import { Openings } from '../hub/openings.js';
 import { Recovery } from '../hub/recovery.js';
 import { parseSelector } from '../hub/selectors.js';
 import { Window } from '../hub/window.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 
 const BASE = 'http://localhost/.well-known/mercure';
 const exact = (/** @type {string} */ topic) => parseSelector('exact', topic, BASE);
@@ -201,7 +201,7 @@ test('new subscribers get the last publication of each cached topic, in order, a
 });
 
 test('every client gets exactly what it missed, for thousands of random cursors and selectors', async () => {
-  const draw = random(13);
+  const draw = randomNumbers(13);
   const topics = Array.from({ length: 8 }, (_, i) => `https://x.example/rooms/${i}`);
   const selectors = [
     ...topics.map(exact),

@@ -8,7 +8,7 @@ import { SelectorIndex } from '../hub/selectorindex.js';
 import { parseSelector } from '../hub/selectors.js';
 import { compileTemplate } from '../hub/templates.js';
 import { BASE, randomPattern, randomTopic, topicFor } from './helpers/patterns.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 
 /** @typedef {import('../hub/selectors.js').Selector} Selector */
 /** @typedef {import('./helpers/patterns.js').Random} Random */
@@ -208,7 +208,7 @@ function someTopic(random, known) {
 }
 
 test('whatever comes and goes, the index says the same as asking every selector', () => {
-  const random = random(11);
+  const random = randomNumbers(11);
   const known = Array.from({ length: 250 }, () => randomSelector(random));
   /** @type {SelectorIndex<number>} */
   const index = new SelectorIndex();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseSelector, SelectorError } from '../hub/selectors.js';
 import { BASE, randomPattern } from './helpers/patterns.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 
 /** @param {string} value */
 const template = (value) => parseSelector('template', value, BASE);
@@ -53,7 +53,7 @@ test('a selector that is not valid has a message that can be shown', () => {
 });
 
 test('whatever a URL pattern is, parsing it ends in a selector or in a SelectorError', () => {
-  const random = random(3);
+  const random = randomNumbers(3);
   for (let i = 0; i < 3000; i++) {
     const value = Array.from({ length: 3 }, () => randomPattern(random)).join('');
     try {
@@ -145,7 +145,7 @@ function expressionOf(sign, names) {
 }
 
 test('templates match what the regular expressions of the reference hub match', () => {
-  const random = random(5);
+  const random = randomNumbers(5);
   const oneOf = (/** @type {string[]} */ texts) => texts[random(texts.length)];
   const pieces = ['a', '/', '.', ';', '?', '&', '#', ',', '=', '%41', '%4', 'b', '-', 'é', '{', '+'];
   for (let i = 0; i < 4000; i++) {
