@@ -5,6 +5,7 @@
 import { codeOf } from '../lib/errors.js';
 import { RequestError, readBody } from '../lib/router.js';
 import { draftOfForm, draftsOfJson } from './drafts.js';
+import { LimitError } from './limits.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
 const FORM = 'application/x-www-form-urlencoded';
@@ -35,6 +36,8 @@ export async function handle(hub, incoming, response, target) {
     else send(response, await hub.answer(request), request.method === 'HEAD');
   } catch (error) {
     const answer = problem(error);
+    if (error instanceof LimitError) hub.core.counts[error.counter]++;
+    else if (answer.status === 413) hub.core.counts.hubLimitedPublication++;
     send(response, { ...answer, headers: { ...answer.headers, ...hub.corsOf(request) } });
     if (!(error instanceof RequestError) && answer.status === 500) hub.onError(error);
   }
@@ -52,13 +55,19 @@ function requestOf({ method = 'GET', headers, socket }, target) {
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */
 async function subscribe(hub, request, incoming, response) {
+  const { address = '' } = request;
+  hub.core.limits?.open(address);
   const body = request.method === 'QUERY' ? await readBody(incoming, MOST_QUERY_BYTES, 'latin1') : '';
   const { cursor, place, dialect, cors } = await hub.subscriberOf(request, body);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
+  const admission = hub.core.admit(place, address);
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  await hub.core.adopt(response, place, opening);
+  await hub.core.adopt(response, place, opening, { dialect, admission }).catch((error) => {
+    hub.core.dismiss(admission);
+    throw error;
+  });
 }
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @returns {Promise<Answer>} */

@@ -2,10 +2,14 @@
  * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. The server passes its own options on.
  */
 import { MemoryBroker } from '../broker/memory.js';
+import { LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
 import { readOrigin } from '../lib/origins.js';
 import { Access } from './access.js';
 import { Cors } from './cors.js';
+import { Limits } from './limits.js';
+import { Presence } from './presence/index.js';
+import { LocalPresence } from './presence/local.js';
 import { parseSelector } from './selectors.js';
 import { LIMITS } from './topics.js';
 
@@ -25,9 +29,15 @@ const DEFAULTS = {
   maxReplayBytes: 1_048_576,
   maxBodyBytes: 1_048_576,
   maxTopics: LIMITS.topicsPerPublication,
-  maxSelectors: LIMITS.selectorsPerStream,
+  maxSelectors: /** @type {number} */ (LIMITS.selectorsPerStream),
+  subscriptions: false,
+  maxPresenceBytes: 134_217_728,
+  maxStreamsPerAddress: 0,
+  maxStreamsPerSubject: 0,
+  maxOpensPerAddress: 0,
+  proxies: /** @type {readonly string[]} */ (LOOPBACK),
 };
-const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
+const OTHERS = ['hold', 'broker', 'presence', 'url', 'onError', 'onNote'];
 const MEMORY = {
   historyCount: 10_000,
   historyAgeMs: 3_600_000,
@@ -47,6 +57,8 @@ const MEMORY = {
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
  * @property {number} mostReplayBytes
+ * @property {import('./presence/local.js').HubPresence | null} presence
+ * @property {Limits | null} limits
  * @property {(error: unknown) => void} onError
  *
  * @typedef {object} Rules
@@ -57,7 +69,7 @@ const MEMORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, presence?: import('./presence/local.js').HubPresence, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
@@ -67,19 +79,21 @@ export function settingsOf(options) {
   const baseUrl =
     given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
+  const broker = given.broker ?? new MemoryBroker({ ...MEMORY, isCached });
+  const presence = presenceOf(given, broker, onError);
   const access = {
     jwt,
     hubPath: path,
-    parse: (/** @type {'exact' | 'urlpattern' | 'template'} */ kind, /** @type {string} */ value) =>
-      parseSelector(kind, value, baseUrl),
+    baseUrl,
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
+    hasSubscriptions: presence !== null,
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
   return {
     hold: /** @type {import('./hub.js').HoldLike} */ (hold),
-    broker: given.broker ?? new MemoryBroker({ ...MEMORY, isCached }),
+    broker,
     opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
@@ -93,8 +107,30 @@ export function settingsOf(options) {
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
+    presence,
+    limits: limitsOf(given),
     onError,
   };
+}
+
+/**
+ * @param {{ presence?: import('./presence/local.js').HubPresence, subscriptions: boolean, path: string, maxPresenceBytes: number }} given
+ * @param {import('../broker/index.js').Broker} broker @param {(error: unknown) => void} onError
+ */
+function presenceOf({ presence, subscriptions, path, maxPresenceBytes: mostBytes }, broker, onError) {
+  if (presence || !subscriptions) return presence ?? null;
+  return new LocalPresence(new Presence({ broker, path, mostBytes, onError }));
+}
+
+/** @param {typeof DEFAULTS} given */
+function limitsOf({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
+  if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
+  return new Limits({
+    streamsPerAddress: maxStreamsPerAddress,
+    streamsPerSubject: maxStreamsPerSubject,
+    opensPerAddress: maxOpensPerAddress,
+    proxies,
+  });
 }
 
 /** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
@@ -109,7 +145,20 @@ export function hubOptions(config) {
     audience: config.jwtAudience,
     cookie: config.jwtCookie,
   };
-  return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+  return {
+    jwt,
+    anonymous,
+    corsOrigins,
+    publishOrigins,
+    cacheTopics,
+    legacy: mercureLegacy === 'on',
+    maxBodyBytes: config.maxPublicationBytes,
+    maxSelectors: config.maxTopicsPerStream,
+    maxStreamsPerAddress: config.maxStreamsPerAddress,
+    maxStreamsPerSubject: config.maxStreamsPerSubject,
+    maxOpensPerAddress: config.maxOpensPerAddress,
+    proxies: config.proxies,
+  };
 }
 
 /** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
