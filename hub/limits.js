@@ -105,7 +105,12 @@ export class Limits {
     const own = this.subjects.take(subject);
     if (own) return { site, subject: own };
     if (site) this.sites?.release(site);
-    throw tooMany('of your user', this.subjects.most, 'max-streams-per-subject', 'hubLimitedStreamsPerSubject');
+    throw tooMany(
+      'of your user',
+      this.subjects.most,
+      'max-streams-per-subject',
+      'hubLimitedStreamsPerSubject',
+    );
   }
 
   /** @param {string} address @returns {Share<string> | null} */
@@ -115,7 +120,12 @@ export class Limits {
     if (site === '') return null;
     const share = this.sites.take(site);
     if (share) return share;
-    throw tooMany('from your address', this.sites.most, 'max-streams-per-address', 'hubLimitedStreamsPerAddress');
+    throw tooMany(
+      'from your address',
+      this.sites.most,
+      'max-streams-per-address',
+      'hubLimitedStreamsPerAddress',
+    );
   }
 
   /** @param {Taken} taken */

@@ -71,7 +71,8 @@ function subscribe(hub, request, id) {
   const subscriber = hub.subscriberOf(request);
   if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
   const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
-  if (opening instanceof Promise) return opening.then((one) => () => heldOrRefused(hub, request, subscriber, one, id));
+  if (opening instanceof Promise)
+    return opening.then((one) => () => heldOrRefused(hub, request, subscriber, one, id));
   return held(hub, request, subscriber, opening, id);
 }
 

@@ -206,7 +206,8 @@ export class Recovery {
   /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number, count: number }} `through` a sequence */
   rest({ after: from = 0, text: collected, found, place: { session } }) {
     const { window } = this;
-    if (from < window.first - 1 || collected.length >= this.mostBytes) return { text: '', through: from, count: 0 };
+    if (from < window.first - 1 || collected.length >= this.mostBytes)
+      return { text: '', through: from, count: 0 };
     let [text, count] = ['', 0];
     for (const sequence of merged(
       [...found].map(([selector, one]) => window.sequencesOf(one, selector, from)),

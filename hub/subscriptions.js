@@ -6,6 +6,7 @@
  *
  * Where the two have the same form, the dialect is that of the token.
  */
+import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { codeOf, messageOf } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { keysOfMatch, keysOfTopic, pathOf, withContext } from './presence/texts.js';
@@ -59,7 +60,9 @@ export async function answerSubscriptions(hub, presence, request) {
   if (listing.state === 'long')
     throw new RequestError(503, 'there are too many subscriptions to list: ask for those of one topic');
   if (subscriber !== '' && listing.count === 0) throw new RequestError(404, 'there is no such subscription');
-  return answerOf(hub, asked, listing);
+  const answer = answerOf(hub, asked, listing);
+  await endOfTurn(); // copying a long list took a while, and so does sending it
+  return answer;
 }
 
 /** @param {Hub} hub @param {Request} request @returns {Promise<Session>} that of a token, even if everybody may subscribe */
@@ -89,8 +92,10 @@ function decoded(segment) {
 /** @param {string[]} segments @param {Dialect} own of the token @param {Hub} hub @returns {Asked} */
 function askedBy(segments, own, { path: hubPath, rules }) {
   const path = pathOf(hubPath, segments);
-  const dialect = { 1: /** @type {const} */ ('legacy'), 3: /** @type {const} */ ('draft') }[segments.length] ?? own;
-  const isKnown = segments.length <= 3 && !segments.includes('') && (dialect === 'draft' || rules.isLegacyAllowed);
+  const dialect =
+    { 1: /** @type {const} */ ('legacy'), 3: /** @type {const} */ ('draft') }[segments.length] ?? own;
+  const isKnown =
+    segments.length <= 3 && !segments.includes('') && (dialect === 'draft' || rules.isLegacyAllowed);
   if (!isKnown) throw new RequestError(404, 'there is nothing at this address');
   if (segments.length === 0) return { dialect, path, keys: null, subscriber: '' };
   if (dialect === 'legacy') {

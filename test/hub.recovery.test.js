@@ -10,6 +10,7 @@ import { Openings } from '../hub/openings.js';
 import { Recovery } from '../hub/recovery.js';
 import { parseSelector } from '../hub/selectors.js';
 import { Window } from '../hub/window.js';
+import { noHubCounters } from '../lib/hubcounters.js';
 import { random } from './helpers/random.js';
 
 const BASE = 'http://localhost/.well-known/mercure';
@@ -32,7 +33,7 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
     }
   });
   const recovery = new Recovery({ broker, window, latest, cursors, mostBytes });
-  const openings = new Openings(recovery);
+  const openings = new Openings(recovery, noHubCounters());
   /** @param {string} topic @param {string} data @param {Partial<import('../broker/index.js').Draft>} [more] */
   const publish = (topic, data, more) => broker.append([{ topics: [topic], data, private: false, ...more }]);
   /**
@@ -40,7 +41,13 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
    * @param {import('../hub/grants.js').Session | null} [session]
    */
   const open = async (selectors, cursor, session = null) => {
-    const opening = await openings.prepare(cursor, { selectors, session, channels: [], uses: [] });
+    const opening = await openings.prepare(cursor, {
+      selectors,
+      session,
+      channels: [],
+      uses: [],
+      listing: '',
+    });
     return { ...opening.begin(), reported: opening.reported };
   };
   return { broker, cursors, window, publish, open };

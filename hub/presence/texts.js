@@ -82,7 +82,7 @@ export function pathOf(hubPath, segments) {
  * @returns {string} where the API has it; also the topic of its events
  */
 export function topicOf(dialect, hubPath, { key }, subscriber) {
-  const segments = dialect === 'legacy' ? [valueOf(key)] : [MATCH_TYPES[key[0]], valueOf(key)];
+  const segments = dialect === 'legacy' ? [matchOf(key)] : [MATCH_TYPES[key[0]], matchOf(key)];
   return pathOf(hubPath, [...segments, subscriber]);
 }
 
@@ -92,7 +92,7 @@ export function topicOf(dialect, hubPath, { key }, subscriber) {
  * @returns {string} JSON
  */
 export function jsonOf(dialect, topic, { key, payload }, subscriber, isActive) {
-  const match = JSON.stringify(valueOf(key));
+  const match = JSON.stringify(matchOf(key));
   const what =
     dialect === 'legacy'
       ? `"type":"Subscription","topic":${match}`
@@ -107,7 +107,7 @@ export function withContext(json) {
 }
 
 /** @param {string} key */
-function valueOf(key) {
+function matchOf(key) {
   return key === '*' ? key : key.slice(1);
 }
 
