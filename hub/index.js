@@ -2,7 +2,7 @@
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
 import { RequestError } from '../lib/router.js';
-import { draftOf } from './drafts.js';
+import { linkOf, publishTo, subscribeTo } from './applications.js';
 import { labelOf, mayPublish } from './grants.js';
 import { handle } from './handler.js';
 import { HubCore } from './hub.js';
@@ -10,6 +10,7 @@ import { decide, HEADERS } from './policy.js';
 import { notAllowed, resourceOf, streamHeaders, wantedBy } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 import { settingsOf } from './settings.js';
+import { answerSubscriptions } from './subscriptions.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
@@ -19,7 +20,7 @@ const KNOWN_MS = 60_000;
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./grants.js').Session} Session */
 /** @typedef {import('./subscription.js').Dialect} Dialect */
-/** @typedef {{ status: number, headers?: Record<string, string>, body?: string }} Answer */
+/** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
 
 /**
  * What is known about a request for a stream.
@@ -36,13 +37,16 @@ const KNOWN_MS = 60_000;
 export class Hub {
   /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
   constructor(options) {
-    const { opened, cors, path, rules, onError, ...parts } = settingsOf(options);
+    const { opened, cors, path, url, rules, onError, ...parts } = settingsOf(options);
     this.path = path;
+    /** How pages find it. */
+    this.url = url || path;
     this.rules = rules;
     /** Once its keys are loaded. @type {import('./access.js').Access | null} */
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
+      access.onRefused = () => this.core.counts.hubTokensRefused++;
       return access;
     });
     this.opened.catch(() => {}); // `start` and each request report it
@@ -77,23 +81,51 @@ export class Hub {
   }
 
   /**
-   * For node:http, Express and others: answers a request whose path is the hub's.
+   * For node:http, Express and others: answers a request whose path is the hub's. Others go to `next`, or get 404.
    * @param {import('node:http').IncomingMessage & { originalUrl?: string }} request
    * @param {import('node:http').ServerResponse} response
+   * @param {() => void} [next]
    */
-  handler(request, response) {
-    void handle(this, request, response, request.originalUrl ?? request.url ?? '/');
+  handler(request, response, next) {
+    const target = request.originalUrl ?? request.url ?? '/'; // frameworks cut off the path under which they mount something
+    if (next && !this.owns(target)) return next();
+    void handle(this, request, response, target);
   }
 
   /**
-   * @param {Request} request @param {string} [body] of a QUERY
+   * Makes a stream of a response of an application that knows its users itself.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} response
+   * @param {import('./applications.js').SubscribeOptions} options
+   * @returns {Promise<number>} its id in the Hold
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, and what `adopt` throws
+   */
+  subscribe(response, options) {
+    return subscribeTo(this, /** @type {import('node:http').ServerResponse} */ (response), options);
+  }
+
+  /** The cursor of what was published last. */
+  get cursor() {
+    return this.core.cursor;
+  }
+
+  /**
+   * @param {string} [topic] that a page is about
+   * @returns {string} the value of its Link header
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+   */
+  link(topic) {
+    return linkOf(this.url, this.cursor, topic, this.rules.baseUrl);
+  }
+
+  /**
+   * @param {Request} request @param {readonly import('./query.js').Pair[]} [more] in the body of a QUERY
    * @returns {Subscriber | Promise<Subscriber>}
    * @throws {RequestError}
    */
-  subscriberOf(request, body) {
+  subscriberOf(request, more) {
     const known = this.known.get(request.headers);
-    if (known && body === undefined && this.isValid(known)) return known;
-    const wanted = wantedBy(request, this.rules, body);
+    if (known && more === undefined && this.isValid(known)) return known;
+    const wanted = wantedBy(request, this.rules, more);
     const session = this.accessTo({ ...request, query: wanted.pairs, dialect: wanted.dialect });
     if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
     return this.subscriber(request, wanted, session);
@@ -131,7 +163,8 @@ export class Hub {
       version: this.access?.version ?? 0,
       checkedMs: Date.now(),
     };
-    this.known.set(request.headers, subscriber);
+    // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
+    if (session || this.access?.isAnonymousAllowed) this.known.set(request.headers, subscriber);
     return subscriber;
   }
 
@@ -163,7 +196,22 @@ export class Hub {
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
-    throw nothing();
+    return this.subscriptions(request);
+  }
+
+  /** Who is subscribed to what. @param {Request} request @returns {Promise<Answer>} */
+  async subscriptions(request) {
+    const { presence } = this.core;
+    if (!presence) throw nothing();
+    const answer = await answerSubscriptions(this, presence, request);
+    const cors = this.corsOf(request);
+    const vary = [answer.headers?.Vary, cors.Vary].filter(Boolean).join(', ');
+    return { ...answer, headers: { ...answer.headers, ...cors, Vary: vary } };
+  }
+
+  /** @returns {import('../lib/hubcounters.js').HubCounters} since the start */
+  counters() {
+    return this.core.counters();
   }
 
   /** @param {Request} request @returns {Promise<Answer>} */
@@ -191,14 +239,14 @@ export class Hub {
   }
 
   /**
-   * @param {unknown} given a publication, or a list of them
-   * @returns {Promise<string | string[]>} the ids, once they are stored
+   * @template {import('./drafts.js').Given | readonly import('./drafts.js').Given[]} T
+   * @param {T} given a publication, or a list of them
+   * @returns {Promise<T extends readonly unknown[] ? string[] : string>} the ids, once they are stored
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, BUSY, STORE, CLOSED
    */
   async publish(given) {
-    const list = Array.isArray(given) ? given : [given];
-    const drafts = list.map((one) => draftOf(one, this.rules));
-    const ids = (await this.core.publish(drafts)).map(({ id }) => id);
-    return Array.isArray(given) ? ids : ids[0];
+    const ids = await publishTo(this, given);
+    return /** @type {any} */ (Array.isArray(given) ? ids : ids[0]);
   }
 }
 

@@ -5,6 +5,7 @@
  *     0.x        topic=TOPIC or a URI template                                   lastEventID=CURSOR and others
  */
 import { RequestError } from '../lib/router.js';
+import { LimitError } from './limits.js';
 import { valueIn } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
 
@@ -27,7 +28,7 @@ import { parseSelector, SelectorError } from './selectors.js';
 /** The kinds of selectors that draft-08 names. @type {Record<string, 'exact' | 'urlpattern'>} */
 const MATCHERS = { match: 'exact', match_exact: 'exact', match_urlpattern: 'urlpattern' };
 /** Where clients that can't set the header put the cursor, the current name first. */
-const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
+export const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
 
 /**
  * @param {readonly Pair[]} pairs of the query, and of the body of a QUERY
@@ -40,7 +41,11 @@ export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSe
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
   if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
   if (wanted.length > mostSelectors)
-    throw new RequestError(400, `a stream can have at most ${mostSelectors} topics, not ${wanted.length}`);
+    throw new LimitError(
+      400,
+      `a stream can have at most ${mostSelectors} topics, not ${wanted.length} (max-topics-per-stream)`,
+      'hubLimitedTopicsPerStream',
+    );
   const isLegacy = wanted.some(({ kind }) => kind === 'template');
   if (isLegacy && wanted.some(({ kind }) => kind !== 'template'))
     throw new RequestError(400, 'use either "match" or the older "topic", not both');
