@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { minify_sync } from 'terser';
 import { COUNTS, HISTOGRAMS } from '../../drone/counters.js';
+import { OPTIONS } from '../../drone/options.js';
 import { PARAMS } from '../../drone/params.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -19,11 +20,14 @@ const ENTRY = 'fleet/drone.js';
 const NOT_SENT = new Set([
   'fleet/drone/dial.native.js',
   'native/index.js',
+  'fleet/drone/help.js',
   'lib/variables.js',
   'fleet/drone/topics/index.js',
 ]);
 /** Nobody reads them there. */
-const HELP = [...PARAMS, ...COUNTS, ...HISTOGRAMS].map(({ help }) => JSON.stringify(help));
+const HELP = [...PARAMS, ...OPTIONS, ...COUNTS, ...HISTOGRAMS].map(
+  ({ help }) => `'${help.replaceAll("'", "\\'")}'`,
+);
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g;
 
@@ -31,8 +35,9 @@ const IMPORT = /\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g;
 
 /** @param {string} source @returns {string} the same module, shorter */
 export function shorten(source) {
-  const code = minify_sync(source, { module: true, ecma: 2020, format: { quote_style: 2 } }).code ?? '';
-  return HELP.reduce((text, help) => text.replaceAll(help, '""'), code);
+  // In JSON, double quotes are longer.
+  const code = minify_sync(source, { module: true, ecma: 2020, format: { quote_style: 1 } }).code ?? '';
+  return HELP.reduce((text, help) => text.replaceAll(help, "''"), code);
 }
 
 /**
