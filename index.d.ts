@@ -1,7 +1,8 @@
 /*
- * Types of `import … from 'holdfast'`. test/fixtures/types/same.ts fails to compile if this file and transport/ disagree.
+ * Types of `import … from 'holdfast'`. test/fixtures/types/same.ts fails to compile if this file disagrees with transport/, hub/
+ * or broker/.
  */
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
 
 /**
@@ -205,7 +206,7 @@ export interface HoldOptions {
   answerTimeoutMs?: number;
   /**
    * Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. A welcome
-   * and what was passed to `write` don't count, nor what was waiting before them.
+   * and what was passed to `write` don't count.
    */
   maxBacklogBytes?: number;
   /**
@@ -251,7 +252,7 @@ export interface Counters {
   bytesWritten: number;
   /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  /** Bytes of messages that wait now for delivery in the native core. */
+  /** Bytes of messages, and of what was passed to `write`, that wait now in the native core. */
   queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
@@ -271,7 +272,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING or CLOSED, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
+ * LISTENING, CLOSED or STORE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -403,3 +404,272 @@ export class Hold {
    */
   counters(options?: { reset?: boolean }): Counters;
 }
+
+/** A topic, or several. A topic is any text without control characters, best a URL; `*` selects all topics. */
+export type Topics = string | readonly string[];
+
+/** What a publisher gives. */
+export interface Publication {
+  /** What it is about. The first is the canonical one. */
+  topic?: Topics;
+  /** Another name for `topic`; use one of them. */
+  topics?: Topics;
+  /** '' by default. */
+  data?: string;
+  /** Whether only streams whose grants match one of its topics get it; false by default. */
+  private?: boolean;
+  /**
+   * Your own id, by default one of the hub's. What was published with an id that is still stored is not published again. It must
+   * not be 'earliest' or begin with '#'.
+   */
+  id?: string;
+  /** The type of the event; not 'mercure'. */
+  type?: string;
+  /** ms that clients wait before they reconnect, up to 2,147,483,647. */
+  retry?: number;
+}
+
+/** Keys and rules for tokens (JWT). A key is text: a PEM of a public key, a JWK or a set of them, or a secret for HS256. */
+export interface JwtOptions {
+  /** For HS256: tokens signed with it may publish and subscribe. */
+  secret?: string;
+  /** Then only tokens signed with it may publish. */
+  publisherKey?: string;
+  /** Then only tokens signed with it may subscribe. */
+  subscriberKey?: string;
+  /** Where the issuer has its public keys. They are fetched again when a token has an unknown one. */
+  jwksUrl?: string;
+  /** What `iss` of every token must be. */
+  issuer?: string;
+  /** What `aud` of every token must contain; by default the URL of the hub, and tokens of Mercure 0.x need none. */
+  audience?: string;
+  /** Name of the cookie with the token of a browser, '__Secure-mercure_access_token' by default. */
+  cookie?: string;
+}
+
+export interface HubOptions {
+  /** Holds the streams. */
+  hold: Hold;
+  /** Orders and stores publications; by default in memory, as `new MemoryBroker()` does. You close it. */
+  broker?: Broker;
+  /** For tokens. Without keys, only `hub.publish` can publish. */
+  jwt?: JwtOptions;
+  /** Whether everybody may subscribe to what is public; by default only this machine and those with a token. */
+  anonymous?: boolean;
+  /** Whether clients and tokens of Mercure 0.x are accepted; true by default. */
+  legacy?: boolean;
+  /**
+   * Its URL, for `link`, and for relative topics and URL patterns; by default `jwt.audience` if that is a URL. Without it, `link`
+   * has only the path.
+   */
+  url?: string;
+  /** Its path, '/.well-known/mercure' by default. Topics with this path, or one below it, can't be published. */
+  path?: string;
+  /** Origins of pages that may use it, such as 'https://example.com' and 'https://*.example.com'; '*' is all, without credentials. */
+  corsOrigins?: readonly string[];
+  /** Origins of pages that may publish with the cookie of their visitor; none by default. */
+  publishOrigins?: readonly string[];
+  /** Topics and URL patterns whose last publication new subscribers get first. */
+  cacheTopics?: readonly string[];
+  /** Bytes of recent publications kept ready for clients that come back; 16,777,216 by default. The broker has the rest. */
+  windowBytes?: number;
+  /** Most bytes of a replay at once; with more, the client gets it in parts. 1,048,576 by default. */
+  maxReplayBytes?: number;
+  /** Most bytes of the body of a publish request; above it 413. 1,048,576 by default. */
+  maxBodyBytes?: number;
+  /** Most topics of a publication; above it 413. 1000 by default. */
+  maxTopics?: number;
+  /** Most topics and patterns of a stream; above it 400. 100 by default. */
+  maxSelectors?: number;
+  /**
+   * Whether there is presence: the subscription API of Mercure lists who is subscribed to what, and an event is published
+   * whenever that changes, privately, about topics below its path and `/subscriptions`. False by default.
+   */
+  subscriptions?: boolean;
+  /** Most bytes that this list takes; above it new streams get 503. 134,217,728 by default: about a million streams. */
+  maxPresenceBytes?: number;
+  /** Most streams at a time of one address (of IPv6: a /64); above it 429. 0, the default, is no limit. */
+  maxStreamsPerAddress?: number;
+  /** Most streams at a time with tokens of one subject; above it 429. 0, the default, is no limit. */
+  maxStreamsPerSubject?: number;
+  /** Most streams that one address may open per second; above it 429. 0, the default, is no limit. */
+  maxOpensPerAddress?: number;
+  /** Addresses and ranges of proxies, to which limits per address don't apply; loopback by default. */
+  proxies?: readonly string[];
+  /** Called with unexpected errors; without it, they become process warnings. */
+  onError?: (error: unknown) => void;
+  /** Called with lines for the log, such as that `jwt.jwksUrl` doesn't answer. */
+  onNote?: (line: string) => void;
+}
+
+/** What a stream is about, and what its client may read; at least one topic or pattern. */
+export interface SubscribeOptions {
+  /** Exactly these; '*' is all. */
+  topics?: Topics;
+  /** URL patterns, such as 'https://example.com/books/:id'. */
+  patterns?: Topics;
+  /**
+   * The last event id of the client: the stream begins with what was published after it. By default that of the request (the
+   * header Last-Event-ID, or `last_event_id` or `lastEventID` in its query); null begins with what is published next. 'earliest'
+   * is everything that is stored.
+   */
+  cursor?: string | null;
+  /**
+   * Topics whose private publications the client may read: it gets those that match one of its topics and one of its grants.
+   * None by default.
+   */
+  grants?: Topics | { topics?: Topics; patterns?: Topics };
+  /** Whose stream it is, for `revoke`. */
+  subject?: string;
+  /** In ms since 1970: the stream ends then, or earlier by up to a tenth of the time, so that not all end at once. */
+  expiresAtMs?: number;
+}
+
+/**
+ * Topics, history, recovery and grants on top of a Hold, over the protocol Mercure (draft-08 and 0.x). The streams of the Hold's
+ * encoding 'updates', and channels whose names begin with U+0001, are the hub's.
+ *
+ * A client that comes back with its last event id gets what it missed, and then what is published: everything once, in
+ * order. If something it missed is no longer stored, the response has the header `Mercure-Last-Event-ID: earliest`.
+ */
+export class Hub {
+  /** Names of the headers that `decide` reads, for the policy of a Hold. It also needs `address: true`. */
+  static readonly headers: readonly string[];
+
+  /** @throws {HoldfastError} BAD_OPTION */
+  constructor(options: HubOptions);
+
+  /**
+   * Loads the keys, and what the broker has stored. Until then, requests wait for the keys.
+   * @throws {HoldfastError} BAD_OPTION if a key can't be used
+   */
+  start(): Promise<void>;
+
+  /**
+   * Answers requests on its path: of `node:http`, `app.use(hub.handler)` of Express, or `request.raw` and `reply.raw` of Fastify in
+   * a hook `onRequest`. It belongs before body parsers. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+
+  /** Whether a request is for the hub. @param target of the request, such as `request.url` */
+  owns(target: string): boolean;
+
+  /**
+   * For the policy of a Hold that listens: decides about a request that the hub owns. Requests with a body are passed on to
+   * `server`, which has to give them to `handler`.
+   */
+  decide(head: Head, id: number): Decision | Promise<Decision | (() => Decision)>;
+
+  /**
+   * Makes a stream of a response, for applications that know their users themselves: no token is needed or read. The head is
+   * sent now, with the headers that you have set; what the client missed follows.
+   * @param response as for `adopt` of a Hold
+   * @returns the id of the stream in the Hold
+   * @throws {HoldfastError} BAD_ARGUMENT, and as `adopt`: NOT_ADOPTABLE, OVER_CAPACITY, CLOSED. The response is then still yours,
+   *   but its head may have been sent
+   */
+  subscribe(response: ServerResponse | Http2ServerResponse, options: SubscribeOptions): Promise<number>;
+
+  /**
+   * Publishes one publication, or several in this order: all or none of them.
+   * @returns the ids, once they are stored
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; STORE, CLOSED. It rejects with them
+   */
+  publish(publication: Publication): Promise<string>;
+  publish(publications: readonly Publication[]): Promise<string[]>;
+
+  /**
+   * The cursor of what was published last: a client that begins with it gets everything that is published from now on. Read it
+   * before you read the data of a page, and publish after you have written data: then a page misses nothing.
+   */
+  readonly cursor: string;
+
+  /**
+   * The value of a Link header for a page: where the hub is, its cursor (call it before you read the data of the page), and the
+   * topic of the page. What a URI can't contain is percent-encoded.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  link(topic?: string): string;
+
+  /**
+   * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
+   * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   */
+  revoke(what: { subject?: string; token?: string; topic?: string }): void;
+}
+
+/** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */
+export interface Broker {
+  /** Of 32 bits. A store that was deleted starts a new one. */
+  readonly epoch: number;
+  /** 16 bytes for cursors. */
+  readonly key: Uint8Array;
+  /** The number of the last publication; they are counted from 1. */
+  readonly last: number;
+  /** The number of the oldest one that is stored; last + 1 if none is. */
+  readonly first: number;
+  append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
+  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  read(after: number, most: number): Promise<readonly StoredPublication[]>;
+  find(id: string): Promise<number | undefined>;
+  latest(): Promise<readonly StoredPublication[]>;
+  /** Finishes what is being stored, and refuses more. */
+  close(): Promise<void>;
+}
+
+/** A publication that was checked. */
+export interface Draft {
+  topics: readonly string[];
+  data: string;
+  private: boolean;
+  id?: string;
+  type?: string;
+  retry?: number;
+}
+
+/** A publication with its number, and when it was stored, in ms since 1970. */
+export interface StoredPublication extends Draft {
+  sequence: number;
+  at: number;
+}
+
+/** What a broker keeps for clients that come back; it drops the oldest when one of the limits is exceeded. */
+export interface BrokerOptions {
+  /** Publications; 10,000 by default. */
+  historyCount?: number;
+  /** ms; 3,600,000 by default. */
+  historyAgeMs?: number;
+  /** Bytes; 67,108,864 by default. */
+  historyBytes?: number;
+  /** Most bytes that wait to be stored; with more, `publish` rejects with BUSY. 16,777,216 by default. */
+  maxQueueBytes?: number;
+  /** Topics and URL patterns whose last publication is kept for longer; the same as those of the hub. */
+  cacheTopics?: readonly string[];
+  /** URL of the hub, if `cacheTopics` has relative patterns. */
+  url?: string;
+}
+
+/** Keeps publications in memory: they are lost when the process ends. */
+export class MemoryBroker implements Broker {
+  /** @throws {HoldfastError} BAD_OPTION */
+  constructor(options?: BrokerOptions);
+  get epoch(): number;
+  get key(): Uint8Array;
+  get last(): number;
+  get first(): number;
+  append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
+  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  read(after: number, most: number): Promise<readonly StoredPublication[]>;
+  find(id: string): Promise<number | undefined>;
+  latest(): Promise<readonly StoredPublication[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a broker that keeps publications in a folder, so that they survive a restart, or a crash of the whole machine.
+ * @param options `store`: the folder, which one process at a time can use; without it publications are in memory. `sync`: whether
+ *   a publication is on the disk before `publish` resolves; true by default
+ * @throws {HoldfastError} BAD_OPTION; STORE if the folder, or the optional package lmdb, can't be used. It rejects with them
+ */
+export function openBroker(options?: BrokerOptions & { store?: string; sync?: boolean }): Promise<Broker>;

@@ -2,7 +2,7 @@
  * What a publisher sends: a form with one publication, as in Mercure, or a JSON array with several. Pure.
  */
 import { RequestError } from '../lib/router.js';
-import { pairsOf, valueIn, valuesIn } from './query.js';
+import { valueIn, valuesIn } from './query.js';
 import { checkData, checkId, checkSizes, checkTopic, checkType } from './topics.js';
 
 /** The most publications in one request. */
@@ -14,19 +14,30 @@ const MOST_RETRY_MS = 0x7fffffff;
 /** @typedef {import('../broker/index.js').Draft} Draft */
 
 /**
+ * A publication as an application, or JSON, has it.
+ * @typedef {object} Given
+ * @property {string | readonly string[]} [topic] the first is canonical
+ * @property {string | readonly string[]} [topics] another name for it
+ * @property {string} [data]
+ * @property {boolean} [private]
+ * @property {string} [id]
+ * @property {string} [type]
+ * @property {number} [retry] ms
+ */
+
+/**
  * @typedef {object} Rules
  * @property {string} baseUrl of the hub
  * @property {import('./topics.js').Limits} limits
  */
 
 /**
- * @param {string} body application/x-www-form-urlencoded; each character is a byte
+ * @param {readonly import('./query.js').Pair[]} pairs of the form
  * @param {Rules} rules
  * @returns {Draft}
  * @throws {RequestError} 400, 413
  */
-export function draftOfForm(body, rules) {
-  const pairs = pairsOf(body);
+export function draftOfForm(pairs, rules) {
   const data = valueIn(pairs, 'data') ?? '';
   const isPrivate = valueIn(pairs, 'private') !== undefined; // whatever its value
   const [id, type] = ['id', 'type'].map((name) => valueIn(pairs, name) || undefined);
@@ -41,7 +52,16 @@ export function draftOfForm(body, rules) {
  * @throws {RequestError} 400, 413
  */
 export function draftsOfJson(text, rules) {
-  const list = parsed(text);
+  return draftsOf(parsed(text), rules);
+}
+
+/**
+ * @param {unknown} list as parsed from JSON
+ * @param {Rules} rules
+ * @returns {Draft[]}
+ * @throws {RequestError} 400, 413
+ */
+export function draftsOf(list, rules) {
   if (!Array.isArray(list) || list.length === 0)
     throw new RequestError(400, 'expected a JSON array of publications, such as [{"topic":"a","data":"b"}]');
   if (list.length > MOST_IN_BATCH)
@@ -72,24 +92,38 @@ export function draftOf(given, rules) {
   const unknown = Object.keys(fields).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined)
     throw new RequestError(400, `a publication has no field ${JSON.stringify(unknown).slice(0, 42)}`);
-  const { data = '', id, type, retry } = fields;
-  const { topic = fields.topics, private: isPrivate = false } = fields;
+  const { data = '', private: isPrivate = false, retry } = fields;
   if (typeof data !== 'string')
     throw new RequestError(400, 'data must be a string; write other values as JSON');
   refuse(checkData(data));
   if (typeof isPrivate !== 'boolean') throw new RequestError(400, 'private must be true or false');
-  const topics = Array.isArray(topic) ? topic : [topic];
-  if (topics.some((one) => typeof one !== 'string')) throw new RequestError(400, 'a topic must be a string');
-  for (const [name, value] of Object.entries({ id, type })) {
-    if (value !== undefined && typeof value !== 'string')
-      throw new RequestError(400, `${name} must be a string`);
-  }
-  const [ownId, ownType] = /** @type {(string | undefined)[]} */ ([id || undefined, type || undefined]);
-  const retryMs = retryOf(retry === undefined ? undefined : String(retry));
-  return checked({ topics, data, private: isPrivate, id: ownId, type: ownType, retry: retryMs }, rules);
+  const [id, type] = ['id', 'type'].map((name) => optionalText(name, fields[name]));
+  if (!['undefined', 'number', 'string'].includes(typeof retry)) throw badRetry();
+  const ms = retryOf(retry === undefined ? undefined : String(retry));
+  return checked({ topics: topicsOf(fields), data, private: isPrivate, id, type, retry: ms }, rules);
 }
 
-/** @param {Draft} draft @param {Rules} rules @returns {Draft} without what is undefined */
+/** @param {Record<string, unknown>} fields @returns {string[]} */
+function topicsOf({ topic, topics }) {
+  if (topic !== undefined && topics !== undefined)
+    throw new RequestError(400, 'use either topic or topics, not both');
+  const given = topic ?? topics ?? [];
+  const list = Array.isArray(given) ? given : [given];
+  if (list.every((one) => typeof one === 'string')) return list;
+  throw new RequestError(400, 'a topic must be a string');
+}
+
+/** @param {string} name @param {unknown} value @returns {string | undefined} '' is none */
+function optionalText(name, value) {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') throw new RequestError(400, `${name} must be a string`);
+  return value || undefined;
+}
+
+/**
+ * @param {Omit<Draft, 'id' | 'type' | 'retry'> & { [K in 'id' | 'type']: string | undefined } & { retry: number | undefined }} draft
+ * @param {Rules} rules @returns {Draft} without what is undefined
+ */
 function checked(draft, { baseUrl, limits }) {
   const { topics, data, id, type, retry } = draft;
   if (topics.length === 0) throw new RequestError(400, 'missing "topic" parameter');
@@ -117,9 +151,12 @@ function refuse(problem) {
 function retryOf(text) {
   if (text === undefined) return undefined;
   const ms = Number(text);
-  if (!DIGITS.test(text) || ms > MOST_RETRY_MS)
-    throw new RequestError(400, 'retry must be a whole number of milliseconds');
+  if (!DIGITS.test(text) || ms > MOST_RETRY_MS) throw badRetry();
   return ms;
+}
+
+function badRetry() {
+  return new RequestError(400, 'retry must be a whole number of milliseconds');
 }
 
 /** @param {string} text @returns {unknown} */

@@ -2,14 +2,14 @@
  * The protocol on node:http: what the Hold passes on (publications, and later requests on the same connection), and everything in
  * an application of its own, such as an Express app.
  */
-import { codeOf } from '../lib/errors.js';
-import { RequestError, readBody } from '../lib/router.js';
-import { draftOfForm, draftsOfJson } from './drafts.js';
+import { plainAddress } from '../lib/addresses.js';
+import { codeOf, messageOf } from '../lib/errors.js';
+import { RequestError } from '../lib/router.js';
+import { draftsIn, parametersIn } from './bodies.js';
 import { LimitError } from './limits.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
-const FORM = 'application/x-www-form-urlencoded';
-const JSON_TYPE = 'application/json';
+const TEXT = 'text/plain; charset=utf-8';
 /** The most bytes of the body of a QUERY. */
 const MOST_QUERY_BYTES = 65_536;
 
@@ -35,34 +35,48 @@ export async function handle(hub, incoming, response, target) {
       await subscribe(hub, request, incoming, response);
     else send(response, await hub.answer(request), request.method === 'HEAD');
   } catch (error) {
+    if (incoming.destroyed && codeOf(error) === 'ECONNRESET') return; // the client has left
     const answer = problem(error);
     if (error instanceof LimitError) hub.core.counts[error.counter]++;
     else if (answer.status === 413) hub.core.counts.hubLimitedPublication++;
     send(response, { ...answer, headers: { ...answer.headers, ...hub.corsOf(request) } });
-    if (!(error instanceof RequestError) && answer.status === 500) hub.onError(error);
+    if (answer.status === 500) hub.onError(error);
   }
 }
 
 /** @param {IncomingMessage} incoming @param {string} target @returns {Request} */
-function requestOf({ method = 'GET', headers, socket }, target) {
-  const address = socket.remoteAddress ?? '';
+function requestOf({ method = 'GET', headers, rawHeaders, socket }, target) {
   const values = Object.entries(headers).map(([name, value]) => [
     name,
     Array.isArray(value) ? value.join(', ') : value,
   ]);
-  return { method, target, headers: Object.fromEntries(values), address };
+  const authorization = allOf(rawHeaders, 'authorization'); // Node has only the first
+  const host = headers.host ?? headers[':authority']; // of HTTP/2
+  return {
+    method,
+    target,
+    headers: { ...Object.fromEntries(values), authorization, host },
+    address: plainAddress(socket.remoteAddress),
+  };
+}
+
+/** @param {readonly string[]} rawHeaders name, value, name, value… @param {string} name @returns {string | undefined} */
+function allOf(rawHeaders, name) {
+  const values = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1].toLowerCase() === name);
+  return values.length === 0 ? undefined : values.join(', ');
 }
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */
 async function subscribe(hub, request, incoming, response) {
   const { address = '' } = request;
   hub.core.limits?.open(address);
-  const body = request.method === 'QUERY' ? await readBody(incoming, MOST_QUERY_BYTES, 'latin1') : '';
-  const { cursor, place, dialect, cors } = await hub.subscriberOf(request, body);
+  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : [];
+  const { cursor, place, dialect, cors } = await hub.subscriberOf(request, more);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
   const admission = hub.core.admit(place, address);
+  response.statusCode = 200; // Koa begins with 404
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   await hub.core.adopt(response, place, opening, { dialect, admission }).catch((error) => {
     hub.core.dismiss(admission);
@@ -73,34 +87,28 @@ async function subscribe(hub, request, incoming, response) {
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @returns {Promise<Answer>} */
 async function publish(hub, request, incoming) {
   const check = await hub.publisherOf(request);
-  const [type] = (request.headers['content-type'] ?? FORM).split(';');
-  const isJson = type.trim().toLowerCase() === JSON_TYPE;
-  if (!isJson && type.trim().toLowerCase() !== FORM)
-    throw new RequestError(415, `publications are sent as ${FORM}, or several as ${JSON_TYPE}`);
-  const body = await readBody(incoming, hub.rules.mostBodyBytes, isJson ? 'utf8' : 'latin1');
-  const drafts = isJson ? draftsOfJson(body, hub.rules) : [draftOfForm(body, hub.rules)];
+  const { drafts, isList } = await draftsIn(incoming, hub.rules);
   check(drafts);
   const published = await hub.core.publish(drafts);
   const ids = published.map(({ id }) => id);
-  const cors = hub.corsOf(request);
-  if (isJson)
-    return { status: 200, headers: { 'Content-Type': JSON_TYPE, ...cors }, body: JSON.stringify(ids) };
-  return { status: 200, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...cors }, body: ids[0] };
+  const headers = { 'Content-Type': isList ? 'application/json' : TEXT, ...hub.corsOf(request) };
+  return { status: 200, headers, body: isList ? JSON.stringify(ids) : ids[0] };
 }
+
+/** Statuses of errors that are not the client's fault, or not in what it asked for. @type {Record<string, number>} */
+const STATUSES = { BUSY: 503, CLOSED: 503, STORE: 503, OVER_CAPACITY: 503, NOT_ADOPTABLE: 400 };
 
 /** @param {unknown} error @returns {Answer} */
 function problem(error) {
-  if (error instanceof RequestError)
-    return { status: error.status, headers: textHeaders(error.headers), body: `${error.message}\n` };
-  const message = error instanceof Error ? error.message : String(error);
-  if (['BUSY', 'CLOSED', 'STORE', 'OVER_CAPACITY'].includes(codeOf(error)))
-    return { status: 503, headers: textHeaders({ 'Retry-After': '1' }), body: `${message}\n` };
-  return { status: 500, headers: textHeaders({}), body: 'the hub failed to answer\n' };
+  if (error instanceof RequestError) return textAnswer(error.status, error.message, error.headers);
+  const status = STATUSES[codeOf(error)] ?? 500;
+  const message = status === 500 ? 'the hub failed to answer' : messageOf(error);
+  return textAnswer(status, message, status === 503 ? { 'Retry-After': '1' } : {});
 }
 
-/** @param {Record<string, string>} headers */
-function textHeaders(headers) {
-  return { 'Content-Type': 'text/plain; charset=utf-8', ...headers };
+/** @param {number} status @param {string} message @param {Record<string, string>} headers @returns {Answer} */
+function textAnswer(status, message, headers) {
+  return { status, headers: { 'Content-Type': TEXT, ...headers }, body: `${message}\n` };
 }
 
 /** @param {ServerResponse} response @param {Answer} answer @param {boolean} [isHead] */

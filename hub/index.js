@@ -2,7 +2,7 @@
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
 import { RequestError } from '../lib/router.js';
-import { draftOf } from './drafts.js';
+import { linkOf, publishTo, subscribeTo } from './applications.js';
 import { labelOf, mayPublish } from './grants.js';
 import { handle } from './handler.js';
 import { HubCore } from './hub.js';
@@ -37,8 +37,10 @@ const KNOWN_MS = 60_000;
 export class Hub {
   /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
   constructor(options) {
-    const { opened, cors, path, rules, onError, ...parts } = settingsOf(options);
+    const { opened, cors, path, url, rules, onError, ...parts } = settingsOf(options);
     this.path = path;
+    /** How pages find it. */
+    this.url = url || path;
     this.rules = rules;
     /** Once its keys are loaded. @type {import('./access.js').Access | null} */
     this.access = null;
@@ -62,6 +64,17 @@ export class Hub {
     await this.core.start();
   }
 
+  /**
+   * For a server of several processes: presence is in the primary.
+   * @param {import('./presence/local.js').HubPresence} presence
+   */
+  attend(presence) {
+    this.core.attend(presence);
+    void this.opened.then((access) => {
+      access.hasSubscriptions = true;
+    }, noop);
+  }
+
   /** Headers that a policy has to name, so that `decide` can read them. It also needs the address. */
   static headers = HEADERS;
 
@@ -79,23 +92,51 @@ export class Hub {
   }
 
   /**
-   * For node:http, Express and others: answers a request whose path is the hub's.
+   * For node:http, Express and others: answers a request whose path is the hub's. Others go to `next`, or get 404.
    * @param {import('node:http').IncomingMessage & { originalUrl?: string }} request
    * @param {import('node:http').ServerResponse} response
+   * @param {() => void} [next]
    */
-  handler(request, response) {
-    void handle(this, request, response, request.originalUrl ?? request.url ?? '/');
+  handler(request, response, next) {
+    const target = request.originalUrl ?? request.url ?? '/'; // frameworks cut off the path under which they mount something
+    if (next && !this.owns(target)) return next();
+    void handle(this, request, response, target);
   }
 
   /**
-   * @param {Request} request @param {string} [body] of a QUERY
+   * Makes a stream of a response of an application that knows its users itself.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} response
+   * @param {import('./applications.js').SubscribeOptions} options
+   * @returns {Promise<number>} its id in the Hold
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, and what `adopt` throws
+   */
+  subscribe(response, options) {
+    return subscribeTo(this, /** @type {import('node:http').ServerResponse} */ (response), options);
+  }
+
+  /** The cursor of what was published last. */
+  get cursor() {
+    return this.core.cursor;
+  }
+
+  /**
+   * @param {string} [topic] that a page is about
+   * @returns {string} the value of its Link header
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+   */
+  link(topic) {
+    return linkOf(this.url, this.cursor, topic, this.rules.baseUrl);
+  }
+
+  /**
+   * @param {Request} request @param {readonly import('./query.js').Pair[]} [more] in the body of a QUERY
    * @returns {Subscriber | Promise<Subscriber>}
    * @throws {RequestError}
    */
-  subscriberOf(request, body) {
+  subscriberOf(request, more) {
     const known = this.known.get(request.headers);
-    if (known && body === undefined && this.isValid(known)) return known;
-    const wanted = wantedBy(request, this.rules, body);
+    if (known && more === undefined && this.isValid(known)) return known;
+    const wanted = wantedBy(request, this.rules, more);
     const session = this.accessTo({ ...request, query: wanted.pairs, dialect: wanted.dialect });
     if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
     return this.subscriber(request, wanted, session);
@@ -133,7 +174,8 @@ export class Hub {
       version: this.access?.version ?? 0,
       checkedMs: Date.now(),
     };
-    this.known.set(request.headers, subscriber);
+    // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
+    if (session || this.access?.isAnonymousAllowed) this.known.set(request.headers, subscriber);
     return subscriber;
   }
 
@@ -208,16 +250,18 @@ export class Hub {
   }
 
   /**
-   * @param {unknown} given a publication, or a list of them
-   * @returns {Promise<string | string[]>} the ids, once they are stored
+   * @template {import('./drafts.js').Given | readonly import('./drafts.js').Given[]} T
+   * @param {T} given a publication, or a list of them
+   * @returns {Promise<T extends readonly unknown[] ? string[] : string>} the ids, once they are stored
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, BUSY, STORE, CLOSED
    */
   async publish(given) {
-    const list = Array.isArray(given) ? given : [given];
-    const drafts = list.map((one) => draftOf(one, this.rules));
-    const ids = (await this.core.publish(drafts)).map(({ id }) => id);
-    return Array.isArray(given) ? ids : ids[0];
+    const ids = await publishTo(this, given);
+    return /** @type {any} */ (Array.isArray(given) ? ids : ids[0]);
   }
 }
+
+function noop() {}
 
 function nothing() {
   return new RequestError(404, 'there is nothing at this address');

@@ -70,6 +70,24 @@ class Shares {
 
 export class Limits {
   /**
+   * @param {object} options of a Hub
+   * @param {number} options.maxStreamsPerAddress
+   * @param {number} options.maxStreamsPerSubject
+   * @param {number} options.maxOpensPerAddress
+   * @param {readonly string[]} options.proxies
+   * @returns {Limits | null} null if there is none
+   */
+  static of({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
+    if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
+    return new Limits({
+      streamsPerAddress: maxStreamsPerAddress,
+      streamsPerSubject: maxStreamsPerSubject,
+      opensPerAddress: maxOpensPerAddress,
+      proxies,
+    });
+  }
+
+  /**
    * @param {object} options 0 is no limit
    * @param {number} options.streamsPerAddress
    * @param {number} options.streamsPerSubject

@@ -55,12 +55,12 @@ export function resourceOf(target, path) {
 /**
  * @param {Request} request
  * @param {import('./subscription.js').Rules} rules
- * @param {string} [body] of a QUERY
+ * @param {readonly Pair[]} [more] in the body of a QUERY
  * @returns {Subscription & { pairs: readonly Pair[] }}
  * @throws {RequestError} 400
  */
-export function wantedBy({ target, headers }, rules, body = '') {
-  const pairs = [...pairsOf(queryOf(target)), ...pairsOf(body)];
+export function wantedBy({ target, headers }, rules, more = []) {
+  const pairs = [...pairsOf(queryOf(target)), ...more];
   return { ...subscriptionOf(pairs, headers['last-event-id'], rules), pairs };
 }
 

@@ -8,7 +8,6 @@ import { readOrigin } from '../lib/origins.js';
 import { Access } from './access.js';
 import { Cors } from './cors.js';
 import { Limits } from './limits.js';
-import { Presence } from './presence/index.js';
 import { LocalPresence } from './presence/local.js';
 import { parseSelector } from './selectors.js';
 import { LIMITS } from './topics.js';
@@ -28,8 +27,8 @@ const DEFAULTS = {
   windowBytes: 16_777_216,
   maxReplayBytes: 1_048_576,
   maxBodyBytes: 1_048_576,
-  maxTopics: LIMITS.topicsPerPublication,
-  maxSelectors: /** @type {number} */ (LIMITS.selectorsPerStream),
+  maxTopics: Number(LIMITS.topicsPerPublication),
+  maxSelectors: Number(LIMITS.selectorsPerStream),
   subscriptions: false,
   maxPresenceBytes: 134_217_728,
   maxStreamsPerAddress: 0,
@@ -37,8 +36,12 @@ const DEFAULTS = {
   maxOpensPerAddress: 0,
   proxies: /** @type {readonly string[]} */ (LOOPBACK),
 };
-const OTHERS = ['hold', 'broker', 'presence', 'url', 'onError', 'onNote'];
-const MEMORY = {
+/** Keys of `jwt`. */
+const JWT = ['secret', 'publisherKey', 'subscriberKey', 'jwksUrl', 'issuer', 'audience', 'cookie'];
+const PATH_FORM = /^\/[\w\-.~!$&'()*+,;=:@%/]*$/;
+const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
+/** What is kept for clients that come back. */
+export const HISTORY = {
   historyCount: 10_000,
   historyAgeMs: 3_600_000,
   historyBytes: 67_108_864,
@@ -53,12 +56,13 @@ const MEMORY = {
  * @property {Promise<Access>} opened
  * @property {Cors} cors
  * @property {string} path
+ * @property {string} url '' if it is unknown
  * @property {Rules} rules
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
  * @property {number} mostReplayBytes
- * @property {import('./presence/local.js').HubPresence | null} presence
- * @property {Limits | null} limits
+ * @property {LocalPresence | null} presence null if it is off
+ * @property {Limits | null} limits null if there are none
  * @property {(error: unknown) => void} onError
  *
  * @typedef {object} Rules
@@ -69,18 +73,16 @@ const MEMORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, presence?: import('./presence/local.js').HubPresence, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
-  checkKeys(options);
-  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  const given = checked(options);
   const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
-  const baseUrl =
-    given.url ?? (URL.canParse(jwt.audience ?? '') ? jwt.audience : undefined) ?? NOWHERE + path;
+  const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
+  const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
-  const broker = given.broker ?? new MemoryBroker({ ...MEMORY, isCached });
-  const presence = presenceOf(given, broker, onError);
+  const broker = given.broker ?? new MemoryBroker({ ...HISTORY, isCached });
   const access = {
     jwt,
     hubPath: path,
@@ -88,7 +90,7 @@ export function settingsOf(options) {
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
-    hasSubscriptions: presence !== null,
+    hasSubscriptions: given.subscriptions,
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
   return {
@@ -97,6 +99,7 @@ export function settingsOf(options) {
     opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
+    url,
     rules: {
       baseUrl,
       isLegacyAllowed: legacy,
@@ -107,30 +110,10 @@ export function settingsOf(options) {
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
-    presence,
-    limits: limitsOf(given),
+    presence: given.subscriptions ? LocalPresence.open({ ...given, broker, onError }) : null,
+    limits: Limits.of(given),
     onError,
   };
-}
-
-/**
- * @param {{ presence?: import('./presence/local.js').HubPresence, subscriptions: boolean, path: string, maxPresenceBytes: number }} given
- * @param {import('../broker/index.js').Broker} broker @param {(error: unknown) => void} onError
- */
-function presenceOf({ presence, subscriptions, path, maxPresenceBytes: mostBytes }, broker, onError) {
-  if (presence || !subscriptions) return presence ?? null;
-  return new LocalPresence(new Presence({ broker, path, mostBytes, onError }));
-}
-
-/** @param {typeof DEFAULTS} given */
-function limitsOf({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
-  if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
-  return new Limits({
-    streamsPerAddress: maxStreamsPerAddress,
-    streamsPerSubject: maxStreamsPerSubject,
-    opensPerAddress: maxOpensPerAddress,
-    proxies,
-  });
 }
 
 /** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
@@ -161,46 +144,79 @@ export function hubOptions(config) {
   };
 }
 
-/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
-function baseUrlOf(audience = '', path = PATH) {
-  return URL.canParse(audience) ? audience : NOWHERE + path;
+/** @param {string | undefined} audience of tokens @returns {string} it, if it is the URL of the hub; otherwise '' */
+function urlOf(audience = '') {
+  return isHttp(audience) ? audience : '';
 }
 
 /** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
 export function cachedIn({ cacheTopics, jwtAudience }) {
-  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
+  return cachedBy(cacheTopics, urlOf(jwtAudience) || NOWHERE + PATH);
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
 export function cachedBy(values, baseUrl) {
-  const selectors = values.flatMap((value) => [
-    parseSelector('exact', value, baseUrl),
-    ...patternOf(value, baseUrl),
-  ]);
+  const selectors = values.flatMap((value) => cachedSelectors(value, baseUrl));
   return (topic) => selectors.some((selector) => selector.matches(topic));
 }
 
 /** @param {string} value @param {string} baseUrl */
-function patternOf(value, baseUrl) {
+function cachedSelectors(value, baseUrl) {
   try {
-    return [parseSelector('urlpattern', value, baseUrl)];
+    return [parseSelector('exact', value, baseUrl), parseSelector('urlpattern', value, baseUrl)];
   } catch {
-    throw new HoldfastError(
-      'BAD_OPTION',
+    throw badOption(
       `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
     );
   }
 }
 
-/** @param {HubOptions} options */
-function checkKeys(options) {
-  const known = [...Object.keys(DEFAULTS), ...OTHERS];
-  const unknown = Object.keys(options ?? {}).find((key) => !known.includes(key));
-  if (unknown !== undefined)
-    throw new HoldfastError('BAD_OPTION', `a Hub has no option '${unknown}': expected ${known.join(', ')}`);
+/** @param {HubOptions} options @returns {typeof DEFAULTS & HubOptions} */
+function checked(options) {
   const hold = /** @type {{ adopt?: unknown } | undefined} */ (options?.hold);
-  if (typeof hold?.adopt !== 'function')
-    throw new HoldfastError('BAD_OPTION', 'a Hub needs a Hold: new Hub({ hold: new Hold() })');
+  if (typeof hold?.adopt !== 'function') throw badOption('a Hub needs a Hold: new Hub({ hold: new Hold() })');
+  checkKeys('a Hub', options, [...Object.keys(DEFAULTS), ...OTHERS]);
+  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  for (const [name, value] of Object.entries(DEFAULTS)) checkType(name, value, Object.entries(given));
+  checkKeys('the option jwt of a Hub', given.jwt, JWT);
+  const { path, url, broker } = given;
+  if (!PATH_FORM.test(path)) throw badOption(`the path of a Hub must be like ${PATH}, not '${path}'`);
+  if (url !== undefined && !isHttp(url))
+    throw badOption(`the url of a Hub must be like https://example.com${path}`);
+  if (broker !== undefined && typeof broker?.append !== 'function')
+    throw badOption('the broker of a Hub is made by openBroker or new MemoryBroker');
+  return given;
+}
+
+/** @param {string} name of an option @param {unknown} byDefault @param {[string, unknown][]} given */
+function checkType(name, byDefault, given) {
+  const [, value] = /** @type {[string, unknown]} */ (given.find(([key]) => key === name));
+  const isList = Array.isArray(byDefault);
+  const isRight = isList
+    ? Array.isArray(value) && value.every((one) => typeof one === 'string')
+    : typeof value === typeof byDefault && value !== null;
+  if (!isRight)
+    throw badOption(
+      `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}`,
+    );
+  if (typeof value === 'number' && !(Number.isInteger(value) && (value > 0 || value === byDefault)))
+    throw badOption(`the option ${name} of a Hub must be a whole number above 0, not ${value}`);
+}
+
+/** @param {string} what @param {object} given @param {readonly string[]} known */
+export function checkKeys(what, given, known) {
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw badOption(`${what} has no '${unknown}': expected ${known.join(', ')}`);
+}
+
+/** @param {string} text */
+function isHttp(text) {
+  return /^https?:\/\//i.test(text) && URL.canParse(text);
+}
+
+/** @param {string} message */
+export function badOption(message) {
+  return new HoldfastError('BAD_OPTION', message);
 }
 
 /** @param {string} name @param {readonly string[]} origins */
@@ -208,16 +224,13 @@ function originsOf(name, origins) {
   return origins.map((origin) => {
     const read = readOrigin(origin);
     if (read === undefined)
-      throw new HoldfastError(
-        'BAD_OPTION',
-        `${name} has '${origin}', expected an origin such as https://example.com`,
-      );
+      throw badOption(`${name} has '${origin}', expected an origin such as https://example.com`);
     return read;
   });
 }
 
 /** @template {object} T @param {T} options @returns {T} */
-function withoutUndefined(options) {
+export function withoutUndefined(options) {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return /** @type {T} */ (Object.fromEntries(given));
 }

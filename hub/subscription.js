@@ -28,7 +28,7 @@ import { parseSelector, SelectorError } from './selectors.js';
 /** The kinds of selectors that draft-08 names. @type {Record<string, 'exact' | 'urlpattern'>} */
 const MATCHERS = { match: 'exact', match_exact: 'exact', match_urlpattern: 'urlpattern' };
 /** Where clients that can't set the header put the cursor, the current name first. */
-const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
+export const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
 
 /**
  * @param {readonly Pair[]} pairs of the query, and of the body of a QUERY

@@ -14,7 +14,7 @@ export const LIMITS = Object.freeze({
   typeBytes: 1024,
 });
 
-/** @typedef {Readonly<Record<keyof typeof LIMITS, number>>} Limits */
+/** @typedef {{ readonly [K in keyof typeof LIMITS]: number }} Limits */
 
 /** Cc is C0, DEL and C1. Cs is half of a surrogate pair: not UTF-8. Cf is invisible: zero-width, right-to-left. */
 const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}]/u;

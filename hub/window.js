@@ -12,13 +12,14 @@ const MOST_PATTERNS = 256;
 const SLACK = 1024;
 /** @type {readonly number[]} */
 const NONE = [];
-/** Stands for every sequence. @type {readonly number[]} */
-const ALL = [];
 
 /** @typedef {import('../broker/index.js').Publication} Publication */
 /** @typedef {import('./selectors.js').Selector} Selector */
 /** @typedef {{ publication: Publication, bytes: number, event: string | undefined }} Entry `event` is made when it is first needed */
-/** @typedef {{ through: number, sequences: readonly number[] }} Found publications about a selector's topics, up to a sequence */
+/** @typedef {{ through: number, sequences: readonly number[] }} Found publications about a pattern's topics, up to a sequence */
+
+/** Other selectors need no search. @type {Found} */
+const KNOWN = Object.freeze({ through: Number.POSITIVE_INFINITY, sequences: NONE });
 
 export class Window {
   /**
@@ -124,9 +125,8 @@ export class Window {
    * @param {Selector} selector
    * @returns {Found}
    */
-  foundFor({ kind, key, value }) {
-    if (kind === 'exact') return { through: this.last, sequences: this.byTopic.get(value) ?? NONE };
-    if (kind === 'all') return { through: this.last, sequences: ALL };
+  foundFor({ kind, key }) {
+    if (kind === 'exact' || kind === 'all') return KNOWN;
     const found = this.patterns.get(key) ?? { through: 0, sequences: [] };
     this.patterns.delete(key);
     this.patterns.set(key, found);
@@ -136,7 +136,7 @@ export class Window {
 
   /** @param {Found} found @returns {number} how many publications have not been compared with its selector */
   missing({ through }) {
-    return this.last - Math.max(through, this.first - 1);
+    return Math.max(0, this.last - Math.max(through, this.first - 1));
   }
 
   /**
@@ -144,8 +144,8 @@ export class Window {
    * @param {Found} found @param {Selector} selector @param {number} most
    */
   extend(found, selector, most) {
-    if (this.missing(found) <= 0) return;
-    const sequences = found.sequences.slice(countThrough(found.sequences, this.first - 1));
+    if (this.missing(found) === 0) return;
+    const sequences = [...following(found.sequences, this.first - 1)];
     const from = Math.max(found.through, this.first - 1);
     const through = Math.min(this.last, from + most);
     for (let sequence = from + 1; sequence <= through; sequence++)
@@ -161,10 +161,17 @@ export class Window {
    * @returns {readonly number[]} sequences of the publications about the selector's topics, ascending
    */
   sequencesOf(found, selector, after) {
-    if (found.sequences === ALL) return range(after, this.last);
+    const { kind, value } = selector;
+    if (kind === 'all') return range(after, this.last);
+    if (kind === 'exact') return following(this.byTopic.get(value) ?? NONE, after);
     this.extend(found, selector, Number.POSITIVE_INFINITY);
-    return found.sequences.slice(countThrough(found.sequences, after));
+    return following(found.sequences, after);
   }
+}
+
+/** @param {readonly number[]} sequences ascending @param {number} after @returns {readonly number[]} those that are greater */
+function following(sequences, after) {
+  return sequences.slice(countThrough(sequences, after));
 }
 
 /** @param {number} after @param {number} last @returns {number[]} after + 1 to last */

@@ -9,6 +9,7 @@ import { ROOT } from './helpers/server.js';
 
 /** What the files of each folder may import besides their own folder, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
+  'index.js': ['hub', 'transport'],
   'server.js': ['primary', 'broker', 'hub/settings.js', 'monitor', 'transport', 'limits', 'lib'],
   'worker.js': ['primary/messages.js', 'broker/remote.js', 'hub', 'transport', 'lib'],
   primary: ['broker', 'transport/index.js', 'limits', 'lib'],

@@ -7,7 +7,7 @@ import { Buckets } from '../hub/buckets.js';
 import { Limits } from '../hub/limits.js';
 import { KINDS } from './helpers/hold.js';
 import { datasOf, legacyToken, PATH, PUBLISHER, startHub } from './helpers/hub.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 import { until } from './helpers/until.js';
 
 /** No proxies: the clients of these tests come from 127.0.0.1. @type {readonly string[]} */
@@ -189,7 +189,7 @@ test('what a subject may not open does not count for its address', () => {
 
 test('shares are forgotten when their last stream has ended, and never exceed the limit', () => {
   const limits = new Limits({ ...NONE, streamsPerAddress: 3, streamsPerSubject: 4 });
-  const draw = random(3);
+  const draw = randomNumbers(3);
   /** @type {Map<number, { address: string, subject: number }>} */
   const open = new Map();
   const countOf = (/** @type {(one: { address: string, subject: number }) => boolean} */ isIt) =>

@@ -72,7 +72,9 @@ export function clientsOf(t, port) {
   const subscribe = async (query, headers = {}) => {
     const client = rawClient(port, get(headers).replace('/ HTTP', `${PATH}?${query} HTTP`));
     t.after(client.close);
-    await until(() => client.received.includes('\r\n\r\n'), 'a response');
+    await until(() => client.closed || client.received.includes('\r\n\r\n'), 'a response');
+    if (!client.received.includes('\r\n\r\n'))
+      throw new Error('the connection was closed without a response');
     return Object.assign(client, {
       events: () => eventsIn(client.received),
       head: () => headIn(client.received),
@@ -88,7 +90,7 @@ export function clientsOf(t, port) {
 }
 
 /** @param {string} received @returns {{ status: number, headers: Record<string, string> }} */
-function headIn(received) {
+export function headIn(received) {
   const [head] = received.split('\r\n\r\n');
   const [first, ...lines] = head.split('\r\n');
   const pairs = lines.map((line) => [
