@@ -1,5 +1,6 @@
 /*
- * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. The server passes its own options on.
+ * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. serveroptions.js makes them
+ * from those of the server.
  */
 import { MemoryBroker } from '../broker/memory.js';
 import { LOOPBACK } from '../lib/addresses.js';
@@ -14,7 +15,7 @@ import { LIMITS } from './topics.js';
 
 export const PATH = '/.well-known/mercure';
 /** What relative topics and patterns are relative to if the hub does not know its URL. */
-const NOWHERE = 'http://localhost';
+export const NOWHERE = 'http://localhost';
 
 const DEFAULTS = {
   path: PATH,
@@ -100,13 +101,7 @@ export function settingsOf(options) {
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
     url,
-    rules: {
-      baseUrl,
-      isLegacyAllowed: legacy,
-      mostSelectors: given.maxSelectors,
-      limits: { ...LIMITS, topicsPerPublication: given.maxTopics, selectorsPerStream: given.maxSelectors },
-      mostBodyBytes: given.maxBodyBytes,
-    },
+    rules: rulesOf(given, baseUrl),
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
@@ -116,42 +111,21 @@ export function settingsOf(options) {
   };
 }
 
-/** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
-export function hubOptions(config) {
-  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy } = config;
-  const jwt = {
-    secret: config.jwtSecret,
-    publisherKey: config.jwtPublisherKey,
-    subscriberKey: config.jwtSubscriberKey,
-    jwksUrl: config.jwksUrl,
-    issuer: config.jwtIssuer,
-    audience: config.jwtAudience,
-    cookie: config.jwtCookie,
-  };
+/** @param {{ legacy?: boolean, maxSelectors?: number, maxTopics?: number, maxBodyBytes?: number }} options @param {string} baseUrl @returns {Rules} */
+export function rulesOf(options, baseUrl) {
+  const { legacy, maxSelectors, maxTopics, maxBodyBytes } = { ...DEFAULTS, ...options };
   return {
-    jwt,
-    anonymous,
-    corsOrigins,
-    publishOrigins,
-    cacheTopics,
-    legacy: mercureLegacy === 'on',
-    maxBodyBytes: config.maxPublicationBytes,
-    maxSelectors: config.maxTopicsPerStream,
-    maxStreamsPerAddress: config.maxStreamsPerAddress,
-    maxStreamsPerSubject: config.maxStreamsPerSubject,
-    maxOpensPerAddress: config.maxOpensPerAddress,
-    proxies: config.proxies,
+    baseUrl,
+    isLegacyAllowed: legacy,
+    mostSelectors: maxSelectors,
+    limits: { ...LIMITS, topicsPerPublication: maxTopics, selectorsPerStream: maxSelectors },
+    mostBodyBytes: maxBodyBytes,
   };
 }
 
 /** @param {string | undefined} audience of tokens @returns {string} it, if it is the URL of the hub; otherwise '' */
-function urlOf(audience = '') {
+export function urlOf(audience = '') {
   return isHttp(audience) ? audience : '';
-}
-
-/** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
-export function cachedIn({ cacheTopics, jwtAudience }) {
-  return cachedBy(cacheTopics, urlOf(jwtAudience) || NOWHERE + PATH);
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
