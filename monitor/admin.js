@@ -4,6 +4,7 @@
 import { createServer } from 'node:http';
 import { limitConnections } from '../lib/crowd.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
 import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
@@ -128,9 +129,8 @@ export class Admin {
   async takeRevocations(request) {
     checkSite(request);
     const { workers, unanswered } = await this.revoke(request);
-    if (unanswered === 0)
-      return { status: 202, body: `revoked: ${workers} workers are ending the streams\n` };
-    const line = `${unanswered} of ${workers} workers have not answered: their streams may go on`;
+    if (unanswered === 0) return { status: 202, body: `revoked in ${formatNoun(workers, 'worker')}\n` };
+    const line = `${unanswered} of ${formatNoun(workers, 'worker')} did not answer: their streams may go on`;
     throw new RequestError(503, line, { 'Retry-After': String(RETRY_AFTER_S) });
   }
 
