@@ -482,19 +482,19 @@ export interface HubOptions {
   /** Most topics and patterns of a stream; above it 400. 100 by default. */
   maxSelectors?: number;
   /**
-   * Whether there is presence: the subscription API of Mercure lists who is subscribed to what, and an event is published
-   * whenever that changes, privately, about topics below its path and `/subscriptions`. False by default.
+   * Whether clients whose tokens allow it can learn who is subscribed to what, by private publications and over HTTP; false by
+   * default, and then it costs nothing.
    */
   subscriptions?: boolean;
-  /** Most bytes that this list takes; above it new streams get 503. 134,217,728 by default: about a million streams. */
+  /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */
   maxPresenceBytes?: number;
-  /** Most streams at a time of one address (of IPv6: a /64); above it 429. 0, the default, is no limit. */
+  /** Most streams of one address (of IPv6: of a /64); with more, 429. 0, the default, is no limit. */
   maxStreamsPerAddress?: number;
-  /** Most streams at a time with tokens of one subject; above it 429. 0, the default, is no limit. */
+  /** Most streams whose tokens have the same sub; with more, 429. 0, the default, is no limit. */
   maxStreamsPerSubject?: number;
-  /** Most streams that one address may open per second; above it 429. 0, the default, is no limit. */
+  /** Most streams that one address may open per second; with more, 429. 0, the default, is no limit. */
   maxOpensPerAddress?: number;
-  /** Addresses and ranges of proxies, to which limits per address don't apply; loopback by default. */
+  /** Addresses and ranges of proxies, to which the limits per address do not apply. Loopback by default. */
   proxies?: readonly string[];
   /** Called with unexpected errors; without it, they become process warnings. */
   onError?: (error: unknown) => void;

@@ -173,8 +173,9 @@ function checkType(name, byDefault, given) {
     throw badOption(
       `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}`,
     );
-  if (typeof value === 'number' && !(Number.isInteger(value) && (value > 0 || value === byDefault)))
-    throw badOption(`the option ${name} of a Hub must be a whole number above 0, not ${value}`);
+  const least = byDefault === 0 ? 0 : 1; // 0 turns a limit off if it is off by default
+  if (typeof value === 'number' && !(Number.isInteger(value) && value >= least))
+    throw badOption(`the option ${name} of a Hub must be a whole number from ${least}, not ${value}`);
 }
 
 /** @param {string} what @param {object} given @param {readonly string[]} known */

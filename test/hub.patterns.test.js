@@ -77,6 +77,7 @@ test('modifiers make a group optional or repeat it', () => {
   assertMatches('/a/:ids*', ['/a', '/a/b', '/a/b/c'], ['/a/', '/ab']);
   assertMatches('/a{-:n.x}+', ['/a-1.x', '/a-1.x-2.x'], ['/a', '/a-1.x-2', '/a-.x']);
   assertMatches('/{ab}+a', ['/aba', '/ababa'], ['/a', '/abab', '/abba']);
+  assertMatches('/:x{aba}{c}?', ['/zababa', '/zababac', '/abaaba'], ['/aba', '/zabab', '/zababad']);
   assertMatches('/{a*b}?c', ['/c', '/abc', '/a/bbc'], ['/ac', '/abbcd']);
 });
 

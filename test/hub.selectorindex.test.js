@@ -81,6 +81,23 @@ test('what comes and goes after a topic was looked up counts the next time', () 
   assert.deepEqual(index.matching(['/a/1']).sort(), ['y', 'z']);
 });
 
+test('what comes counts for topics that were looked up long ago too', () => {
+  const index = indexOf([[pattern('/none'), 'x']]);
+  for (let i = 0; i < 6000; i++) assert.deepEqual(index.matching([`/a/${i}`]), []);
+  index.add(pattern('/a/*'), 'y');
+  for (let i = 0; i < 6000; i++) assert.deepEqual(index.matching([`/a/${i}`]), ['y']);
+});
+
+test('patterns with ends of all lengths are found, and so are those that are left', () => {
+  const values = Array.from({ length: 40 }, (_, n) => `https://example.com/rooms/*${'e'.repeat(n)}-${n}`);
+  const topicOf = (/** @type {number} */ n) => `https://example.com/rooms/a/${'e'.repeat(n)}-${n}`;
+  const index = indexOf(values.map((value) => [pattern(value), value]));
+  for (const [n, value] of values.entries()) assert.deepEqual(index.matching([topicOf(n)]), [value]);
+  for (const value of values.slice(0, 20)) index.delete(pattern(value), value);
+  for (const [n, value] of values.entries())
+    assert.deepEqual(index.matching([topicOf(n)]), n < 20 ? [] : [value]);
+});
+
 test('an index is for one base URL', () => {
   const index = indexOf([[pattern('/a'), 'x']]);
   assert.throws(
