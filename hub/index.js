@@ -64,6 +64,17 @@ export class Hub {
     await this.core.start();
   }
 
+  /**
+   * For a server of several processes: presence is in the primary.
+   * @param {import('./presence/local.js').HubPresence} presence
+   */
+  attend(presence) {
+    this.core.attend(presence);
+    void this.opened.then((access) => {
+      access.hasSubscriptions = true;
+    }, noop);
+  }
+
   /** Headers that a policy has to name, so that `decide` can read them. It also needs the address. */
   static headers = HEADERS;
 
@@ -249,6 +260,8 @@ export class Hub {
     return /** @type {any} */ (Array.isArray(given) ? ids : ids[0]);
   }
 }
+
+function noop() {}
 
 function nothing() {
   return new RequestError(404, 'there is nothing at this address');
