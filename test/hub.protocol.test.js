@@ -65,6 +65,9 @@ for (const surface of SURFACES) {
         assert.equal(reply.headers['mercure-last-event-id'], reported, name);
         assert.equal(reply.headers['last-event-id'], isLegacy ? reported : undefined, name);
       }
+      const both = { method: 'QUERY', target: `${PATH}?last_event_id=${encodeURIComponent(cursor)}` };
+      const reply = await ask({ ...both, body: 'match=a&last_event_id=earliest' });
+      assert.equal(reply.headers['mercure-last-event-id'], cursor, 'the query counts more than the body');
       const own = await ask({ target: `${PATH}?match=x&last_event_id=earliest` });
       assert.doesNotMatch(own.received, /urn:gr/, 'the id of a private publication');
     });
