@@ -44,6 +44,8 @@ for (const surface of SURFACES) {
       check(t, await startSurface(t, surface, options), tables.AUTHORIZATION));
     test('strangers need a token', async (t) =>
       check(t, await startSurface(t, surface, { anonymous: false }), tables.STRANGERS));
+    test('pages of other origins', async (t) =>
+      check(t, await startSurface(t, surface, { corsOrigins: ['https://good.example'] }), tables.PAGES));
     test('without 0.x', async (t) =>
       check(t, await startSurface(t, surface, { legacy: false }), tables.STRICT));
     test('QUERY', async (t) => check(t, await startSurface(t, surface), tables.QUERIES));
