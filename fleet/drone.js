@@ -12,7 +12,8 @@ import { sumOf } from './drone/causes.js';
 import { Control } from './drone/control.js';
 import { createDialer } from './drone/dial.js';
 import { Drone } from './drone/drone.js';
-import { conflictIn, PARAMS } from './drone/params.js';
+import { PARAMS } from './drone/params.js';
+import { topics } from './drone/topics.js';
 
 const REPORT_MS = 1000;
 
@@ -41,7 +42,7 @@ async function main() {
     ...given
   } = /** @type {any} */ (values);
   const params = /** @type {import('./drone/params.js').Params} */ (given);
-  const conflict = conflictIn(params);
+  const conflict = topics?.conflictIn(params);
   if (conflict) throw new HoldfastError('BAD_OPTION', conflict);
   const note = (/** @type {string} */ line) => void process.stderr.write(`drone: ${printable(line)}\n`);
   const drone = new Drone(await createDialer(), note);

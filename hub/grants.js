@@ -7,7 +7,7 @@
  *
  * One bad entry makes the whole token invalid: leaving it out would change what the issuer granted.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { TokenError } from './refusals.js';
 import { parseSelector, SelectorError } from './selectors.js';
 
@@ -95,7 +95,7 @@ export function mayPublish({ publish }, topics) {
  */
 export function labelOf(text) {
   if (text === '') return 0;
-  return createHash('sha256').update(text).digest().readUInt32BE(0) & MOST_LABEL || 1;
+  return Number.parseInt(hash('sha256', text, 'hex').slice(0, 8), 16) & MOST_LABEL || 1;
 }
 
 /** @param {Record<string, unknown>} claims @returns {boolean} whether it has a claim of 0.x */
@@ -205,7 +205,7 @@ function unique(selectors) {
 function keyOf(selectors) {
   if (selectors.length <= 1) return selectors[0]?.key ?? '';
   const keys = selectors.map(({ key }) => key).sort();
-  return createHash('sha256').update(JSON.stringify(keys)).digest('base64url');
+  return hash('sha256', JSON.stringify(keys), 'base64url');
 }
 
 /** @param {unknown} value @returns {value is Record<string, unknown>} */

@@ -6,6 +6,7 @@ import { plainAddress } from '../lib/addresses.js';
 import { codeOf, messageOf } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { draftsIn, parametersIn } from './bodies.js';
+import { LimitError } from './limits.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -39,6 +40,8 @@ export async function handle(hub, incoming, response, target) {
   } catch (error) {
     if (incoming.destroyed && codeOf(error) === 'ECONNRESET') return; // the client has left
     const answer = problem(error);
+    if (error instanceof LimitError) hub.core.counts[error.counter]++;
+    else if (answer.status === 413) hub.core.counts.hubLimitedPublication++;
     send(response, { ...answer, headers: { ...answer.headers, ...hub.corsOf(request) } });
     if (answer.status === 500) hub.onError(error);
   }
@@ -68,13 +71,19 @@ function allOf(rawHeaders, name) {
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */
 async function subscribe(hub, request, incoming, response) {
+  const { address = '' } = request;
+  hub.core.limits?.open(address);
   const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : [];
   const { cursor, place, dialect, cors } = await hub.subscriberOf(request, more);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
+  const admission = hub.core.admit(place, address);
   beginStream(response, headers);
-  await hub.core.adopt(response, place, opening);
+  await hub.core.adopt(response, place, opening, { dialect, admission }).catch((error) => {
+    hub.core.dismiss(admission);
+    throw error;
+  });
 }
 
 /** @param {ServerResponse} response whose own headers stay @param {Record<string, string>} headers of a stream */

@@ -10,6 +10,7 @@ import { decide, HEADERS } from './policy.js';
 import { notAllowed, resourceOf, streamHeaders, wantedBy } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 import { settingsOf } from './settings.js';
+import { answerSubscriptions } from './subscriptions.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
@@ -19,7 +20,7 @@ const KNOWN_MS = 60_000;
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./grants.js').Session} Session */
 /** @typedef {import('./subscription.js').Dialect} Dialect */
-/** @typedef {{ status: number, headers?: Record<string, string>, body?: string }} Answer */
+/** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
 
 /**
  * What is known about a request for a stream.
@@ -45,6 +46,7 @@ export class Hub {
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
+      access.onRefused = () => this.core.counts.hubTokensRefused++;
       return access;
     });
     this.opened.catch(() => {}); // `start` and each request report it
@@ -194,7 +196,22 @@ export class Hub {
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
-    throw nothing();
+    return this.subscriptions(request);
+  }
+
+  /** Who is subscribed to what. @param {Request} request @returns {Promise<Answer>} */
+  async subscriptions(request) {
+    const { presence } = this.core;
+    if (!presence) throw nothing();
+    const answer = await answerSubscriptions(this, presence, request);
+    const cors = this.corsOf(request);
+    const vary = [answer.headers?.Vary, cors.Vary].filter(Boolean).join(', ');
+    return { ...answer, headers: { ...answer.headers, ...cors, Vary: vary } };
+  }
+
+  /** @returns {import('../lib/hubcounters.js').HubCounters} since the start */
+  counters() {
+    return this.core.counters();
   }
 
   /** @param {Request} request @returns {Promise<Answer>} */

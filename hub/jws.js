@@ -8,6 +8,11 @@ import { TokenError } from './refusals.js';
 /** The longest token; a request head can't have more by default. */
 export const MOST_TOKEN_BYTES = 16_384;
 
+/** Almost all tokens of an issuer have the same header. @type {Map<string, Header>} */
+const headers = new Map();
+const MOST_HEADERS = 64;
+const MOST_HEADER_LENGTH = 256;
+
 const MALFORMED = new TokenError('it is not a signed token');
 const TOO_LONG = new TokenError(`it has more than ${MOST_TOKEN_BYTES} bytes`);
 const CRITICAL = new TokenError('its header has "crit"');
@@ -32,11 +37,21 @@ export function parseJws(token) {
   const last = token.lastIndexOf('.');
   if (first < 0 || last <= first || last === token.length - 1) throw MALFORMED;
   return {
-    header: headerOf(objectOf(token.slice(0, first))),
+    header: headerIn(token.slice(0, first)),
     claims: objectOf(token.slice(first + 1, last)), // a dot in it is not base64url
     signed: token.slice(0, last),
     signature: bytesOf(token.slice(last + 1)),
   };
+}
+
+/** @param {string} part @returns {Header} */
+function headerIn(part) {
+  const known = headers.get(part);
+  if (known) return known;
+  const header = headerOf(objectOf(part));
+  if (headers.size >= MOST_HEADERS) headers.clear();
+  if (part.length <= MOST_HEADER_LENGTH) headers.set(Buffer.from(part).toString(), header); // a slice would keep the token
+  return header;
 }
 
 /** @param {Record<string, unknown>} fields @returns {Header} */

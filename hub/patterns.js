@@ -1,5 +1,10 @@
 /*
- * URL patterns: https://urlpattern.spec.whatwg.org, as in Node 24, but without regular expressions, and in linear time. `ignoreCase` is never set.
+ * URL patterns: https://urlpattern.spec.whatwg.org, with the same answers as Node 24 gives, on all versions of Node and in linear time.
+ * `ignoreCase` is never set. What differs:
+ *
+ *   regular expressions     are refused, except for those that say the same as :name or *
+ *   the base URL            is only used for relative patterns. Node resolves `urn:*` against it, and gets urn:/.well-known/*
+ *   foo:////a               starts with two slashes, as topics do. Node takes what follows for a host, and forgets it
  */
 import { CANONICAL } from './matching/canonical.js';
 import { compile, fits } from './matching/component.js';
@@ -12,8 +17,15 @@ import { split } from './matching/split.js';
  * @typedef {import('./matching/parts.js').Syntax} Syntax
  */
 
-/** The special schemes, with their default ports. @type {Record<string, string>} */
-const PORTS = { http: '80', https: '443', ws: '80', wss: '443', ftp: '21', file: '' };
+/** The special schemes, with their default ports. */
+const PORTS = new Map([
+  ['http', '80'],
+  ['https', '443'],
+  ['ws', '80'],
+  ['wss', '443'],
+  ['ftp', '21'],
+  ['file', ''],
+]);
 /** What a relative pattern takes from the base: all of these before the first that it has itself. @type {Component[]} */
 const INHERITED = ['protocol', 'hostname', 'port', 'pathname', 'search', 'hash'];
 
@@ -76,7 +88,7 @@ function componentsOf(value, baseUrl) {
   given.search = given.search?.replace(/^\?/, '');
   given.hash = given.hash?.replace(/^#/, '');
   if (given.protocol === undefined) inherit(given, new URL(baseUrl));
-  if (given.protocol && given.port && PORTS[given.protocol] === given.port) given.port = '';
+  if (given.protocol && PORTS.get(given.protocol) === given.port) given.port = '';
   return given;
 }
 
@@ -102,7 +114,8 @@ function isIpv6(hostname = '') {
 
 /** @param {Compiled} protocol */
 function matchesSpecial(protocol) {
-  return Object.keys(PORTS).some((scheme) => fits(protocol, scheme));
+  if (typeof protocol === 'string') return PORTS.has(protocol);
+  return [...PORTS.keys()].some((scheme) => fits(protocol, scheme));
 }
 
 /** @param {string} text @returns {string} a pattern that matches it and nothing else */

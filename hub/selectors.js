@@ -1,8 +1,9 @@
 /*
  * What a subscriber asks for, and what a token grants: all topics, one topic, a URL pattern (draft-08), or a URI template (0.x).
- * Selectors are small, immutable and shared: equal patterns are compiled once as long as they are in use often enough.
+ * Selectors are small and immutable. Equal patterns that are asked for again soon are the same object, and compiled once.
  */
 import { resolve } from './matching/address.js';
+import { Recent } from './matching/recent.js';
 import { PatternError } from './matching/tokens.js';
 import { UrlPattern } from './patterns.js';
 import { compileTemplate, matchesTemplate } from './templates.js';
@@ -19,6 +20,9 @@ import { checkSelector } from './topics.js';
 
 /** A selector that is not valid. The message is for the body of a 400. */
 export class SelectorError extends Error {}
+
+/** Patterns and templates that were parsed lately. @type {Recent<Selector>} */
+const recent = new Recent(4096);
 
 /** @type {Selector} */
 const ALL = Object.freeze({ kind: 'all', value: '*', key: '*', matches: () => true });
@@ -102,9 +106,20 @@ export function parseSelector(kind, value, baseUrl, limits) {
   if (value === '*') return ALL;
   const wrong = checkSelector(value, limits);
   if (wrong) throw new SelectorError(wrong);
+  if (kind === 'exact') return new ExactSelector(value);
+  const name = `${kind} ${baseUrl} ${value}`;
+  const known = recent.get(name);
+  if (known) return known;
+  const selector = compiled(kind, value, baseUrl);
+  recent.set(name, selector);
+  return selector;
+}
+
+/** @param {'urlpattern' | 'template'} kind @param {string} value @param {string} baseUrl @returns {Selector} */
+function compiled(kind, value, baseUrl) {
   try {
     if (kind === 'urlpattern') return new PatternSelector(value, baseUrl);
-    const program = kind === 'template' ? compileTemplate(value) : null;
+    const program = compileTemplate(value);
     return program ? new TemplateSelector(value, program) : new ExactSelector(value);
   } catch (error) {
     if (!(error instanceof PatternError)) throw error;

@@ -5,12 +5,10 @@
  * event loop at most, so the number is a compromise: with 64, nothing else in the pool waits longer than a few milliseconds.
  */
 import { createHmac, timingSafeEqual, verify } from 'node:crypto';
-import { BusyError } from './refusals.js';
 
 const MOST_RUNNING = 64;
-const MOST_WAITING = 4096;
-
-const BUSY = new BusyError('too many tokens wait for verification');
+/** A queue is moved to its front when so many places are free there, and half of it. */
+const MOST_FREE = 1024;
 
 /** @typedef {import('./keys.js').Key} Key */
 
@@ -29,36 +27,49 @@ export function matchesMac({ key }, signed, signature) {
 }
 
 export class Signatures {
-  /** @param {{ mostRunning?: number, mostWaiting?: number }} [limits] */
-  constructor({ mostRunning = MOST_RUNNING, mostWaiting = MOST_WAITING } = {}) {
+  /** @param {number} [mostRunning] */
+  constructor(mostRunning = MOST_RUNNING) {
     this.mostRunning = mostRunning;
-    this.mostWaiting = mostWaiting;
     this.running = 0;
-    /** @type {(() => void)[]} */
+    /** Whatever begins the next ones, from `first` on. @type {((() => void) | undefined)[]} */
     this.waiting = [];
+    this.first = 0;
   }
 
   /**
    * @param {Key} key a public one
    * @param {string} signed
    * @param {Buffer} signature
-   * @returns {Promise<boolean>}
-   * @throws {BusyError} if too many wait
+   * @returns {Promise<boolean>} never rejects
    */
   verify(key, signed, signature) {
-    if (this.running >= this.mostRunning && this.waiting.length >= this.mostWaiting) throw BUSY;
     return new Promise((resolve) => {
       const begin = () => {
         this.running++;
         begun(key, Buffer.from(signed, 'latin1'), signature, (isValid) => {
           this.running--;
-          this.waiting.shift()?.();
+          this.next();
           resolve(isValid);
         });
       };
       if (this.running < this.mostRunning) begin();
       else this.waiting.push(begin);
     });
+  }
+
+  /** Begins the one that has waited longest. */
+  next() {
+    const begin = this.waiting[this.first];
+    if (!begin) return;
+    this.waiting[this.first++] = undefined;
+    if (
+      this.first === this.waiting.length ||
+      (this.first > MOST_FREE && this.first * 2 > this.waiting.length)
+    ) {
+      this.waiting.splice(0, this.first);
+      this.first = 0;
+    }
+    begin();
   }
 }
 

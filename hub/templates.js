@@ -13,7 +13,7 @@ import { PatternError } from './matching/tokens.js';
 /** @typedef {import('./matching/operations.js').Operation} Operation */
 
 /** A template with more operations than that is refused: they are what a match costs. */
-const MOST_OPERATIONS = 64;
+const MOST_OPERATIONS = 32;
 /** What may be outside of braces. */
 const LITERALS =
   /^(?:[!#-$&-;=?-[\]_a-z~\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\uffef\u{10000}-\u{10fffd}]|%[\da-f]{2})*$/iu;

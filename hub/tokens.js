@@ -8,13 +8,16 @@
  *                                              \--too many--> BusyError
  *
  * Whatever is cheap to refuse is refused before the signature is looked at. Equal tokens that arrive while one is being
- * verified share its outcome. Nothing of a token is kept but a hash of it.
+ * verified share its outcome. Nothing of a token is kept but a hash of it, and the outcome only once it came twice: keeping
+ * those of a million different tokens would cost more than verifying them, and displace those that everybody sends.
  */
 import { hash } from 'node:crypto';
 import { checkClaims } from './claims.js';
 import { draftGrants, labelOf, legacyGrants, Session } from './grants.js';
 import { parseJws } from './jws.js';
 import { BusyError, TokenError } from './refusals.js';
+import { Room } from './room.js';
+import { Seen } from './seen.js';
 import { Shelf } from './shelf.js';
 import { matchesMac, Signatures } from './signatures.js';
 
@@ -24,14 +27,16 @@ const FAILURE_MS = 10_000;
 const NO_KEY_MS = 1000;
 const MOST_BYTES = 8_388_608;
 const MOST_FAILURE_BYTES = 1_048_576;
-/** What an entry takes besides its grants; measured. */
-const SESSION_BYTES = 400;
+/** What an entry takes at least, measured; and the grants of a session take less than its token is long. */
+const SESSION_BYTES = 250;
 const FAILURE_BYTES = 200;
-/** Tokens that wait for the JWKS URL. */
-const MOST_WAITING = 1000;
+/** Tokens that wait for the thread pool: some 15,000. */
+const MOST_QUEUED_BYTES = 16_777_216;
+/** Those that wait for the JWKS URL have a room of their own: anybody can invent the id of a key. */
+const MOST_UNKNOWN_BYTES = 8_388_608;
+const PENDING_BYTES = 512;
 
 const BAD_SIGNATURE = new TokenError('its signature is not that of a key we have');
-const BUSY = new BusyError('too many tokens wait for the keys of the JWKS URL');
 const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
 
 /** @typedef {import('./keys.js').Key} Key */
@@ -48,7 +53,8 @@ const NO_KEYS = new BusyError("the keys of the JWKS URL can't be fetched");
  * @property {() => number} [now] ms since 1970
  * @property {Signatures} [signatures]
  * @property {number} [mostBytes] of sessions that are kept
- * @property {number} [mostWaiting] for the JWKS URL
+ * @property {number} [mostQueuedBytes] of tokens that wait for the thread pool
+ * @property {number} [mostUnknownBytes] of tokens that wait for the JWKS URL
  */
 
 export class Tokens {
@@ -60,20 +66,22 @@ export class Tokens {
     now = Date.now,
     signatures = new Signatures(),
     mostBytes = MOST_BYTES,
-    mostWaiting = MOST_WAITING,
+    mostQueuedBytes = MOST_QUEUED_BYTES,
+    mostUnknownBytes = MOST_UNKNOWN_BYTES,
   }) {
     this.keys = keys;
     this.rules = rules;
     this.baseUrl = baseUrl;
     this.now = now;
     this.signatures = signatures;
-    this.mostWaiting = mostWaiting;
-    /** How many wait for the JWKS URL. */
-    this.waiting = 0;
+    this.queued = new Room(mostQueuedBytes);
+    this.unknown = new Room(mostUnknownBytes);
     /** By hash. @type {Shelf<Session>} */
     this.sessions = new Shelf({ mostBytes, now });
     /** Their own, so that bad tokens don't displace good ones. @type {Shelf<TokenError>} */
     this.failures = new Shelf({ mostBytes: MOST_FAILURE_BYTES, now });
+    /** Most tokens that one client has for itself come once: they are remembered when they come again. */
+    this.seen = new Seen();
     /** Those being verified. @type {Map<string, Promise<Session>>} */
     this.pending = new Map();
     /** Counts the times everything was forgotten: what began before that is not kept. */
@@ -113,15 +121,25 @@ export class Tokens {
 
   /** @param {Checked} checked @returns {Promise<Session>} */
   async checkLater(checked) {
-    const { header } = checked.jws;
-    let { generation } = this;
-    let roles = await this.rolesIn(checked.jws);
-    if (!roles && this.keys.mayHaveMore(header)) {
-      await this.refetch();
-      ({ generation } = this);
-      roles = await this.rolesIn(checked.jws);
+    const { jws } = checked;
+    const bytes = PENDING_BYTES + jws.signed.length;
+    const { generation } = this;
+    const roles = await this.queued.during(bytes, () => this.rolesIn(jws));
+    const mayHaveMore = this.keys.mayHaveMore(jws.header);
+    if (roles || (generation === this.generation && !mayHaveMore))
+      return this.settle(checked, roles, generation);
+    if (mayHaveMore) await this.unknown.during(bytes, () => this.refetched());
+    const later = this.generation; // the keys may have changed
+    return this.settle(checked, await this.queued.during(bytes, () => this.rolesIn(jws)), later);
+  }
+
+  /** Waits until the JWKS URL has answered. */
+  async refetched() {
+    try {
+      await this.keys.refetch();
+    } catch {
+      throw NO_KEYS;
     }
-    return this.settle(checked, roles, generation);
   }
 
   /** @param {Jws} jws @returns {Promise<Roles | undefined>} of the key that has signed it; undefined if it is none of ours */
@@ -130,19 +148,6 @@ export class Tokens {
     for (const one of candidates)
       if (await this.signatures.verify(one, signed, signature)) return rolesOf(one, candidates);
     return undefined;
-  }
-
-  /** Waits until the JWKS URL has answered. */
-  async refetch() {
-    if (this.waiting >= this.mostWaiting) throw BUSY;
-    this.waiting++;
-    try {
-      await this.keys.refetch();
-    } catch {
-      throw NO_KEYS;
-    } finally {
-      this.waiting--;
-    }
   }
 
   /**
@@ -156,11 +161,13 @@ export class Tokens {
       if (!roles) throw BAD_SIGNATURE;
       const session = sessionOf(jws.claims, facts, roles, this.baseUrl);
       const lifeMs = Math.min(LIFE_MS, facts.expiresAtMs - this.now());
-      if (isCurrent) this.sessions.set(key, session, lifeMs, SESSION_BYTES + jws.signed.length);
+      if (isCurrent && this.seen.again(key))
+        this.sessions.set(key, session, lifeMs, SESSION_BYTES + jws.signed.length);
       return session;
     } catch (error) {
       const lifeMs = !roles && this.keys.mayHaveMore(jws.header) ? NO_KEY_MS : FAILURE_MS;
-      if (isCurrent && error instanceof TokenError) this.failures.set(key, error, lifeMs, FAILURE_BYTES);
+      if (isCurrent && error instanceof TokenError && this.seen.again(key))
+        this.failures.set(key, error, lifeMs, FAILURE_BYTES);
       throw error;
     }
   }
@@ -201,7 +208,7 @@ function rolesOf(signer, candidates) {
  * @returns {Session}
  */
 function sessionOf(claims, facts, { canPublish, canSubscribe }, baseUrl) {
-  const { dialect } = facts;
+  const { dialect, expiresAtMs, audiences } = facts;
   const all =
     dialect === 'draft' ? draftGrants(claims.authorization_details, baseUrl) : legacyGrants(claims, baseUrl);
   const grants = {
@@ -209,7 +216,8 @@ function sessionOf(claims, facts, { canPublish, canSubscribe }, baseUrl) {
     subscribe: canSubscribe ? all.subscribe : [],
     details: canSubscribe ? all.details : [],
   };
-  return new Session(grants, { ...facts, subject: textLabel(claims.sub), token: textLabel(claims.jti) });
+  const [subject, token] = [textLabel(claims.sub), textLabel(claims.jti)];
+  return new Session(grants, { dialect, expiresAtMs, subject, token, audiences });
 }
 
 /** @param {unknown} value of sub or jti, which should be a text; some issuers use numbers @returns {number} */

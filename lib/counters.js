@@ -13,7 +13,7 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'deliveries', kind: 'counter', help: 'messages written to streams, once per stream' },
   { name: 'bytesWritten', kind: 'counter', help: 'bytes written to streams' },
   { name: 'backlogBytes', kind: 'gauge', help: 'bytes the kernel refused, waiting to be written' },
-  { name: 'queuedBytes', kind: 'gauge', help: 'bytes of messages waiting in the shards for delivery' },
+  { name: 'queuedBytes', kind: 'gauge', help: 'bytes waiting in the shards to be delivered or written' },
   { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
   { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },

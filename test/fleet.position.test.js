@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Position } from '../fleet/drone/position.js';
+import { Position } from '../fleet/drone/topics/position.js';
 
 /** @param {number[]} numbers of one publisher @returns {string[]} */
 function checked(...numbers) {
@@ -11,7 +11,7 @@ function checked(...numbers) {
   return numbers.map((number) => textOf(position.check(1, number)));
 }
 
-/** @param {import('../fleet/drone/position.js').Verdict} verdict */
+/** @param {import('../fleet/drone/topics/position.js').Verdict} verdict */
 const textOf = ({ what, skipped }) => (skipped > 0 ? `${what} ${skipped}` : what);
 
 test('any number may be the first, and then each follows the one before', () => {

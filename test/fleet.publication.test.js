@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ageMs, dataOf, publicationIn } from '../fleet/drone/publication.js';
+import { ageMs, dataOf, publicationIn } from '../fleet/drone/topics/publication.js';
 
 const FACTS = /** @type {const} */ ({
   publisher: 1763733211123,

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { publicationIn } from '../fleet/drone/publication.js';
+import { publicationIn } from '../fleet/drone/topics/publication.js';
 import { HubPublisher, hubUrl } from '../fleet/publish/hub.js';
 import { HubFixture } from './fixtures/hub.js';
 import { run, temporaryFolder } from './helpers/server.js';

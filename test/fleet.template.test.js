@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fill, templateOf } from '../fleet/drone/template.js';
+import { fill, templateOf } from '../fleet/drone/topics/template.js';
 import { audienceOf } from '../fleet/publish/audience.js';
 
 /** @param {string} text @param {number} number */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, verify } from 'node:crypto';
 import { test } from 'node:test';
 import { changedParams, defaultParams } from '../fleet/drone/params.js';
-import { subscriptionOf } from '../fleet/drone/request.js';
-import { problemOf, signerOf, Tokens } from '../fleet/drone/tokens.js';
+import { subscriptionOf } from '../fleet/drone/topics/subscription.js';
+import { problemOf, signerOf, Tokens } from '../fleet/drone/topics/tokens.js';
 
 const SIGNER = /** @type {const} */ ({ secret: 'a secret', dialect: '0.x', ttlS: 100 });
 

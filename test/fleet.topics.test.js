@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noCauses } from '../fleet/drone/causes.js';
 import { changedParams, defaultParams } from '../fleet/drone/params.js';
-import { dataOf } from '../fleet/drone/publication.js';
-import { subscriptionOf } from '../fleet/drone/request.js';
+import { dataOf } from '../fleet/drone/topics/publication.js';
+import { subscriptionOf } from '../fleet/drone/topics/subscription.js';
 import { HubFixture } from './fixtures/hub.js';
 import { testEach } from './helpers/dialers.js';
 import { until } from './helpers/until.js';
@@ -45,7 +45,7 @@ class Numbered {
     this.numbers = new Map();
   }
 
-  /** @param {string} topic @param {number} [count] @param {import('../fleet/drone/publication.js').Clock} [clock] */
+  /** @param {string} topic @param {number} [count] @param {import('../fleet/drone/topics/publication.js').Clock} [clock] */
   publish(topic, count = 1, clock = 'monotonic') {
     for (let i = 0; i < count; i++) {
       const number = (this.numbers.get(topic) ?? 0) + 1;

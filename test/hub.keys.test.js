@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
+import { parseJws } from '../hub/jws.js';
 import { openKeys } from '../hub/keys.js';
 import { BusyError, TokenError } from '../hub/refusals.js';
+import { Signatures } from '../hub/signatures.js';
 import { HoldfastError } from '../lib/errors.js';
 import { AT_JWT, draftClaims, jwksServer, keyPair, SECRET, sign, tokensWith } from './helpers/tokens.js';
 import { until } from './helpers/until.js';
@@ -193,6 +195,24 @@ test('rotation: a token of a new key is accepted even while others invent key id
   assert.ok(jwks.requests <= 3, `${jwks.requests} requests`);
 });
 
+test('rotation: a token whose key comes while it waits for the thread pool is accepted', async (t) => {
+  const [fixed, old, fresh] = await Promise.all(['k0', 'k1', 'k2'].map((name) => keyPair('ES256', name)));
+  const jwks = await jwksServer(t, [old.jwk]);
+  const { keys } = await openTokens(t, jwks.url, {}, { publisherKey: fixed.pem });
+  const signatures = new Signatures(1);
+  const tokens = await tokensWith(keys, { signatures });
+  const { signed, signature } = parseJws(await tokenBy(fixed));
+  const others = Array.from({ length: 300 }, () => signatures.verify(keys.fixed[0], signed, signature));
+  const session = tokens.verify(await tokenBy(fresh));
+  jwks.keys = [fresh.jwk];
+  await keys.refetch();
+  assert.equal(jwks.requests, 2);
+  assert.ok(signatures.waiting.length > 0, 'it still waits for the pool');
+  assert.equal((await session).key, '=s');
+  assert.equal(jwks.requests, 2);
+  await Promise.all(others);
+});
+
 test('rotation: keys without ids too', async (t) => {
   const [old, fresh] = await Promise.all(['k1', 'k2'].map((name) => keyPair('ES256', name)));
   const unnamed = (/** @type {{ jwk: object }} */ { jwk }) => ({ ...jwk, kid: undefined });
@@ -203,21 +223,56 @@ test('rotation: keys without ids too', async (t) => {
   assert.equal((await tokens.verify(await tokenBy(fresh, {}))).key, '=s');
 });
 
-test('a token that was refused before its key was there is accepted soon after', async (t) => {
+test('a token that was refused before its key was there is accepted when the keys change, or a second later', async (t) => {
+  const [old, fresh] = await Promise.all(['k1', 'k2'].map((name) => keyPair('ES256', name)));
+  for (const isTold of [true, false]) {
+    const jwks = await jwksServer(t, [old.jwk]);
+    const { keys } = await openTokens(t, jwks.url);
+    const clock = { nowMs: Date.now() };
+    const tokens = await tokensWith(keys, { now: () => clock.nowMs });
+    const token = await tokenBy(fresh);
+    for (let i = 0; i < 2; i++) await assert.rejects(async () => tokens.verify(token), TokenError);
+    assert.throws(() => tokens.verify(token), TokenError, 'at once');
+    jwks.keys = [fresh.jwk];
+    if (isTold) await keys.refetch();
+    else clock.nowMs += 1000;
+    assert.equal((await tokens.verify(token)).key, '=s');
+  }
+});
+
+test('requests to the JWKS URL begin no more often than allowed', async (t) => {
+  const pair = await keyPair('ES256');
+  const jwks = await jwksServer(t, [pair.jwk]);
+  const { tokens } = await openTokens(t, jwks.url, { cooldownMs: 100 });
+  const startedMs = performance.now();
+  for (const kid of ['a', 'b', 'c']) {
+    const token = await tokenBy(pair, { kid });
+    await assert.rejects(async () => tokens.verify(token), TokenError);
+  }
+  assert.equal(jwks.requests, 4);
+  assert.ok(performance.now() - startedMs > 250);
+});
+
+test('an answer of the JWKS URL that is late does not replace a newer one', async (t) => {
   const [old, fresh] = await Promise.all(['k1', 'k2'].map((name) => keyPair('ES256', name)));
   const jwks = await jwksServer(t, [old.jwk]);
-  const { tokens } = await openTokens(t, jwks.url);
-  const token = await tokenBy(fresh);
-  await assert.rejects(async () => tokens.verify(token), TokenError);
+  const { keys, tokens } = await openTokens(t, jwks.url, { fetchMs: 5000 });
+  /** @type {import('node:http').ServerResponse[]} */
+  const held = [];
+  jwks.answer = (_, response) => void held.push(response);
+  const first = keys.refetch();
+  await until(() => held.length === 1, 'the request arrived');
+  jwks.answer = null;
   jwks.keys = [fresh.jwk];
-  const session = await until(async () => {
-    try {
-      return await tokens.verify(token);
-    } catch {
-      return null;
-    }
-  }, 'the token is accepted');
-  assert.equal(session.key, '=s');
+  const session = tokens.verify(await tokenBy(fresh)); // what is under way may be older than its key
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  held[0].end(JSON.stringify({ keys: [old.jwk, { ...old.jwk, kid: 'k0' }] }));
+  await first;
+  assert.equal((await session).key, '=s');
+  assert.deepEqual(
+    keys.remote?.keys.map(({ kid }) => kid),
+    ['k2'],
+  );
 });
 
 test('a key that is gone from the JWKS URL is not accepted any more after the next request, and its sessions are forgotten', async (t) => {
@@ -225,7 +280,8 @@ test('a key that is gone from the JWKS URL is not accepted any more after the ne
   const jwks = await jwksServer(t, [old.jwk]);
   const { tokens, keys } = await openTokens(t, jwks.url, { refreshMs: 20 });
   const token = await tokenBy(old);
-  await tokens.verify(token);
+  for (let i = 0; i < 2; i++) await tokens.verify(token);
+  assert.equal(tokens.sessions.size, 1);
   const { generation } = tokens;
   jwks.keys = [fresh.jwk];
   await until(() => tokens.generation > generation, 'the keys changed');
@@ -334,11 +390,22 @@ test('no more than so many tokens wait for the JWKS URL', async (t) => {
   const pair = await keyPair('ES256');
   const jwks = await jwksServer(t, [pair.jwk]);
   const { keys } = await openTokens(t, jwks.url, { cooldownMs: 200 });
-  const tokens = await tokensWith(keys, { mostWaiting: 2 });
+  const tokens = await tokensWith(keys, { mostUnknownBytes: 2500 });
   const unknown = await Promise.all(['a', 'b', 'c'].map((kid) => tokenBy(pair, { kid })));
   const results = await Promise.allSettled(unknown.map(async (token) => tokens.verify(token)));
   const reasons = results.map((result) => /** @type {PromiseRejectedResult} */ (result).reason.constructor);
   assert.deepEqual(reasons, [TokenError, TokenError, BusyError]);
+});
+
+test("tokens that wait for the JWKS URL are in nobody's way", async (t) => {
+  const pair = await keyPair('ES256');
+  const jwks = await jwksServer(t, [pair.jwk]);
+  const { keys } = await openTokens(t, jwks.url, { cooldownMs: 200 });
+  const tokens = await tokensWith(keys, { mostUnknownBytes: 2500, mostQueuedBytes: 2500 });
+  const unknown = await Promise.all(['a', 'b', 'c'].map((kid) => tokenBy(pair, { kid })));
+  const refused = Promise.allSettled(unknown.map(async (token) => tokens.verify(token)));
+  assert.equal((await tokens.verify(await tokenBy(pair))).key, '=s');
+  assert.ok((await refused).every(({ status }) => status === 'rejected'));
 });
 
 test('closing ends a request to the JWKS URL that is under way', async (t) => {

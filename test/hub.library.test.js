@@ -592,7 +592,7 @@ test('options that are wrong are refused with a text that says what is wrong', a
     [{ hold, cacheTopics: ['https://x.example/('] }, /is neither a topic nor a URL pattern/],
     [{ hold, path: 'hub' }, /^the path of a Hub must be like \/\.well-known\/mercure, not 'hub'$/],
     [{ hold, url: '/hub' }, /^the url of a Hub must be like https:/],
-    [{ hold, maxTopics: 0 }, /^the option maxTopics of a Hub must be a whole number above 0, not 0$/],
+    [{ hold, maxTopics: 0 }, /^the option maxTopics of a Hub must be a whole number from 1, not 0$/],
     [{ hold, broker: openBroker() }, /^the broker of a Hub is made by openBroker/],
   ];
   for (const [options, message] of WRONG)

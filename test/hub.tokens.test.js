@@ -118,6 +118,23 @@ test('a token that is not the strict compact form is refused', async () => {
     assert.match(await refusalOf(tokens, one), /not a signed token/, JSON.stringify(one));
 });
 
+test('a token whose claims are not UTF-8 is refused, even with a good signature', async () => {
+  const tokens = await tokensWith({ secret: SECRET }, { rules: { audience: '' } });
+  for (const [byte, expected] of /** @type {const} */ ([
+    [0xff, /not a signed token/],
+    [0x20, /^$/],
+  ])) {
+    const claims = Buffer.concat([
+      Buffer.from('{"mercure":{},"x":"'),
+      Buffer.from([byte]),
+      Buffer.from('"}'),
+    ]);
+    const signed = `${Buffer.from('{"alg":"HS256"}').toString('base64url')}.${claims.toString('base64url')}`;
+    const signature = createHmac('sha256', SECRET).update(signed).digest('base64url');
+    assert.match(await refusalOf(tokens, `${signed}.${signature}`), expected);
+  }
+});
+
 test('a truncated token is refused wherever it ends', async () => {
   const tokens = await tokensWith({ secret: SECRET });
   const token = await sign(SUBSCRIBE_X, { header: AT_JWT });
@@ -313,11 +330,31 @@ test('numbers as sub and jti count like texts', async () => {
   assert.equal(odd.subject, 0);
 });
 
-test('the same token gives the same session, without looking at it again', async () => {
+/**
+ * A token is remembered when it comes for the second time.
+ * @param {import('../hub/tokens.js').Tokens} tokens @param {string} token
+ */
+async function known(tokens, token) {
+  await tokens.verify(token);
+  return tokens.verify(token);
+}
+
+test('a token that came twice gives the same session from then on, without looking at it again', async () => {
   const tokens = await tokensWith({ secret: SECRET });
   const token = await sign(SUBSCRIBE_X, { header: AT_JWT });
+  tokens.verify(token);
+  assert.equal(tokens.sessions.size, 0, 'most tokens come once');
   assert.equal(tokens.verify(token), tokens.verify(token));
   assert.equal(tokens.sessions.size, 1);
+});
+
+test('thousands of different tokens displace nothing, and are not kept', async () => {
+  const tokens = await tokensWith({ secret: SECRET }, { rules: { audience: '' } });
+  const shared = await sign({ mercure: {} });
+  const session = await known(tokens, shared);
+  for (let i = 0; i < 3000; i++) tokens.verify(await sign({ mercure: {}, jti: String(i) }));
+  assert.equal(tokens.sessions.size, 1);
+  assert.equal(tokens.verify(shared), session);
 });
 
 test('equal tokens that arrive together are verified once', async () => {
@@ -329,7 +366,6 @@ test('equal tokens that arrive together are verified once', async () => {
   assert.equal(signatures.running, 1);
   assert.equal(await one, await other);
   assert.equal(tokens.pending.size, 0);
-  assert.equal(tokens.verify(token), await one);
 });
 
 /** A clock that can be set. @param {number} [nowMs] */
@@ -343,8 +379,8 @@ test('a session is forgotten after 5 minutes, or when its token expires', async 
   const tokens = await tokensWith({ secret: SECRET }, { now: clock.now, rules: { audience: '' } });
   const long = await sign({ mercure: {} });
   const short = await sign({ mercure: {}, exp: NOW_S + 10 });
-  const first = tokens.verify(long);
-  tokens.verify(short);
+  const first = await known(tokens, long);
+  await known(tokens, short);
   clock.nowMs += 9000;
   assert.equal(await refusalOf(tokens, short), '');
   clock.nowMs += 1000;
@@ -362,7 +398,7 @@ test('a bad signature is remembered for 10 seconds', async () => {
   const tokens = await tokensWith({ subscriberKey: pem }, { now: clock.now, rules: { audience: '' } });
   const header = { kid: jwk.kid };
   const token = await sign({ mercure: {} }, { key: other.privateKey, alg: 'ES256', header });
-  await assert.rejects(async () => tokens.verify(token), /signature/);
+  for (let i = 0; i < 2; i++) await assert.rejects(async () => tokens.verify(token), /signature/);
   assert.throws(() => tokens.verify(token), /signature/, 'at once');
   clock.nowMs += 10_000;
   const again = tokens.verify(token);
@@ -373,9 +409,9 @@ test('a bad signature is remembered for 10 seconds', async () => {
 test('sessions take a bounded amount of memory, and those in use stay', async () => {
   const tokens = await tokensWith({ secret: SECRET }, { mostBytes: 20_000, rules: { audience: '' } });
   const kept = await sign({ mercure: { subscribe: ['kept'] } });
-  const session = tokens.verify(kept);
+  const session = await known(tokens, kept);
   for (let i = 0; i < 500; i++) {
-    tokens.verify(await sign({ mercure: { subscribe: [`topic-${i}`] } }));
+    await known(tokens, await sign({ mercure: { subscribe: [`topic-${i}`] } }));
     assert.ok(tokens.sessions.bytes <= 20_000);
     assert.equal(tokens.verify(kept), session);
   }
@@ -385,13 +421,13 @@ test('sessions take a bounded amount of memory, and those in use stay', async ()
 test('bad tokens take a bounded amount of memory, and displace no good ones', async () => {
   const tokens = await tokensWith({ secret: SECRET }, { rules: { audience: '' } });
   const good = await sign({ mercure: {} });
-  const session = tokens.verify(good);
+  const session = await known(tokens, good);
   const signed = unsigned({ alg: 'HS256' }, { mercure: {} });
-  for (let i = 0; i < 20_000; i++)
-    assert.throws(
-      () => tokens.verify(signed + Buffer.from(`signature ${i}`).toString('base64url')),
-      TokenError,
-    );
+  for (let i = 0; i < 40_000; i++) {
+    const bad = signed + Buffer.from(`signature ${i >> 1}`).toString('base64url'); // each twice
+    assert.throws(() => tokens.verify(bad), TokenError);
+  }
+  assert.ok(tokens.failures.size > 1000);
   assert.ok(tokens.failures.bytes <= 1_048_576);
   assert.ok(tokens.failures.size < 10_000);
   assert.equal(tokens.verify(good), session);
@@ -401,20 +437,23 @@ test('tokens of a subject, or with an id, are forgotten when they are revoked', 
   const tokens = await tokensWith({ secret: SECRET }, { rules: { audience: '' } });
   const made = [{ sub: 'a' }, { sub: 'b', jti: '1' }, { sub: 'b', jti: '2' }, {}];
   const all = await Promise.all(made.map((claims) => sign({ mercure: {}, ...claims })));
-  const before = all.map((token) => tokens.verify(token));
+  const before = await Promise.all(all.map((token) => known(tokens, token)));
   const kept = () => all.map((token, i) => tokens.verify(token) === before[i]);
   tokens.forget({ subject: 'c', tokenId: '3' });
   tokens.forget({});
   assert.deepEqual(kept(), [true, true, true, true]);
   tokens.forget({ subject: 'a' });
   tokens.forget({ tokenId: '2' });
+  assert.equal(tokens.sessions.size, 2);
   assert.deepEqual(kept(), [false, true, false, true]);
 });
 
 test('what was verified before a revocation is not remembered after it', async () => {
   const { privateKey, pem } = await keyPair('ES256');
   const tokens = await tokensWith({ subscriberKey: pem });
-  const session = tokens.verify(await sign(SUBSCRIBE_X, { key: privateKey, alg: 'ES256', header: AT_JWT }));
+  const token = await sign(SUBSCRIBE_X, { key: privateKey, alg: 'ES256', header: AT_JWT });
+  await tokens.verify(token);
+  const session = tokens.verify(token);
   tokens.forget({ subject: 'a' });
   assert.equal((await session).key, '=x');
   assert.equal(tokens.sessions.size, 0);
@@ -422,8 +461,8 @@ test('what was verified before a revocation is not remembered after it', async (
 
 test('when too many tokens wait for verification, others are told to come back', async () => {
   const { privateKey, pem } = await keyPair('RS256');
-  const signatures = new Signatures({ mostRunning: 1, mostWaiting: 2 });
-  const tokens = await tokensWith({ subscriberKey: pem }, { signatures });
+  const signatures = new Signatures(1);
+  const tokens = await tokensWith({ subscriberKey: pem }, { signatures, mostQueuedBytes: 3200 });
   const signed = await Promise.all(
     [1, 2, 3, 4].map((n) => sign({ ...SUBSCRIBE_X, n }, { key: privateKey, alg: 'RS256', header: AT_JWT })),
   );
@@ -433,8 +472,26 @@ test('when too many tokens wait for verification, others are told to come back',
     ['fulfilled', 'fulfilled', 'fulfilled', 'rejected'],
   );
   assert.ok(/** @type {PromiseRejectedResult} */ (results[3]).reason instanceof BusyError);
-  assert.deepEqual([signatures.running, signatures.waiting.length, tokens.pending.size], [0, 0, 0]);
+  const { running, waiting } = signatures;
+  assert.deepEqual([running, waiting.length, tokens.pending.size, tokens.queued.bytes], [0, 0, 0, 0]);
   assert.equal(await refusalOf(tokens, signed[3]), '', 'being busy is not remembered');
+});
+
+test('thousands of tokens that arrive together are all verified, in order', async () => {
+  const { privateKey, pem } = await keyPair('RS256');
+  const signatures = new Signatures(1);
+  const { fixed } = await openKeys({ subscriberKey: pem });
+  const token = await sign(SUBSCRIBE_X, { key: privateKey, alg: 'RS256', header: AT_JWT });
+  const { signed, signature } = parseJws(token);
+  /** @type {number[]} */
+  const order = [];
+  const all = Array.from({ length: 4000 }, (_, i) =>
+    signatures.verify(fixed[0], signed, signature).then((isValid) => isValid && order.push(i)),
+  );
+  await Promise.all(all);
+  assert.equal(order.length, 4000);
+  assert.ok(order.every((n, i) => n === i));
+  assert.deepEqual([signatures.running, signatures.waiting.length, signatures.first], [0, 0, 0]);
 });
 
 test('a signature of any length is refused without an error of the pool', async () => {
@@ -455,7 +512,8 @@ test('a signature of any length is refused without an error of the pool', async 
 test('a bad grant of a valid token is remembered like a bad signature', async () => {
   const tokens = await tokensWith({ secret: SECRET });
   const claims = { ...SUBSCRIBE_X, authorization_details: [{ type: DETAIL }] };
-  assert.match(await refusalOf(tokens, await sign(claims, { header: AT_JWT })), /authorization_details/);
+  const token = await sign(claims, { header: AT_JWT });
+  for (let i = 0; i < 2; i++) assert.match(await refusalOf(tokens, token), /authorization_details/);
   assert.equal(tokens.failures.size, 1);
 });
 

@@ -34,9 +34,9 @@ export class Backlogs {
     return this.limitBytes + (this.exempt.get(stream) ?? 0);
   }
 
-  /** What waits now does not make it slow. @param {T} stream to which something large was written */
-  noteExemptWrite(stream) {
-    this.exempt.set(stream, stream.backlogBytes);
+  /** @param {T} stream to which something was written that may be large, and does not make it slow @param {number} bytes */
+  noteExemptWrite(stream, bytes) {
+    this.exempt.set(stream, (this.exempt.get(stream) ?? 0) + bytes);
     this.noteWrite(stream);
   }
 
@@ -59,7 +59,7 @@ export class Backlogs {
       if (backlogBytes > 0) this.waiting.add(stream);
       stream.isWritten = false;
       const exempt = this.exempt.get(stream);
-      // What has been sent is not exempt any more.
+      // So much that was exempt can still be waiting.
       if (exempt !== undefined && backlogBytes === 0) this.exempt.delete(stream);
       else if (exempt !== undefined) this.exempt.set(stream, Math.min(exempt, backlogBytes));
       stream.isBehind = backlogBytes > this.limitOf(stream);

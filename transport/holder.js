@@ -1,6 +1,6 @@
 /*
- * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. It checks
- * the arguments of the application and passes them to the right place.
+ * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
+ * said to the streams goes through teller.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
@@ -10,39 +10,27 @@ import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } 
 import {
   badArgument,
   checkAdoptionBytes,
-  checkChannel,
-  checkCursor,
   checkEncoding,
-  checkEndReason,
   checkedChannels,
-  checkedLabels,
-  checkedTargets,
-  checkId,
   checkKeys,
-  checkLabel,
-  checkPayload,
   checkPeriod,
   checkPort,
   shown,
 } from './checks.js';
 import { Door } from './door.js';
-import { channelBytesOf, messageOf, queuedBytesOf } from './encodings.js';
 import { listenFailure } from './failures.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
-import { isInJs, Streams } from './streams.js';
+import { Streams } from './streams.js';
 import { Tally } from './tally.js';
+import { Teller } from './teller.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
-/** @typedef {import('./encodings.js').GivenMessage} GivenMessage */
-/** @typedef {import('./encodings.js').Message} Message */
-/** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-/** @typedef {'revoked' | 'expired' | 'drain'} EndReason */
 /** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
 
-export class StreamHolder {
+export class StreamHolder extends Teller {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -51,22 +39,27 @@ export class StreamHolder {
    */
   constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
+    const tally = new Tally();
+    /** @type {import('./shards.js').Listener} */
+    const listener = {
+      onClose: (id, reason) => this.reportClose(id, reason),
+      onError: (error) => this.report(error),
+      onRefusal: (status) => tally.refuse(status),
+    };
+    const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
+    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener.onClose);
+    super(
+      streams,
+      native ? new Shards(native, settings, sharesPort, listener) : null,
+      settings.maxQueueBytes,
+    );
     this.closeListener = settings.onClose;
     /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
     this.closeListeners = [];
     this.errorListener = settings.onError ?? warn;
-    this.maxQueueBytes = settings.maxQueueBytes;
-    this.tally = new Tally();
-    const listener = {
-      onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
-      onError: (/** @type {unknown} */ error) => this.report(error),
-      onRefusal: (/** @type {number} */ status) => this.tally.refuse(status),
-    };
-    const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
-    this.streams = new Streams(settings, { capacity, maxChannelBytes }, this.tally, listener.onClose);
-    this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
+    this.tally = tally;
     /** Accepts connections. */
-    this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
+    this.front = this.shards ?? new Door(settings, connectionLimit, streams, tally, listener);
     this.isListening = false;
     this.isDraining = false;
     /** @type {Promise<void> | undefined} */
@@ -177,127 +170,6 @@ export class StreamHolder {
     const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
     if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
     return stream.id;
-  }
-
-  /**
-   * Sends a message to every stream that listens to at least one of the channels, once.
-   * @param {string | readonly string[]} channels
-   * @param {Bytes | GivenMessage | null} message a string or bytes are its data; null only moves the cursor
-   * @param {{ cursor?: string }} [options] `cursor`: from now on that of all streams of updates
-   * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  publish(channels, message, options = {}) {
-    const targets = checkedTargets(channels);
-    checkKeys('publish', options, ['cursor']);
-    const { cursor } = options;
-    checkCursor(cursor);
-    if (message === null && (targets.length > 0 || cursor === undefined))
-      throw badArgument('a publication without a message must have a cursor, and no channels');
-    const checked = message === null ? null : this.messageOf(message, channelBytesOf(targets));
-    if (targets.length === 0 && cursor === undefined) return Promise.resolve(0);
-    const said = targets.length === 0 ? null : checked;
-    const published = this.shards?.publish(targets, said, cursor);
-    const inJs = this.streams.publish(targets, said, cursor);
-    return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
-  }
-
-  /**
-   * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
-   * @param {number} id @param {Bytes | GivenMessage} message
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  send(id, message) {
-    checkId(id);
-    const checked = this.messageOf(message);
-    this.placeOf(id)?.send(id, checked);
-  }
-
-  /**
-   * Writes to one stream as it is, without encoding it as a message. However much it is, the stream is not slow because of
-   * it, and the queue takes it.
-   * @param {number} id @param {Bytes} payload
-   * @throws {HoldfastError} BAD_ARGUMENT
-   */
-  write(id, payload) {
-    checkId(id);
-    checkPayload(payload);
-    this.placeOf(id)?.writeTo(id, payload);
-  }
-
-  /**
-   * Replaces the labels of a stream.
-   * @param {number} id @param {import('./labels.js').Labels} labels
-   * @throws {HoldfastError} BAD_ARGUMENT
-   */
-  label(id, labels) {
-    checkId(id);
-    const checked = checkedLabels(labels);
-    this.placeOf(id)?.label(id, checked);
-  }
-
-  /**
-   * @param {Bytes | GivenMessage} given
-   * @param {number} [others] bytes that it takes besides
-   * @returns {Message} for which there is room in the queue
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  messageOf(given, others = 0) {
-    const message = messageOf(given);
-    const bytes = queuedBytesOf(message) + others;
-    if (bytes > this.maxQueueBytes)
-      throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
-    this.shards?.checkRoom(bytes);
-    return message;
-  }
-
-  /** @param {number} id @param {string} channel */
-  subscribe(id, channel) {
-    checkId(id);
-    checkChannel(channel);
-    this.placeOf(id)?.subscribe(id, channel);
-  }
-
-  /** @param {number} id @param {string} channel */
-  unsubscribe(id, channel) {
-    checkId(id);
-    checkChannel(channel);
-    this.placeOf(id)?.unsubscribe(id, channel);
-  }
-
-  /** Ends one stream, after everything sent to it has been written. @param {number} id */
-  end(id) {
-    checkId(id);
-    this.placeOf(id)?.end(id);
-  }
-
-  /**
-   * Ends all streams that listen to a channel, after everything sent to them has been written.
-   * @param {string} channel @param {EndReason} reason
-   * @throws {HoldfastError} BAD_ARGUMENT
-   */
-  endChannel(channel, reason) {
-    checkChannel(channel);
-    checkEndReason(reason);
-    this.shards?.endChannel(channel, reason);
-    this.streams.endChannel(channel, reason);
-  }
-
-  /**
-   * Ends all streams with a label, after everything sent to them has been written.
-   * @param {import('../native/protocol.js').Label} kind @param {number} label @param {EndReason} reason
-   * @throws {HoldfastError} BAD_ARGUMENT
-   */
-  endLabelled(kind, label, reason) {
-    checkLabel(kind, label);
-    checkEndReason(reason);
-    this.shards?.endLabelled(kind, label, reason);
-    this.streams.endLabelled(kind, label, reason);
-  }
-
-  /** @param {number} id */
-  placeOf(id) {
-    return isInJs(id) ? this.streams : this.shards;
   }
 
   /**

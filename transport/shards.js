@@ -26,6 +26,7 @@ const FOREVER_MS = 0x7fffffff;
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
 /** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
 
 export class Shards {
@@ -33,7 +34,7 @@ export class Shards {
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
    * @param {boolean} sharesPort whether other processes may listen on the same port
-   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} listener
+   * @param {Listener} listener
    */
   constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
     this.native = native;

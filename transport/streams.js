@@ -87,7 +87,7 @@ export class Streams {
     this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
     this.add(stream, channels);
     if (labels) this.labels.set(stream, labels);
-    this.backlogs.noteExemptWrite(stream);
+    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
     return stream;
   }
 
@@ -182,8 +182,8 @@ export class Streams {
   /** @param {number} id @param {import('./policy.js').Bytes} payload a replay, for example: it never makes the stream slow */
   writeTo(id, payload) {
     const stream = this.find(id);
-    if (stream && this.write(stream, Buffer.from(/** @type {Uint8Array} */ (payload))))
-      this.backlogs.noteExemptWrite(stream);
+    const bytes = Buffer.from(/** @type {Uint8Array} */ (payload));
+    if (stream && this.write(stream, bytes)) this.backlogs.noteExemptWrite(stream, bytes.length);
   }
 
   /** @param {number} id @param {import('./labels.js').Labels} labels */

@@ -1,7 +1,6 @@
 /*
  * start: starts drones that outlive the command.
  */
-import { HoldfastError } from '../../lib/errors.js';
 import { formatNoun } from '../../lib/format.js';
 import { Crew } from '../crew.js';
 import {
@@ -44,11 +43,6 @@ Without n, it starts as many as the streams need. Without --streams they are idl
 async function act([n], values) {
   const { streams, ramp, churn, isJson } = values;
   const params = paramsOf(values);
-  if (kindOf(values) === 'ec2' && params.topic)
-    throw new HoldfastError(
-      'BAD_OPTION',
-      '--topic needs numbers for the streams of each drone: on ec2, use run, not start',
-    );
   const say = (/** @type {string} */ line) =>
     void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const drones = n === undefined ? 0 : countOf(n, 'start');

@@ -1,19 +1,16 @@
 /*
- * Reads and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages; of a hub, the
- * blocks of Server-Sent Events. Pure. The native dialer does the same (native/core/src/dial).
+ * Reads and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages. Pure.
+ * The native dialer does the same (native/core/src/dial).
  */
-import { blockOf, unitSize } from './block.js';
 import { causeOfStatus } from './causes.js';
 
 const MOST_HEAD_BYTES = 16_384;
-const MOST_UNIT_BYTES = 1_048_576;
+export const MOST_UNIT_BYTES = 1_048_576;
 const MOST_SAMPLE_BYTES = 80;
 const WELCOME = 'Welcome!';
 const PING = 'ping';
 const STATUS_LINE = /^HTTP\/1\.[01] \d{3}/;
 const ANY_STATUS_LINE = 'HTTP/1.1 200';
-/** In the draft and in version 0.x. */
-const LAST_EVENT_ID = /^(?:mercure-)?last-event-id:[ \t]*(.*?)[ \t]*$/gim;
 
 /** @typedef {import('./causes.js').Cause} Cause */
 
@@ -21,18 +18,17 @@ const LAST_EVENT_ID = /^(?:mercure-)?last-event-id:[ \t]*(.*?)[ \t]*$/gim;
  * What was read. Only of a hub: `gap`, that publications may be missing before the next one, and `block`, which only moves the
  * cursor if it has no data.
  * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'gap' }
- *   | { what: 'block', block: import('./block.js').Block } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
+ *   | { what: 'block', block: import('./topics/block.js').Block } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
  */
 
 /** The reader of one stream. Text is Latin-1 throughout, so each character is a byte. */
 export class Answer {
-  /** @param {{ isStrict: boolean, allowsMessages: boolean, subscription?: object | null }} how with a subscription: of a hub */
-  constructor({ isStrict, allowsMessages, subscription = null }) {
+  /** @param {{ isStrict: boolean, allowsMessages: boolean }} how */
+  constructor({ isStrict, allowsMessages }) {
     this.isStrict = isStrict;
     this.allowsMessages = allowsMessages;
-    this.isOfHub = subscription !== null;
-    /** Whether the hub has sent its first unit. */
-    this.isGreeted = false;
+    /** Whether the body is read. */
+    this.isParsed = isStrict;
     /** @type {'head' | 'chunks' | 'raw' | 'over'} */
     this.state = 'head';
     this.isEvents = false;
@@ -48,11 +44,10 @@ export class Answer {
     /** @type {Event[]} */
     const events = [];
     if (this.state === 'over') return events;
-    const isParsed = this.isStrict || this.isOfHub;
-    if (this.isOpen && !isParsed) return [{ what: 'ping' }];
+    if (this.isOpen && !this.isParsed) return [{ what: 'ping' }];
     this.rest += bytes;
     if (this.state === 'head' && !this.readHead(events)) return events;
-    if (!isParsed) {
+    if (!this.isParsed) {
       this.rest = '';
       return events;
     }
@@ -81,19 +76,14 @@ export class Answer {
     this.rest = this.rest.slice(end + 4);
     this.isEvents = /^content-type:[ \t]*text\/event-stream/im.test(head);
     this.state = /^transfer-encoding:[ \t]*chunked/im.test(head) ? 'chunks' : 'raw';
-    if (this.isOfHub) return this.openHub(head, events);
-    if (!this.isStrict) this.open(events);
-    // Without chunks, nothing marks the end of a text.
-    else if (this.state === 'raw' && !this.isEvents) return this.fail(events, 'unexpected', head);
-    return true;
+    return this.begin(head, events);
   }
 
   /** @param {string} head @param {Event[]} events @returns {boolean} whether what follows can be read */
-  openHub(head, events) {
-    if (!this.isEvents) return this.fail(events, 'unexpected', head);
-    this.open(events);
-    const isGap = [...head.matchAll(LAST_EVENT_ID)].some(([, id]) => id === 'earliest');
-    if (isGap) events.push({ what: 'gap' });
+  begin(head, events) {
+    if (!this.isStrict) this.open(events);
+    // Without chunks, nothing marks the end of a text.
+    else if (this.state === 'raw' && !this.isEvents) return this.fail(events, 'unexpected', head);
     return true;
   }
 
@@ -127,29 +117,7 @@ export class Answer {
       return;
     }
     this.unit += payload;
-    if (this.isOfHub) this.readBlocks(events);
-    else this.readEvents(events);
-  }
-
-  /** @param {Event[]} events */
-  readBlocks(events) {
-    for (let size = unitSize(this.unit); size > 0 && this.state !== 'over'; size = unitSize(this.unit)) {
-      const unit = this.unit.slice(0, size);
-      this.unit = this.unit.slice(size);
-      if (unit !== '\n') this.readBlock(unit, events);
-    }
-    this.limitUnit(events);
-  }
-
-  /** Without data it is a ping, unless it is the first thing that the hub sends. @param {string} unit @param {Event[]} events */
-  readBlock(unit, events) {
-    const block = blockOf(unit);
-    if (unit.length > MOST_UNIT_BYTES + 2 || (block.isOdd && this.isStrict))
-      return this.fail(events, 'unexpected', unit);
-    const isPing = block.data === null && this.isGreeted;
-    this.isGreeted = true;
-    if (block.id !== null || block.data !== null) events.push({ what: 'block', block });
-    if (isPing) events.push({ what: 'ping' });
+    this.readEvents(events);
   }
 
   /** @param {Event[]} events */

@@ -1,7 +1,6 @@
 /*
  * The contract between a drone and what dials for it: the native core where it is available, else plain sockets.
  */
-import { native } from '../../native/index.js';
 
 /** @typedef {import('./causes.js').Cause} Cause */
 
@@ -23,8 +22,8 @@ import { native } from '../../native/index.js';
  * What all streams of a target subscribe to. The number of a stream in the whole fleet is first + step * place, and its place,
  * from 0, is the same for as long as it exists, also while it is not connected.
  * @typedef {object} Subscription
- * @property {import('./template.js').Piece[]} request the whole request head
- * @property {import('./template.js').Piece[][]} topics
+ * @property {import('./topics/template.js').Piece[]} request the whole request head
+ * @property {import('./topics/template.js').Piece[][]} topics
  * @property {number} first
  * @property {number} step
  * @property {boolean} isTokenShared whether all use the token of place 0
@@ -54,6 +53,7 @@ import { native } from '../../native/index.js';
 
 /** @returns {Promise<Dialer>} */
 export async function createDialer() {
-  const { create } = await (native ? import('./dial.native.js') : import('./dial.plain.js'));
+  const native = await import('../../native/index.js').catch(() => null); // not sent to EC2
+  const { create } = await (native?.native ? import('./dial.native.js') : import('./dial.plain.js'));
   return create();
 }

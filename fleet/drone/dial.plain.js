@@ -8,11 +8,21 @@ import { causeOf, noCauses } from './causes.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
 import { Pings } from './pings.js';
-import { Subscribers } from './subscribers.js';
+import { topics } from './topics.js';
 
 const MOST_SAMPLES = 8;
 /** How often openings that take too long are looked for. */
 const SWEEP_MS = 100;
+
+/** Where there are no topics, streams need no places. @type {Pick<import('./topics/subscribers.js').Subscribers, 'take' | 'leave' | 'forget' | 'at' | 'setTokens' | 'requestFor'>} */
+const NO_SUBSCRIBERS = {
+  take: () => 0,
+  leave() {},
+  forget() {},
+  at() {},
+  setTokens() {},
+  requestFor: ({ request }) => request,
+};
 
 const kStream = Symbol('stream');
 
@@ -32,7 +42,7 @@ class Stream {
     this.dialer = dialer;
     this.target = target;
     this.place = place;
-    this.answer = new Answer(target);
+    this.answer = topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
     this.begunMs = performance.now();
     this.hasFirstByte = false;
     this.isOpen = false;
@@ -56,10 +66,10 @@ class PlainDialer {
     this.dialling = new Set();
     /** @type {Set<StreamSocket>} */
     this.streams = new Set();
-    this.counts = /** @type {import('./subscriber.js').Counts} */ (
+    this.counts = /** @type {import('./topics/subscriber.js').Counts} */ (
       Object.fromEntries(COUNTS.flatMap(({ name, kind }) => (kind === 'counter' ? [[name, 0]] : [])))
     );
-    this.subscribers = new Subscribers();
+    this.subscribers = topics ? new topics.Subscribers() : NO_SUBSCRIBERS;
     this.failed = noCauses();
     this.lost = noCauses();
     /** @type {{ cause: Cause, text: string }[]} */
@@ -219,7 +229,7 @@ class PlainDialer {
     this.record('delivery', performance.timeOrigin + performance.now() - sentUs / 1000);
   }
 
-  /** @param {Stream} stream @param {import('./block.js').Block} block */
+  /** @param {Stream} stream @param {import('./topics/block.js').Block} block */
   noteBlock(stream, block) {
     if (block.data !== null) this.counts.messages++;
     const ageMs = this.subscribers.at(stream.place)?.note(block, this.counts);

@@ -7,12 +7,12 @@ import { sumOf } from './causes.js';
 import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
-import { changedParams, defaultParams, withoutSecrets } from './params.js';
+import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
 import { Rate } from './rate.js';
 import { Reconciler } from './reconcile.js';
-import { requestOf, subscriptionOf } from './request.js';
-import { TokenSupply } from './supply.js';
+import { requestOf } from './request.js';
+import { topics } from './topics.js';
 
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
@@ -32,7 +32,7 @@ export class Drone {
     this.note = note;
     this.params = { ...defaultParams() };
     this.permit = new Permit();
-    this.tokens = new TokenSupply(dialer);
+    this.tokens = topics ? new topics.TokenSupply(dialer) : null;
     this.churned = new Rate();
     /** The last of the changes that wait. @type {Promise<unknown>} */
     this.turn = Promise.resolve();
@@ -60,7 +60,7 @@ export class Drone {
       const wanted = changedParams(this.params, changes);
       if (wanted.n > 0) await this.aim(wanted);
       this.params = wanted;
-      return withoutSecrets(wanted);
+      return shown(wanted);
     });
   }
 
@@ -93,7 +93,7 @@ export class Drone {
     const { failures } = this;
     const { addresses, isLocal, pingIntervalMs } = await this.ask(params);
     const { port, sources, interval, timeout, expect, channel, path } = params;
-    const subscription = subscriptionOf(params);
+    const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       addresses,
@@ -106,7 +106,7 @@ export class Drone {
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
     });
-    this.tokens.use(params, subscription);
+    this.tokens?.use(params, subscription);
     this.permit.grant(performance.now(), isLocal, failures);
   }
 
@@ -136,7 +136,7 @@ export class Drone {
     const { failures } = this;
     const nowMs = performance.now();
     if (this.params.n > 0 && this.permit.isDue(nowMs, failures)) this.askAgain();
-    this.tokens.step(nowMs, this.params.n);
+    this.tokens?.step(nowMs, this.params.n);
     const { open, inFlight, opened } = this.counters;
     const { ramp, concurrency, churn } = this.params;
     const change = this.reconciler.step(
@@ -154,7 +154,7 @@ export class Drone {
   /** @returns {number} streams to keep open; no more than there are while the consent is in doubt */
   target() {
     if (!this.permit.isGranted) return 0;
-    const target = Math.min(this.params.n, this.dialer.most, this.tokens.ready);
+    const target = Math.min(this.params.n, this.dialer.most, this.tokens?.ready ?? Infinity);
     const { open, inFlight } = this.counters;
     return this.permit.isValid(this.failures) ? target : Math.min(target, open + inFlight);
   }
@@ -211,7 +211,7 @@ export class Drone {
         startedAt: startedAt.toISOString(),
         elapsedMs: Date.now() - startedAt.getTime(),
       },
-      params: withoutSecrets(this.params),
+      params: shown(this.params),
       counts: this.counts(),
       samples: this.samples,
       percentiles: Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(histograms[name])])),
@@ -244,6 +244,11 @@ export class Drone {
     clearInterval(this.timer);
     await this.dialer.stop();
   }
+}
+
+/** @param {Params} params @returns {Params} as others may see them */
+function shown(params) {
+  return topics ? topics.withoutSecrets(params) : params;
 }
 
 /** @param {Counters} counters @returns {number} streams that failed or were lost */

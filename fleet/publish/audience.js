@@ -1,7 +1,7 @@
 /*
  * The topics that the streams of a fleet subscribe to, and how many streams each of them has. Pure.
  */
-import { fill, templateOf } from '../drone/template.js';
+import { fill, templateOf } from '../drone/topics/template.js';
 
 /**
  * @param {string[]} texts templates of topics

@@ -4,8 +4,8 @@
  */
 import { askConsent } from '../drone/consent.js';
 import { Rate } from '../drone/rate.js';
-import { HUB_PATH } from '../drone/request.js';
-import { signerOf } from '../drone/tokens.js';
+import { HUB_PATH } from '../drone/topics/subscription.js';
+import { signerOf } from '../drone/topics/tokens.js';
 import { audienceOf } from './audience.js';
 import { Lane } from './lane.js';
 
@@ -27,8 +27,8 @@ const HTTP_PORT = 80;
  * @property {number} batch
  * @property {number} size
  * @property {string} token '' for none
- * @property {import('../drone/tokens.js').Signer | null} signer makes tokens if none is given
- * @property {import('../drone/publication.js').Clock} clock
+ * @property {import('../drone/topics/tokens.js').Signer | null} signer makes tokens if none is given
+ * @property {import('../drone/topics/publication.js').Clock} clock
  */
 
 export class HubPublisher {
@@ -122,7 +122,7 @@ function lanesOf(topics, how) {
   );
 }
 
-/** @param {import('../drone/tokens.js').Signer | null} signer @returns {() => string} a token that is valid now; '' without a signer */
+/** @param {import('../drone/topics/tokens.js').Signer | null} signer @returns {() => string} a token that is valid now; '' without a signer */
 function tokenSource(signer) {
   if (!signer) return () => '';
   const create = signerOf(signer);

@@ -4,7 +4,7 @@
  */
 import { Client } from 'undici';
 import { codeOf, messageOf } from '../../lib/errors.js';
-import { dataOf } from '../drone/publication.js';
+import { dataOf } from '../drone/topics/publication.js';
 
 const ANSWER_MS = 5000;
 /** Requests that may wait for the one before. More count as failed, so that a slow server isn't flooded. */
@@ -20,7 +20,7 @@ const MOST_PROBLEM = 120;
  * @property {() => string} token '' for none
  * @property {number} batch publications per request; 1: as a form
  * @property {number} size bytes of each
- * @property {import('../drone/publication.js').Clock} clock
+ * @property {import('../drone/topics/publication.js').Clock} clock
  */
 
 export class Lane {

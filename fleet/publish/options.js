@@ -4,7 +4,8 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { integer, option } from '../../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
-import { HUB_PATH, hostOf } from '../drone/request.js';
+import { hostOf } from '../drone/request.js';
+import { HUB_PATH } from '../drone/topics/subscription.js';
 import { contentOf, paramsOf } from '../flags.js';
 import { pairsOf } from '../texts.js';
 import { ChannelPublisher } from './channel.js';

@@ -12,7 +12,7 @@ import { formatCount, formatNoun } from '../../lib/format.js';
  * @property {string} problem the last one
  * @property {number} [topics]
  * @property {number} [batch] publications per request
- * @property {import('../drone/publication.js').Clock} [clock]
+ * @property {import('../drone/topics/publication.js').Clock} [clock]
  * @property {number} [expected] deliveries, if every stream was open or came back with its cursor
  */
 

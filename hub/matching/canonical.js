@@ -7,6 +7,12 @@ import { PatternError } from './tokens.js';
 
 /** @typedef {import('./split.js').Component} Component */
 
+/** Its scheme is not special, as the standard says: quotes in a search are not encoded, backslashes are no slashes. */
+const DUMMY = 'dummy://dummy.invalid';
+
+/** A part of a URL would keep all of it in memory. @param {string} text @param {string} value */
+const same = (text, value) => (text === value ? value : text);
+
 /** @param {string} value */
 function protocol(value) {
   if (!/^[a-z][a-z0-9+.-]*$/i.test(value)) throw new PatternError('the scheme is not valid');
@@ -18,7 +24,7 @@ function hostname(value) {
   const [host] = value.split(/[/?#\\]/, 1);
   const url = /[:@]/.test(host) ? null : resolve(`https://${host}/`);
   if (!url) throw new PatternError('the host is not valid');
-  return url.hostname;
+  return same(url.hostname, value);
 }
 
 /** @param {string} value */
@@ -34,14 +40,17 @@ function port(value) {
   return String(Number(digits));
 }
 
-/** @param {string} value may be a piece that does not start with a slash: the dash keeps `.` and `..` from being segments */
+/**
+ * Node 20 makes '' of `/..`.
+ * @param {string} value may be a piece that does not start with a slash: the dash keeps `.` and `..` from being segments
+ */
 function pathname(value) {
   const isWhole = value[0] === '/';
-  const url = new URL('https://dummy.invalid');
+  const url = new URL(DUMMY);
   url.pathname = isWhole ? value : `/-${value}`;
-  if (isWhole) return url.pathname;
+  if (isWhole) return same(url.pathname || '/', value);
   if (url.pathname.length < 2) throw new PatternError('the path leads above a group');
-  return url.pathname.slice(2);
+  return same(url.pathname.slice(2), value);
 }
 
 /** @param {string} value of a URL whose scheme is not special, such as urn:a:b. Two slashes must not become an authority */
@@ -53,14 +62,13 @@ function opaque(value) {
 
 /**
  * @param {'username' | 'password' | 'search' | 'hash'} name
- * @param {string} sign that precedes it in the URL, and is not part of it. The scheme is not special, as the standard says: quotes
- *   of a search are not encoded
+ * @param {string} sign that precedes it in the URL, and is not part of it
  * @returns {(value: string) => string}
  */
 const setter = (name, sign) => (value) => {
-  const url = new URL('dummy://dummy.invalid');
+  const url = new URL(DUMMY);
   url[name] = sign + value;
-  return url[name].slice(sign.length);
+  return same(url[name].slice(sign.length), value);
 };
 
 /** @type {Record<Component | 'ipv6' | 'opaque', (value: string) => string>} */

@@ -1,7 +1,7 @@
 /*
  * Compiles the pattern of one component of a URL.
  */
-import { ANY, FORK, JOIN, Loop, RUNS } from './operations.js';
+import { ANY, FORK, JOIN, Loop, Repeat, RUNS } from './operations.js';
 import { parseParts } from './parts.js';
 import { matches } from './program.js';
 import { PatternError } from './tokens.js';
@@ -13,7 +13,9 @@ import { PatternError } from './tokens.js';
  */
 
 /** A pattern with more operations than that is refused: they are what a match costs. */
-const MOST_OPERATIONS = 64;
+const MOST_OPERATIONS = 32;
+/** What can be more than text in a pattern. */
+const SPECIAL = /[\\*+?:{}()]/;
 
 /**
  * @param {string} pattern
@@ -22,12 +24,13 @@ const MOST_OPERATIONS = 64;
  */
 export function compile(pattern, syntax) {
   if (pattern === '*') return null;
+  if (!SPECIAL.test(pattern)) return pattern && syntax.canonical(pattern);
   const run = RUNS[/** @type {keyof typeof RUNS} */ (syntax.delimiter)];
   const program = join(parseParts(pattern, syntax).flatMap((part) => operationsOf(part, run)));
   if (program.length > MOST_OPERATIONS) throw new PatternError('too many groups');
   if (program.length === 0) return '';
   if (program.length === 1 && program[0] === ANY) return null;
-  return program.length === 1 && typeof program[0] === 'string' ? program[0] : program;
+  return program.length === 1 && typeof program[0] === 'string' ? program[0] : [...program];
 }
 
 /** @param {Compiled} compiled @param {string} text @returns {boolean} */
@@ -44,7 +47,7 @@ function operationsOf({ type, prefix, suffix, modifier }, run) {
   const isRepeated = (modifier === '+' || modifier === '*') && !isBare && type !== 'full';
   const wildcard = type === 'full' ? [ANY] : type === 'segment' ? [run] : [];
   const once = isRepeated
-    ? [new Loop(prefix, type === 'segment' ? run : null, suffix)]
+    ? [type === 'fixed' ? new Repeat(prefix) : new Loop(prefix, run, suffix)]
     : [prefix, ...wildcard, suffix].filter((operation) => operation !== '');
   return isOptional ? [FORK, ...once, JOIN] : once;
 }

@@ -22,15 +22,13 @@ class Parser {
   parts = [];
   #index = 0;
   #pending = '';
-  /** @type {Set<string>} */
-  #names = new Set();
+  /** @type {string[]} */
+  #names = [];
 
   /** @param {string} input @param {Syntax} syntax */
   constructor(input, syntax) {
     this.tokens = tokenize(input, false);
     this.syntax = syntax;
-    /** Regular expressions that say the same as a wildcard without one. @type {Record<string, PartType>} */
-    this.wildcards = { [`[^${syntax.delimiter && `\\${syntax.delimiter}`}]+?`]: 'segment', '.*': 'full' };
   }
 
   run() {
@@ -73,14 +71,20 @@ class Parser {
   /** `:name`, `(…)`, `:name(…)` or `*`. @returns {PartType | ''} */
   #wildcard() {
     const name = this.#take('name');
-    if (name && this.#names.has(name)) throw new PatternError(`the name ${name} is used twice`);
-    if (name) this.#names.add(name);
+    if (this.#names.includes(name)) throw new PatternError(`the name ${name} is used twice`);
+    if (name) this.#names.push(name);
     const regexp = this.#take('regexp');
-    if (regexp && !this.wildcards[regexp])
-      throw new PatternError('regular expressions are not supported: use :name or *');
-    if (regexp) return this.wildcards[regexp];
+    if (regexp) return this.#wildcardOf(regexp);
     if (name) return 'segment';
     return this.#take('asterisk') && 'full';
+  }
+
+  /** Only a regular expression that says the same as a wildcard is supported. @param {string} regexp @returns {PartType} */
+  #wildcardOf(regexp) {
+    const { delimiter } = this.syntax;
+    if (regexp === '.*') return 'full';
+    if (regexp === `[^${delimiter && `\\${delimiter}`}]+?`) return 'segment';
+    throw new PatternError('regular expressions are not supported: use :name or *');
   }
 
   /** @returns {Modifier} */

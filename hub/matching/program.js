@@ -2,16 +2,16 @@
  * Matches a text against a sequence of operations, in time proportional to the length of the text times their number, whatever
  * they are. (A regular expression that backtracks can take forever instead.)
  *
- * Most patterns leave only one position to go on from after each operation. As soon as one leaves several, the matcher goes on
- * with the set of all of them.
+ * After most operations there is only one position to go on from. As soon as there are several, the matcher goes on with the set
+ * of all of them.
  */
 import { FORK, JOIN, NONE, SEVERAL } from './operations.js';
-import { blank, mark, saved } from './positions.js';
+import { blank, codesOf, follow, saved } from './positions.js';
 
 /** @typedef {import('./operations.js').Operation} Operation */
 
-/** The sets at the forks that have not been joined yet are in this slot and those after it. */
-const FIRST_FORK = 5;
+/** Operations use the slots from 2 on. The sets at the forks that have not been joined yet are in this slot and those after it. */
+const FIRST_FORK = 6;
 
 /**
  * @param {readonly Operation[]} program
@@ -27,7 +27,7 @@ export function matches(program, text) {
       at += operation.length;
       continue;
     }
-    const end = operation.only(text, at, program[i + 1], i + 2 >= program.length);
+    const end = operation.only(text, at, program, i);
     if (end === SEVERAL) return simulate(program, i, text, at);
     if (end === NONE) return false;
     at = end;
@@ -37,6 +37,7 @@ export function matches(program, text) {
 
 /** @param {readonly Operation[]} program @param {number} start @param {string} text @param {number} from */
 function simulate(program, start, text, from) {
+  const codes = codesOf(text);
   const end = text.length + 1;
   let now = blank(0, text.length);
   let then = blank(1, text.length);
@@ -47,7 +48,11 @@ function simulate(program, start, text, from) {
     if (operation === FORK) blank(FIRST_FORK + depth++, text.length).set(now.subarray(from, end), from);
     else if (operation === JOIN) add(saved(FIRST_FORK + --depth), now, from, end);
     else {
-      if (!spread(operation, text, from, now, then) && depth === 0) return false;
+      const isAlive =
+        typeof operation === 'string'
+          ? follow(operation, codes, from, now, then)
+          : operation.spread(codes, from, now, then);
+      if (!isAlive && depth === 0) return false;
       [now, then] = [then, now];
       then.fill(0, from, end);
     }
@@ -58,14 +63,4 @@ function simulate(program, start, text, from) {
 /** @param {Uint8Array} before @param {Uint8Array} now gets its positions @param {number} from @param {number} end */
 function add(before, now, from, end) {
   for (let at = from; at < end; at++) now[at] |= before[at];
-}
-
-/** @param {Operation} operation @param {string} text @param {number} from @param {Uint8Array} now @param {Uint8Array} then */
-function spread(operation, text, from, now, then) {
-  if (typeof operation !== 'string') return operation.spread(text, from, now, then);
-  const starts = mark(operation, text, from, blank(2, text.length));
-  let reached = 0;
-  for (let i = from; i + operation.length <= text.length; i++)
-    if (now[i] === 1 && starts[i] === 1) reached = then[i + operation.length] = 1;
-  return reached === 1;
 }

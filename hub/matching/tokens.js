@@ -1,16 +1,19 @@
 /*
- * Tokens of a URL pattern: https://urlpattern.spec.whatwg.org/#tokenizing. Characters are code points of the input.
+ * Tokens of a URL pattern: https://urlpattern.spec.whatwg.org/#tokenizing. Characters that mean nothing anywhere in a pattern
+ * are one token together, which the standard does not do.
  */
 
 /**
  * @typedef {'open' | 'close' | 'regexp' | 'name' | 'char' | 'escaped' | 'modifier' | 'asterisk' | 'end' | 'invalid'} TokenType
- * @typedef {{ type: TokenType, index: number, value: string }} Token  index: where it starts in the input
+ * @typedef {{ type: TokenType, index: number, value: string }} Token  index: where it starts in the input. Only an `end` has no value
  */
 
-/** A pattern is not valid. The message is for developers: clients get a general one. */
+/** A pattern is not valid. The message is for whoever wrote it. */
 export class PatternError extends Error {}
 
 const NAME = /[$_\p{ID_Start}](?:[$\p{ID_Continue}]|\u200c|\u200d)*/uy;
+/** What separates no components and no parts. */
+const TEXT = /[^\\*+?{}():/@#[\]]+/y;
 /** @type {Record<string, TokenType>} */
 const SIGNS = { '*': 'asterisk', '+': 'modifier', '?': 'modifier', '{': 'open', '}': 'close' };
 
@@ -40,12 +43,12 @@ function lengthOf({ type, value }) {
 
 /** @param {string} input @param {number} index @returns {Token} */
 function next(input, index) {
-  const char = charAt(input, index);
+  const char = input[index];
   if (SIGNS[char]) return { type: SIGNS[char], index, value: char };
-  if (char === '\\') return orInvalid('escaped', input, index, charAt(input, index + 1));
-  if (char === ':') return orInvalid('name', input, index, nameAt(input, index + 1));
+  if (char === '\\') return orInvalid('escaped', input, index, escapedAt(input, index + 1));
+  if (char === ':') return orInvalid('name', input, index, matchAt(NAME, input, index + 1));
   if (char === '(') return orInvalid('regexp', input, index, regexpAt(input, index + 1));
-  return { type: 'char', index, value: char };
+  return { type: 'char', index, value: matchAt(TEXT, input, index) || char };
 }
 
 /** @param {TokenType} type @param {string} input @param {number} index @param {string} value '' if there is none @returns {Token} */
@@ -53,16 +56,16 @@ function orInvalid(type, input, index, value) {
   return value ? { type, index, value } : { type: 'invalid', index, value: input[index] };
 }
 
-/** @param {string} input @param {number} index @returns {string} the code point */
-function charAt(input, index) {
+/** @param {string} input @param {number} index @returns {string} a code point */
+function escapedAt(input, index) {
   const code = input.codePointAt(index);
   return code === undefined ? '' : String.fromCodePoint(code);
 }
 
-/** @param {string} input @param {number} index after the colon */
-function nameAt(input, index) {
-  NAME.lastIndex = index;
-  return NAME.exec(input)?.[0] ?? '';
+/** @param {RegExp} sticky @param {string} input @param {number} index @returns {string} */
+function matchAt(sticky, input, index) {
+  sticky.lastIndex = index;
+  return sticky.exec(input)?.[0] ?? '';
 }
 
 /**

@@ -21,8 +21,11 @@ const LAST = Infinity;
 
 /** @template {Entry} E */
 class Leaf {
-  /** @type {E[] | Set<E>} a set if there are many */
-  entries = [];
+  /** @param {E} entry An array with one entry is much smaller than an empty one to which an entry is added. */
+  constructor(entry) {
+    /** @type {E[] | Set<E>} a set if there are many */
+    this.entries = [entry];
+  }
 
   /** @param {E} entry @param {Step[]} _steps @param {number} depth @returns {Node<E>} what replaces it */
   add(entry, _steps, depth) {
@@ -64,7 +67,7 @@ class Branch {
   add(entry, steps, depth) {
     const step = steps[depth];
     const next = !step || step.isRest ? LAST : depth + 1;
-    this.#change(step, (node = new Leaf()) => node.add(entry, steps, next));
+    this.#change(step, (node) => node?.add(entry, steps, next) ?? new Leaf(entry));
     return this;
   }
 
@@ -131,7 +134,7 @@ export class Trie {
 
   /** @param {E} entry */
   add(entry) {
-    this.#root = (this.#root ?? new Leaf()).add(entry, entry.steps(), 0);
+    this.#root = this.#root?.add(entry, entry.steps(), 0) ?? new Leaf(entry);
   }
 
   /** @param {E} entry */

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub struct Backlog {
     bytes: Vec<u8>,
     sent: usize,
-    /// So many of those that wait come before the end of something that is exempt from the limit.
+    /// So many more may wait than the limit says: those of a replay, for example, until they can only be others.
     exempt: usize,
 }
 
@@ -21,11 +21,10 @@ impl Backlog {
         self.waiting().len() - self.exempt
     }
 
-    /// What is exempt delays what waits before it too, so from then on none of that counts.
     pub fn append(&mut self, bytes: &[u8], is_exempt: bool) {
         self.bytes.extend_from_slice(bytes);
         if is_exempt {
-            self.exempt = self.waiting().len();
+            self.exempt += bytes.len();
         }
     }
 
@@ -33,11 +32,11 @@ impl Backlog {
     /// catches up doesn't keep everything it was ever sent.
     pub fn take_off(&mut self, count: usize) {
         self.sent += count;
-        self.exempt = self.exempt.saturating_sub(count);
         if self.sent > self.bytes.len() / 2 {
             self.bytes.drain(..self.sent);
             self.sent = 0;
         }
+        self.exempt = self.exempt.min(self.waiting().len());
     }
 
     /// Bytes that it keeps in memory, sent or not.

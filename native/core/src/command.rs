@@ -325,7 +325,8 @@ mod tests {
     fn only_known_reasons_and_labels_are_read() {
         let channel = |reason: u8| [vec![op::end_channel, reason], text(b"news")].concat();
         let labelled = |reason: u8, kind: u8| vec![op::end_labelled, reason, kind, 7, 0, 0, 0];
-        let commands: Vec<_> = [channel(Reason::Revoked as u8), labelled(Reason::Expired as u8, 1)].iter().flat_map(|one| records(one)).collect();
+        let commands: Vec<_> =
+            [channel(Reason::Revoked as u8), labelled(Reason::Expired as u8, 1)].iter().flat_map(|one| records(one)).collect();
         assert!(matches!(&commands[0], Ok(Command::EndChannel { reason: Reason::Revoked, .. })));
         assert!(matches!(&commands[1], Ok(Command::EndLabelled { kind: Kind::Token, value: 7, reason: Reason::Expired })));
         for bytes in [channel(99), labelled(99, 0), labelled(0, 2)] {

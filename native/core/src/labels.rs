@@ -176,3 +176,109 @@ impl Labels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1000 * MS;
+
+    fn expiring(tick: u32) -> Label {
+        Label { subject: 0, token: 0, expires: tick }
+    }
+
+    fn of(subject: u32, token: u32) -> Label {
+        Label { subject, token, expires: NEVER }
+    }
+
+    /// Everything that is found at a tick.
+    fn found(labels: &mut Labels, tick: u32) -> Vec<u32> {
+        let now_ns = u64::from(tick) * TICK_NS;
+        let mut found = Vec::new();
+        while labels.next_search_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+            found.extend(labels.search(now_ns));
+            labels.check(|_| true);
+        }
+        found
+    }
+
+    #[test]
+    fn a_label_takes_12_bytes_up_to_the_last_row_that_has_one_and_nothing_without_labels() {
+        let mut labels = Labels::default();
+        labels.set(1_000_000, of(0, 0));
+        assert_eq!((labels.rows.capacity(), labels.next_search_ns()), (0, None));
+        labels.set(999, of(1, 0));
+        assert!(labels.rows.len() == 1000 && labels.next_search_ns().is_none());
+        labels.clear(2000);
+        labels.clear(999);
+        labels.check(|_| false);
+        assert!(labels.rows.capacity() <= KEPT);
+    }
+
+    #[test]
+    fn rows_are_found_by_their_subject_or_token() {
+        let mut labels = Labels::default();
+        for (row, label) in [(2, of(7, 8)), (3, of(8, 7)), (5, of(7, 0)), (6, expiring(9))] {
+            labels.set(row, label);
+        }
+        labels.set(5, of(9, 7));
+        let with = |kind, value| labels.rows_with(kind, value).collect::<Vec<_>>();
+        assert_eq!([with(Kind::Subject, 7), with(Kind::Token, 7), with(Kind::Subject, 0)], [vec![2], vec![3, 5], vec![]]);
+    }
+
+    #[test]
+    fn a_row_is_found_once_when_its_time_is_over_and_nobody_searches_before() {
+        let mut labels = Labels::default();
+        for (row, tick) in [(0, 100), (1, 90), (2, 100), (3, 4000)] {
+            labels.set(row, expiring(tick));
+        }
+        labels.set(1, of(1, 0));
+        assert_eq!(labels.next_search_ns(), Some(9 * SECOND_NS), "it may be too early, but not too late");
+        assert_eq!(found(&mut labels, 99), []);
+        assert_eq!(labels.next_search_ns(), Some(9_900 * MS + SEARCH_EVERY_NS), "not at once again");
+        assert_eq!(found(&mut labels, 104), [0, 2]);
+        assert_eq!(labels.next_search_ns(), Some(400 * SECOND_NS));
+        assert_eq!(found(&mut labels, 5000), [3]);
+        assert_eq!((labels.next_search_ns(), labels.rows_with(Kind::Subject, 1).collect::<Vec<_>>()), (None, vec![1]));
+    }
+
+    #[test]
+    fn a_long_search_has_several_steps_and_misses_nothing_that_changes_in_between() {
+        const ROWS: u32 = 3 * ROWS_A_STEP as u32;
+        let mut labels = Labels::default();
+        (0..ROWS).for_each(|row| labels.set(row, expiring(if row % 1000 == 1 { 100 } else { 9000 })));
+        let first = labels.search(10 * SECOND_NS);
+        assert!(first.len() == ROWS_A_STEP.div_ceil(1000) && labels.is_searching());
+        labels.set(0, expiring(120)); // it was there already
+        labels.clear(ROWS - 1);
+        labels.set(ROWS + 5, expiring(130)); // it will not come there
+        let rest = found(&mut labels, 100);
+        assert_eq!(first.len() + rest.len(), ROWS.div_ceil(1000) as usize);
+        assert_eq!((labels.next_search_ns(), labels.is_searching()), (Some(12 * SECOND_NS), false));
+        assert_eq!(found(&mut labels, 140), [0, ROWS + 5]);
+        (0..ROWS).for_each(|row| labels.clear(row));
+        assert_eq!((labels.rows.capacity() <= KEPT, labels.next_search_ns()), (true, None));
+    }
+
+    #[test]
+    fn a_search_ends_when_all_labels_are_cleared() {
+        let mut labels = Labels::default();
+        (0..2 * ROWS_A_STEP as u32).for_each(|row| labels.set(row, expiring(1)));
+        let over = labels.search(SECOND_NS);
+        (0..2 * ROWS_A_STEP as u32).for_each(|row| labels.clear(row));
+        assert_eq!((over.len(), found(&mut labels, 100).len(), labels.is_searching()), (ROWS_A_STEP, 0, false));
+    }
+
+    #[test]
+    fn times_are_translated_to_the_monotonic_clock_and_rounded_up() {
+        let now_ms = unix_us() as f64 / 1000.0;
+        let before_ns = now_ns();
+        let label = Label::new(1, 2, now_ms + 60_000.0);
+        let early_ns = u64::from(label.expires) * TICK_NS - before_ns;
+        assert!((59_900 * MS..60_300 * MS).contains(&early_ns), "{early_ns}");
+        assert!(u64::from(Label::new(0, 0, 0.0).expires) * TICK_NS <= now_ns() + TICK_NS, "a time that is over is now");
+        for never in [f64::INFINITY, 1e300] {
+            assert!(Label::new(0, 0, never).is_none());
+        }
+    }
+}

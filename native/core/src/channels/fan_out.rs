@@ -656,7 +656,9 @@ mod tests {
                 3 => table.unsubscribe(row, name),
                 4 => table.leave(row),
                 5..7 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
-                7..9 => table.publish_to(&[name, NAMES[draw(4) as usize], NAMES[draw(4) as usize]], [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                7..9 => {
+                    table.publish_to(&[name, NAMES[draw(4) as usize], NAMES[draw(4) as usize]], [1, 4000, BATCH_BYTES][draw(3) as usize])
+                }
                 9 => table.catch_up(row),
                 _ => table.turn(draw(4) as usize),
             }

@@ -41,7 +41,7 @@ export class Subscribers {
   }
 
   /**
-   * @param {import('./dial.js').Target} target @param {number} place of a stream that is about to be opened
+   * @param {import('../dial.js').Target} target @param {number} place of a stream that is about to be opened
    * @returns {string} the request for it
    */
   requestFor({ request, subscription }, place) {

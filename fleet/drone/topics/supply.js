@@ -7,7 +7,7 @@ import { Tokens } from './tokens.js';
 const STEP_MS = 40;
 
 export class TokenSupply {
-  /** @param {import('./dial.js').Dialer} dialer */
+  /** @param {import('../dial.js').Dialer} dialer */
   constructor(dialer) {
     this.dialer = dialer;
     /** @type {Tokens | null} */
@@ -17,8 +17,8 @@ export class TokenSupply {
   }
 
   /**
-   * @param {import('./params.js').Params} params
-   * @param {import('./dial.js').Subscription | null} subscription
+   * @param {import('../params.js').Params} params
+   * @param {import('../dial.js').Subscription | null} subscription
    */
   use({ token, tokenSecret: secret, tokenDialect: dialect, tokenTtl: ttlS, tokenClaims }, subscription) {
     if (token) this.dialer.setTokens(0, [token]);

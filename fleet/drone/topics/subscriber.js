@@ -6,8 +6,8 @@ import { Position } from './position.js';
 import { ageMs, publicationIn } from './publication.js';
 import { fill } from './template.js';
 
-/** @typedef {import('./dial.js').Subscription} Subscription */
-/** @typedef {Record<import('./counters.js').CounterName, number>} Counts */
+/** @typedef {import('../dial.js').Subscription} Subscription */
+/** @typedef {Record<import('../counters.js').CounterName, number>} Counts */
 
 /** @param {Subscription} subscription @param {number} place @returns {number} of the stream, in the whole fleet */
 export function numberOf({ first, step }, place) {

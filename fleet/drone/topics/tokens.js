@@ -76,7 +76,7 @@ function encoded(value) {
 export class Tokens {
   /**
    * @param {Signer} signer
-   * @param {import('./dial.js').Subscription} subscription
+   * @param {import('../dial.js').Subscription} subscription
    */
   constructor(signer, { topics, first, step, isTokenShared }) {
     this.create = signerOf(signer);
