@@ -60,7 +60,7 @@ export function resourceOf(target, path) {
  * @throws {RequestError} 400
  */
 export function wantedBy({ target, headers }, rules, more = []) {
-  const pairs = [...pairsOf(queryOf(target)), ...more];
+  const pairs = [...more, ...pairsOf(queryOf(target))];
   return { ...subscriptionOf(pairs, headers['last-event-id'], rules), pairs };
 }
 
