@@ -64,7 +64,7 @@ export class Audience {
       channels.push(own);
       uses.push({ key: own, selector, grants: session.subscribe });
     }
-    return { selectors, session, channels: Object.freeze(channels), uses };
+    return { selectors, session, channels, uses };
   }
 
   /** A stream is there. @param {Place} place */

@@ -25,7 +25,7 @@ export const HEADERS = [
 
 /**
  * As the policy of a Hold has them.
- * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('./hub.js').Labels }} HoldDecision
+ * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('./hub.js').Labels | undefined }} HoldDecision
  * @typedef {{ answer: { status: number, headers?: Record<string, string>, body?: string } }} AnswerDecision
  * @typedef {HoldDecision | AnswerDecision | { refuse: number, headers?: Record<string, string>, body?: string } | { pass: true }} Decision
  */
@@ -95,13 +95,7 @@ function held(hub, { method }, subscriber, opening, id) {
   if (!isWhole) return { answer: { status: 200, headers, body: text } };
   hub.core.enter(id, place);
   const labels = labelsOf(place.session, Date.now());
-  const decision = {
-    hold: /** @type {const} */ ('updates'),
-    headers,
-    channels: place.channels,
-    welcome: text,
-  };
-  return labels ? { ...decision, labels } : decision;
+  return { hold: 'updates', headers, channels: place.channels, welcome: text, labels };
 }
 
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */

@@ -31,12 +31,11 @@ export const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEv
 
 /**
  * @param {readonly Pair[]} pairs of the query, and of the body of a QUERY
- * @param {string | undefined} header Last-Event-ID; each character is a byte
  * @param {Rules} rules
- * @returns {Subscription}
+ * @returns {Subscription} with the cursor that is in the pairs
  * @throws {RequestError} 400
  */
-export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSelectors }) {
+export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors }) {
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
   if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
   if (wanted.length > mostSelectors)
@@ -52,7 +51,7 @@ export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSe
   return {
     dialect: isLegacy ? 'legacy' : 'draft',
     selectors: [...selectors.values()],
-    cursor: cursorOf(pairs, header),
+    cursor: cursorOf(pairs, undefined),
   };
 }
 
@@ -79,8 +78,12 @@ function selectorOf(kind, value, baseUrl) {
   }
 }
 
-/** @param {readonly Pair[]} pairs @param {string | undefined} header @returns {string | undefined} */
-function cursorOf(pairs, header) {
+/**
+ * @param {readonly Pair[]} pairs
+ * @param {string | undefined} header Last-Event-ID; each character is a byte
+ * @returns {string | undefined}
+ */
+export function cursorOf(pairs, header) {
   if (header !== undefined) return Buffer.from(header, 'latin1').toString();
   for (const name of CURSORS) {
     const value = valueIn(pairs, name);
