@@ -481,6 +481,20 @@ export interface HubOptions {
   maxTopics?: number;
   /** Most topics and patterns of a stream; above it 400. 100 by default. */
   maxSelectors?: number;
+  /**
+   * Whether clients can learn who is subscribed to what, by events and over HTTP; false by default, and then it costs nothing.
+   */
+  subscriptions?: boolean;
+  /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */
+  maxPresenceBytes?: number;
+  /** Most streams of one address (of IPv6: of a /64); with more, 429. 0, the default, is no limit. */
+  maxStreamsPerAddress?: number;
+  /** Most streams whose tokens have the same sub; with more, 429. 0, the default, is no limit. */
+  maxStreamsPerSubject?: number;
+  /** Most streams that one address may open per second; with more, 429. 0, the default, is no limit. */
+  maxOpensPerAddress?: number;
+  /** Addresses and ranges of proxies, to which the limits per address do not apply. Loopback by default. */
+  proxies?: readonly string[];
   /** Called with unexpected errors; without it, they become process warnings. */
   onError?: (error: unknown) => void;
   /** Called with lines for the log, such as that `jwt.jwksUrl` doesn't answer. */

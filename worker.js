@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { RemoteBroker } from './broker/remote.js';
 import { Hub } from './hub/index.js';
+import { PAGE } from './hub/page.js';
 import { hubOptions } from './hub/settings.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
@@ -89,7 +90,10 @@ async function start({ type, config, transport: name, place, ...share }) {
 
 /** @param {import('./lib/config.js').Config} config */
 function ownPolicy({ anonymous, acceptLoad, pingIntervalMs }) {
-  return withConsent(serverPolicy({ isAnonymous: anonymous }), { consent: acceptLoad, pingIntervalMs });
+  return withConsent(serverPolicy({ isAnonymous: anonymous, page: PAGE }), {
+    consent: acceptLoad,
+    pingIntervalMs,
+  });
 }
 
 /**

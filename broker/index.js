@@ -65,5 +65,7 @@ import { MemoryBroker } from './memory.js';
  * @throws {import('../lib/errors.js').HoldfastError} STORE: the folder or the package can't be used
  */
 export async function openBroker({ store, syncs, ...limits }) {
-  return new MemoryBroker(limits);
+  if (store === '') return new MemoryBroker(limits);
+  const { openDisk } = await import('./disk.js');
+  return openDisk({ store, syncs, ...limits });
 }

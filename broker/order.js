@@ -34,6 +34,6 @@ export function putInOrder(calls, { last, at, find }) {
 }
 
 /** @param {Draft} draft @param {number} sequence @param {number} at @returns {Publication} always with the same keys in the same order */
-function numbered({ topics, data, private: isPrivate, id, type, retry }, sequence, at) {
+export function numbered({ topics, data, private: isPrivate, id, type, retry }, sequence, at) {
   return { sequence, at, topics, data, private: isPrivate, id, type, retry };
 }

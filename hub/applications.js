@@ -6,6 +6,7 @@ import { HoldfastError } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { draftOf } from './drafts.js';
 import { labelOf, Session } from './grants.js';
+import { beginStream } from './handler.js';
 import { streamHeaders } from './protocol.js';
 import { queryOf } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
@@ -56,9 +57,10 @@ export async function subscribeTo(hub, response, options) {
   const session = sessionOf(grantsOf(grants, hub), subject, expiresAtMs);
   const place = hub.core.placeOf(wanted, session);
   const opening = await hub.core.prepare(givenCursor(cursor, response), place);
-  setHead(response, {
+  const { origin } = response.req.headers;
+  beginStream(response, {
     ...streamHeaders('draft', opening.reported),
-    ...hub.cors.headersFor(response.req.headers.origin),
+    ...hub.cors.headersFor({ headers: { origin } }),
   });
   return hub.core.adopt(response, place, opening);
 }
@@ -104,14 +106,6 @@ export function linkOf(url, cursor, topic, baseUrl) {
 /** @param {string} text @returns {string} with only characters that a URI may have */
 function asUri(text) {
   return text.replace(NOT_IN_URI, encodeURIComponent);
-}
-
-/** @param {ServerResponse} response @param {Record<string, string>} headers */
-function setHead(response, headers) {
-  if (response.headersSent) return;
-  response.statusCode = 200; // Koa begins with 404
-  for (const [name, value] of Object.entries(headers))
-    if (!response.hasHeader(name)) response.setHeader(name, value);
 }
 
 /** @param {SubscribeOptions['cursor']} cursor @param {ServerResponse} response @returns {string | undefined} */

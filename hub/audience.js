@@ -36,6 +36,7 @@ const GRANTED = `${OURS}g`;
  * @property {Session | null} session
  * @property {readonly string[]} channels
  * @property {readonly Omit<Use, 'count'>[]} uses empty if there is nothing to count
+ * @property {string} listing for presence; '' until it is needed
  */
 
 export class Audience {
@@ -64,7 +65,7 @@ export class Audience {
       channels.push(own);
       uses.push({ key: own, selector, grants: session.subscribe });
     }
-    return { selectors, session, channels, uses };
+    return { selectors, session, channels, uses, listing: '' };
   }
 
   /** A stream is there. @param {Place} place */

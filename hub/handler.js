@@ -6,9 +6,12 @@ import { plainAddress } from '../lib/addresses.js';
 import { codeOf, messageOf } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { draftsIn, parametersIn } from './bodies.js';
+import { LimitError } from './limits.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
+const BEYOND_ASCII = /[\x80-\xff]/;
+const NOTHING = Buffer.alloc(0);
 /** The most bytes of the body of a QUERY. */
 const MOST_QUERY_BYTES = 65_536;
 
@@ -28,6 +31,7 @@ const MOST_QUERY_BYTES = 65_536;
 export async function handle(hub, incoming, response, target) {
   const request = requestOf(incoming, target);
   try {
+    if (request.headers.host?.includes(',')) throw new RequestError(400, 'a request must have one Host');
     const isStream = resourceOf(target, hub.path) === 'stream';
     if (isStream && request.method === 'POST') send(response, await publish(hub, request, incoming));
     else if (isStream && ['GET', 'HEAD', 'QUERY'].includes(request.method))
@@ -36,6 +40,8 @@ export async function handle(hub, incoming, response, target) {
   } catch (error) {
     if (incoming.destroyed && codeOf(error) === 'ECONNRESET') return; // the client has left
     const answer = problem(error);
+    if (error instanceof LimitError) hub.core.counts[error.counter]++;
+    else if (answer.status === 413) hub.core.counts.hubLimitedPublication++;
     send(response, { ...answer, headers: { ...answer.headers, ...hub.corsOf(request) } });
     if (answer.status === 500) hub.onError(error);
   }
@@ -48,7 +54,7 @@ function requestOf({ method = 'GET', headers, rawHeaders, socket }, target) {
     Array.isArray(value) ? value.join(', ') : value,
   ]);
   const authorization = allOf(rawHeaders, 'authorization'); // Node has only the first
-  const host = headers.host ?? headers[':authority']; // of HTTP/2
+  const host = allOf(rawHeaders, 'host') ?? headers[':authority']; // of HTTP/2
   return {
     method,
     target,
@@ -65,14 +71,29 @@ function allOf(rawHeaders, name) {
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */
 async function subscribe(hub, request, incoming, response) {
+  const { address = '' } = request;
+  hub.core.limits?.open(address);
   const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : [];
   const { cursor, place, dialect, cors } = await hub.subscriberOf(request, more);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
+  const admission = hub.core.admit(place, address);
+  beginStream(response, headers);
+  await hub.core.adopt(response, place, opening, { dialect, admission }).catch((error) => {
+    hub.core.dismiss(admission);
+    throw error;
+  });
+}
+
+/** @param {ServerResponse} response whose own headers stay @param {Record<string, string>} headers of a stream */
+export function beginStream(response, headers) {
+  if (response.headersSent) return;
   response.statusCode = 200; // Koa begins with 404
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  await hub.core.adopt(response, place, opening);
+  for (const [name, value] of Object.entries(headers))
+    if (!response.hasHeader(name)) response.setHeader(name, value);
+  // Node writes a head alone as UTF-8, and together with a buffer as it is.
+  if (BEYOND_ASCII.test(Object.values(headers).join())) response.write(NOTHING);
 }
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @returns {Promise<Answer>} */

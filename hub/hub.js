@@ -4,11 +4,15 @@
  *     publish --> broker --> feed --> Hold: streams that are open
  *                              \----> window --> openings: streams that are opened
  */
+import { HoldfastError } from '../lib/errors.js';
+import { noHubCounters } from '../lib/hubcounters.js';
 import { Audience } from './audience.js';
 import { Cursors } from './cursor.js';
 import { Feed } from './feed.js';
 import { Latest } from './latest.js';
+import { LimitError } from './limits.js';
 import { labelsOf, Openings } from './openings.js';
+import { textOf } from './presence/texts.js';
 import { Recovery } from './recovery.js';
 import { Window } from './window.js';
 
@@ -20,6 +24,7 @@ import { Window } from './window.js';
 /** @typedef {import('./openings.js').Opening} Opening */
 /** @typedef {import('./selectors.js').Selector} Selector */
 /** @typedef {{ subject?: number, token?: number, expiresAtMs?: number }} Labels */
+/** @typedef {import('./limits.js').Taken | null} Admission what a stream has taken of the limits */
 
 /**
  * What the hub needs of a Hold.
@@ -37,6 +42,8 @@ import { Window } from './window.js';
 
 /** Publications from before the start that are kept at hand. */
 const MOST_RECENT = 10_000;
+const RETRY_AFTER_S = '10';
+const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
 
@@ -48,11 +55,16 @@ export class HubCore {
    * @param {(topic: string) => boolean} parts.isCached whether new subscribers get the last publication of a topic
    * @param {number} parts.windowBytes of publications that are kept at hand
    * @param {number} parts.mostReplayBytes above it, a client gets a replay in parts
+   * @param {import('./presence/local.js').HubPresence | null} parts.presence null if it is off
+   * @param {import('./limits.js').Limits | null} parts.limits null if there are none
    * @param {(error: unknown) => void} parts.onError
    */
-  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, onError }) {
+  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, onError }) {
     this.hold = hold;
     this.broker = broker;
+    this.presence = presence;
+    this.limits = limits;
+    this.counts = noHubCounters();
     this.cursors = new Cursors(broker);
     this.audience = new Audience();
     this.latest = new Latest(isCached);
@@ -60,13 +72,15 @@ export class HubCore {
     this.window = new Window({ mostBytes: windowBytes, last: broker.last, idOf });
     const { audience, window, latest, cursors } = this;
     this.recovery = new Recovery({ broker, window, latest, cursors, mostBytes: mostReplayBytes });
-    this.openings = new Openings(this.recovery);
+    this.openings = new Openings(this.recovery, this.counts);
     this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
     broker.follow((publications) => this.feed.take(publications));
     void hold.publish([], null, { cursor: cursors.of(broker.last) });
     hold.onStreamClose((id) => this.leave(id));
+    if (presence) hold.onStreamClose((id) => presence.leave(id));
+    if (limits) hold.onStreamClose((id) => limits.leave(id));
   }
 
   /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */
@@ -91,11 +105,10 @@ export class HubCore {
    */
   async publish(drafts) {
     const receipts = await this.broker.append(drafts);
-    return receipts.map(({ sequence, isNew }, i) => ({
-      id: drafts[i].id ?? this.cursors.of(sequence),
-      sequence,
-      isNew,
-    }));
+    return receipts.map(({ sequence, isNew }, i) => {
+      this.counts[isNew ? 'hubPublished' : 'hubDuplicates']++;
+      return { id: drafts[i].id ?? this.cursors.of(sequence), sequence, isNew };
+    });
   }
 
   /** @param {readonly Selector[]} selectors @param {Session | null} session @returns {Place} */
@@ -111,11 +124,41 @@ export class HubCore {
     return this.openings.prepare(cursor, place);
   }
 
-  /** A stream is held at this place from now on. @param {number} id @param {Place} place */
-  enter(id, place) {
+  /**
+   * Somebody wants to open a stream now.
+   * @param {Place} place @param {string} address
+   * @returns {Admission} to be passed to `enter` or `dismiss`
+   * @throws {LimitError}
+   */
+  admit({ session }, address) {
+    if (this.presence?.isFull)
+      throw new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
+    return this.limits?.take(address, session?.subject ?? 0) ?? null;
+  }
+
+  /** There is no stream after all. @param {Admission} admission */
+  dismiss(admission) {
+    if (admission) this.limits?.release(admission);
+  }
+
+  /**
+   * A stream is held at this place from now on.
+   * @param {number} id @param {Place} place @param {import('./grants.js').Dialect} dialect
+   * @param {Admission} [admission] none if the application has opened it
+   */
+  enter(id, place, dialect, admission = null) {
+    this.counts.hubOpened++;
+    if (admission) this.limits?.keep(id, admission);
+    if (this.presence) this.list(id, place, dialect);
     if (place.uses.length === 0) return;
     this.audience.enter(place);
     this.places.set(id, place);
+  }
+
+  /** @param {number} id @param {Place} place @param {import('./grants.js').Dialect} dialect of all streams at this place */
+  list(id, place, dialect) {
+    place.listing ||= textOf(dialect, place.selectors, place.session);
+    this.presence?.enter(id, place.listing);
   }
 
   /** It has ended. @param {number} id */
@@ -131,22 +174,31 @@ export class HubCore {
    * @param {import('node:http').ServerResponse} response
    * @param {Place} place
    * @param {Opening} opening
+   * @param {{ dialect?: import('./grants.js').Dialect, admission?: Admission }} [how]
    * @returns {Promise<number>} its id
+   * @throws {HoldfastError} and the admission is not used
    */
-  async adopt(response, place, opening) {
+  async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
     const { hold } = this;
+    if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
     const id = await hold.adopt(response, { encoding: 'updates' });
     const { text, isWhole } = opening.begin();
     hold.write(id, text);
     if (!isWhole) {
       hold.end(id);
+      this.dismiss(admission);
       return id;
     }
     for (const channel of place.channels) hold.subscribe(id, channel);
     const labels = labelsOf(place.session, Date.now());
     if (labels) hold.label(id, labels);
-    this.enter(id, place);
+    this.enter(id, place, dialect, admission);
     return id;
+  }
+
+  /** @returns {import('../lib/hubcounters.js').HubCounters} */
+  counters() {
+    return { ...this.counts, hubWaiting: this.feed.pending.length };
   }
 
   /** @returns {string} the cursor of now */

@@ -10,6 +10,7 @@ import { decide, HEADERS } from './policy.js';
 import { notAllowed, resourceOf, streamHeaders } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 import { settingsOf } from './settings.js';
+import { answerSubscriptions } from './subscriptions.js';
 import { Wishes } from './wishes.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
@@ -22,7 +23,7 @@ const MOST_KNOWN = 256;
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./grants.js').Session} Session */
 /** @typedef {import('./subscription.js').Dialect} Dialect */
-/** @typedef {{ status: number, headers?: Record<string, string>, body?: string }} Answer */
+/** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
 
 /**
  * What is known about a request for a stream.
@@ -48,6 +49,7 @@ export class Hub {
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
+      access.onRefused = () => this.core.counts.hubTokensRefused++;
       return access;
     });
     this.opened.catch(() => {}); // `start` and each request report it
@@ -216,7 +218,22 @@ export class Hub {
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
-    throw nothing();
+    return this.subscriptions(request);
+  }
+
+  /** Who is subscribed to what. @param {Request} request @returns {Promise<Answer>} */
+  async subscriptions(request) {
+    const { presence } = this.core;
+    if (!presence) throw nothing();
+    const answer = await answerSubscriptions(this, presence, request);
+    const cors = this.corsOf(request);
+    const vary = [answer.headers?.Vary, cors.Vary].filter(Boolean).join(', ');
+    return { ...answer, headers: { ...answer.headers, ...cors, Vary: vary } };
+  }
+
+  /** @returns {import('../lib/hubcounters.js').HubCounters} since the start */
+  counters() {
+    return this.core.counters();
   }
 
   /** @param {Request} request @returns {Promise<Answer>} */

@@ -27,13 +27,16 @@ const MOST_EXPIRY_SPREAD_MS = 60_000;
  */
 
 export class Openings {
-  /** @param {import('./recovery.js').Recovery} recovery */
-  constructor(recovery) {
+  /** @param {import('./recovery.js').Recovery} recovery @param {import('../lib/hubcounters.js').HubCounters} counts */
+  constructor(recovery, counts) {
     this.recovery = recovery;
+    this.counts = counts;
     /** The beginning of streams without a cursor. */
     this.shared = { last: -1, uses: 0, text: '' };
     /** @type {Opening} */
     this.live = { reported: undefined, begin: () => ({ text: this.sharedText(), isWhole: true }) };
+    /** For a cursor that is of no use. @type {Opening} */
+    this.lost = { reported: 'earliest', begin: () => this.beginAnew() };
   }
 
   /**
@@ -49,11 +52,8 @@ export class Openings {
   /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
   planned(position, place) {
     const { recovery } = this;
-    if (
-      position.after === undefined &&
-      (position.reported !== undefined || recovery.latest.byTopic.size === 0)
-    )
-      return position.reported === undefined ? this.live : { ...this.live, reported: position.reported };
+    if (position.after === undefined && position.reported !== undefined) return this.lost;
+    if (position.after === undefined && recovery.latest.byTopic.size === 0) return this.live;
     const plan = recovery.planOf(position, place);
     const opening = {
       get reported() {
@@ -66,8 +66,20 @@ export class Openings {
 
   /** @param {Plan} plan */
   begin(plan) {
-    const whole = this.recovery.replay(plan, retryMs());
-    return whole.isWhole ? whole : this.recovery.replay(plan, SOON_MS);
+    const { recovery, counts } = this;
+    const whole = recovery.replay(plan, retryMs());
+    const replay = whole.isWhole ? whole : recovery.replay(plan, SOON_MS);
+    counts.hubReplayed += replay.count;
+    if (plan.start !== undefined) counts.hubRecoveries++;
+    if (plan.reported === 'earliest') counts.hubEarliest++;
+    return replay;
+  }
+
+  /** @returns {{ text: string, isWhole: boolean }} */
+  beginAnew() {
+    this.counts.hubRecoveries++;
+    this.counts.hubEarliest++;
+    return this.live.begin();
   }
 
   /** Streams that begin alike share one text, which native compares by its bytes. @returns {string} */

@@ -1,5 +1,10 @@
 /*
- * URL patterns: https://urlpattern.spec.whatwg.org, as in Node 24, but without regular expressions, and in linear time. `ignoreCase` is never set.
+ * URL patterns: https://urlpattern.spec.whatwg.org, with the same answers as Node 24 gives, on all versions of Node and in linear time.
+ * `ignoreCase` is never set. What differs:
+ *
+ *   regular expressions     are refused, except for those that say the same as :name or *
+ *   the base URL            is only used for relative patterns. Node resolves `urn:*` against it, and gets urn:/.well-known/*
+ *   foo:////a               starts with two slashes, as topics do. Node takes what follows for a host, and forgets it
  */
 import { CANONICAL } from './matching/canonical.js';
 import { compile, fits } from './matching/component.js';

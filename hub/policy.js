@@ -7,6 +7,7 @@
  */
 import { RequestError } from '../lib/router.js';
 import { HEADERS as ACCESS_HEADERS } from './access.js';
+import { LimitError } from './limits.js';
 import { labelsOf } from './openings.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
@@ -26,7 +27,7 @@ export const HEADERS = [
 /**
  * As the policy of a Hold has them.
  * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('./hub.js').Labels | undefined }} HoldDecision
- * @typedef {{ answer: { status: number, headers?: Record<string, string>, body?: string } }} AnswerDecision
+ * @typedef {{ answer: import('./index.js').Answer }} AnswerDecision
  * @typedef {HoldDecision | AnswerDecision | { refuse: number, headers?: Record<string, string>, body?: string } | { pass: true }} Decision
  */
 
@@ -66,10 +67,12 @@ function toAnswer(hub, request) {
 
 /** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<() => Decision>} */
 function subscribe(hub, request, id) {
+  hub.core.limits?.open(request.address ?? '');
   const subscriber = hub.subscriberOf(request);
   if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
   const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
-  if (opening instanceof Promise) return opening.then((one) => () => held(hub, request, subscriber, one, id));
+  if (opening instanceof Promise)
+    return opening.then((one) => () => heldOrRefused(hub, request, subscriber, one, id));
   return held(hub, request, subscriber, opening, id);
 }
 
@@ -77,7 +80,7 @@ function subscribe(hub, request, id) {
 async function openLater(hub, request, promise, id) {
   const subscriber = await promise;
   const opening = await hub.core.prepare(subscriber.cursor, subscriber.place);
-  return () => held(hub, request, subscriber, opening, id);
+  return () => heldOrRefused(hub, request, subscriber, opening, id);
 }
 
 /**
@@ -85,15 +88,28 @@ async function openLater(hub, request, promise, id) {
  * @param {import('./openings.js').Opening} opening @param {number} id
  * @returns {Decision} to be carried out at once
  */
-function held(hub, { method }, subscriber, opening, id) {
+function heldOrRefused(hub, request, subscriber, opening, id) {
+  try {
+    return held(hub, request, subscriber, opening, id);
+  } catch (error) {
+    return refused(hub, request, error);
+  }
+}
+
+/** @type {typeof heldOrRefused} throws a RequestError */
+function held(hub, { method, address = '' }, subscriber, opening, id) {
   const { place, dialect, cors } = subscriber;
   const { reported } = opening;
   const headers =
     reported === undefined ? subscriber.headers : { ...streamHeaders(dialect, reported), ...cors };
   if (method === 'HEAD') return { hold: 'updates', headers, channels: [], welcome: '' };
+  const admission = hub.core.admit(place, address);
   const { text, isWhole } = opening.begin();
-  if (!isWhole) return { answer: { status: 200, headers, body: text } };
-  hub.core.enter(id, place);
+  if (!isWhole) {
+    hub.core.dismiss(admission);
+    return { answer: { status: 200, headers, body: text } };
+  }
+  hub.core.enter(id, place, dialect, admission);
   const labels = labelsOf(place.session, Date.now());
   return { hold: 'updates', headers, channels: place.channels, welcome: text, labels };
 }
@@ -101,6 +117,7 @@ function held(hub, { method }, subscriber, opening, id) {
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */
 function refused(hub, request, error) {
   if (!(error instanceof RequestError)) throw error;
+  if (error instanceof LimitError) hub.core.counts[error.counter]++;
   const { status, message, headers } = error;
   const cors = hub.corsOf(request);
   return { refuse: status, headers: { ...headers, ...cors }, body: `${message}\n` };

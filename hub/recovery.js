@@ -39,12 +39,14 @@ const AHEAD_STEP_MS = 5;
  * @property {number | undefined} after where `text` ends
  * @property {string | undefined} reported 'earliest' too if what followed the cursor is no longer stored
  * @property {string} text what does not come from the window
+ * @property {number} count publications in it
  * @property {Map<Selector, import('./window.js').Found>} found in the window
  * @property {string[] | undefined} topics cached ones, if they were looked for
  *
  * @typedef {object} Replay
  * @property {string} text begins and ends with a cursor
  * @property {boolean} isWhole otherwise the client has to come again for the rest
+ * @property {number} count publications in it
  */
 
 export class Recovery {
@@ -103,7 +105,7 @@ export class Recovery {
     const found = new Map();
     if (start !== undefined)
       for (const selector of place.selectors) found.set(selector, this.window.foundFor(selector));
-    return { place, start, after: start, reported, text: '', found, topics: undefined };
+    return { place, start, after: start, reported, text: '', count: 0, found, topics: undefined };
   }
 
   /** @param {Plan} plan @returns {boolean} whether its replay can be made at once */
@@ -155,7 +157,10 @@ export class Recovery {
     for (const publication of publications) {
       const { sequence, topics } = publication;
       const isWanted = selectors.some((selector) => topics.some((topic) => selector.matches(topic)));
-      if (isWanted && mayRead(publication, session)) plan.text += this.window.eventOf(publication);
+      if (isWanted && mayRead(publication, session)) {
+        plan.text += this.window.eventOf(publication);
+        plan.count++;
+      }
       plan.after = sequence;
       if (plan.text.length >= this.mostBytes) return;
       if (sequence % STEP === 0) await this.slices.pause();
@@ -170,14 +175,15 @@ export class Recovery {
    */
   replay(plan, retryMs) {
     const { start } = plan;
-    if (start === undefined) return { text: this.beginning(plan, retryMs), isWhole: true };
-    const { text, through } = this.rest(plan);
+    if (start === undefined) return { text: this.beginning(plan, retryMs), isWhole: true, count: 0 };
+    const { text, through, count } = this.rest(plan);
     const begin = positionOf(this.cursors.of(start), retryMs);
     const end = positionOf(this.cursors.of(through));
     const isEmpty = text === '' && plan.text === '' && start === through;
     return {
       text: isEmpty ? begin : `${begin}${plan.text}${text}${end}`,
       isWhole: through === this.window.last,
+      count: plan.count + count,
     };
   }
 
@@ -197,19 +203,21 @@ export class Recovery {
     return events.length === 0 ? begin : `${begin}${events.join('')}${positionOf(cursor)}`;
   }
 
-  /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number }} */
+  /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number, count: number }} `through` a sequence */
   rest({ after: from = 0, text: collected, found, place: { session } }) {
     const { window } = this;
-    if (from < window.first - 1 || collected.length >= this.mostBytes) return { text: '', through: from };
-    let text = '';
+    if (from < window.first - 1 || collected.length >= this.mostBytes)
+      return { text: '', through: from, count: 0 };
+    let [text, count] = ['', 0];
     for (const sequence of merged(
       [...found].map(([selector, one]) => window.sequencesOf(one, selector, from)),
     )) {
       if (!mayRead(window.at(sequence).publication, session)) continue;
       text += window.eventAt(sequence);
-      if (collected.length + text.length >= this.mostBytes) return { text, through: sequence };
+      count++;
+      if (collected.length + text.length >= this.mostBytes) return { text, through: sequence, count };
     }
-    return { text, through: window.last };
+    return { text, through: window.last, count };
   }
 }
 

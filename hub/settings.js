@@ -2,10 +2,14 @@
  * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. The server passes its own options on.
  */
 import { MemoryBroker } from '../broker/memory.js';
+import { LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
 import { readOrigin } from '../lib/origins.js';
 import { Access } from './access.js';
 import { Cors } from './cors.js';
+import { Limits } from './limits.js';
+import { Presence } from './presence/index.js';
+import { LocalPresence } from './presence/local.js';
 import { parseSelector } from './selectors.js';
 import { LIMITS } from './topics.js';
 
@@ -26,11 +30,17 @@ const DEFAULTS = {
   maxBodyBytes: 1_048_576,
   maxTopics: Number(LIMITS.topicsPerPublication),
   maxSelectors: Number(LIMITS.selectorsPerStream),
+  subscriptions: false,
+  maxPresenceBytes: 134_217_728,
+  maxStreamsPerAddress: 0,
+  maxStreamsPerSubject: 0,
+  maxOpensPerAddress: 0,
+  proxies: /** @type {readonly string[]} */ (LOOPBACK),
 };
 /** Keys of `jwt`. */
 const JWT = ['secret', 'publisherKey', 'subscriberKey', 'jwksUrl', 'issuer', 'audience', 'cookie'];
 const PATH_FORM = /^\/[\w\-.~!$&'()*+,;=:@%/]*$/;
-const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
+const OTHERS = ['hold', 'broker', 'presence', 'url', 'onError', 'onNote'];
 /** What is kept for clients that come back. */
 export const HISTORY = {
   historyCount: 10_000,
@@ -52,6 +62,8 @@ export const HISTORY = {
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
  * @property {number} mostReplayBytes
+ * @property {import('./presence/local.js').HubPresence | null} presence
+ * @property {Limits | null} limits
  * @property {(error: unknown) => void} onError
  *
  * @typedef {object} Rules
@@ -62,15 +74,17 @@ export const HISTORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, presence?: import('./presence/local.js').HubPresence, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
   const given = checked(options);
   const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
-  const url = given.url ?? (jwt.audience && isHttp(jwt.audience) ? jwt.audience : '');
+  const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
   const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
+  const broker = given.broker ?? new MemoryBroker({ ...HISTORY, isCached });
+  const presence = presenceOf(given, broker, onError);
   const access = {
     jwt,
     hubPath: path,
@@ -78,11 +92,12 @@ export function settingsOf(options) {
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
+    hasSubscriptions: presence !== null,
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
   return {
     hold: /** @type {import('./hub.js').HoldLike} */ (hold),
-    broker: given.broker ?? new MemoryBroker({ ...HISTORY, isCached }),
+    broker,
     opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
@@ -97,8 +112,30 @@ export function settingsOf(options) {
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
+    presence,
+    limits: limitsOf(given),
     onError,
   };
+}
+
+/**
+ * @param {{ presence?: import('./presence/local.js').HubPresence, subscriptions: boolean, path: string, maxPresenceBytes: number }} given
+ * @param {import('../broker/index.js').Broker} broker @param {(error: unknown) => void} onError
+ */
+function presenceOf({ presence, subscriptions, path, maxPresenceBytes: mostBytes }, broker, onError) {
+  if (presence || !subscriptions) return presence ?? null;
+  return new LocalPresence(new Presence({ broker, path, mostBytes, onError }));
+}
+
+/** @param {typeof DEFAULTS} given */
+function limitsOf({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
+  if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
+  return new Limits({
+    streamsPerAddress: maxStreamsPerAddress,
+    streamsPerSubject: maxStreamsPerSubject,
+    opensPerAddress: maxOpensPerAddress,
+    proxies,
+  });
 }
 
 /** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
@@ -113,17 +150,30 @@ export function hubOptions(config) {
     audience: config.jwtAudience,
     cookie: config.jwtCookie,
   };
-  return { jwt, anonymous, corsOrigins, publishOrigins, cacheTopics, legacy: mercureLegacy === 'on' };
+  return {
+    jwt,
+    anonymous,
+    corsOrigins,
+    publishOrigins,
+    cacheTopics,
+    legacy: mercureLegacy === 'on',
+    maxBodyBytes: config.maxPublicationBytes,
+    maxSelectors: config.maxTopicsPerStream,
+    maxStreamsPerAddress: config.maxStreamsPerAddress,
+    maxStreamsPerSubject: config.maxStreamsPerSubject,
+    maxOpensPerAddress: config.maxOpensPerAddress,
+    proxies: config.proxies,
+  };
 }
 
-/** @param {string | undefined} audience of tokens, which may be the URL of the hub @param {string} path @returns {string} */
-function baseUrlOf(audience = '', path = PATH) {
-  return URL.canParse(audience) ? audience : NOWHERE + path;
+/** @param {string | undefined} audience of tokens @returns {string} it, if it is the URL of the hub; otherwise '' */
+function urlOf(audience = '') {
+  return isHttp(audience) ? audience : '';
 }
 
 /** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
 export function cachedIn({ cacheTopics, jwtAudience }) {
-  return cachedBy(cacheTopics, baseUrlOf(jwtAudience));
+  return cachedBy(cacheTopics, urlOf(jwtAudience) || NOWHERE + PATH);
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */
@@ -171,8 +221,9 @@ function checkType(name, byDefault, given) {
     throw badOption(
       `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}`,
     );
-  if (typeof value === 'number' && !(Number.isInteger(value) && value > 0))
-    throw badOption(`the option ${name} of a Hub must be a whole number above 0, not ${value}`);
+  const least = byDefault === 0 ? 0 : 1; // 0 turns a limit off if it is off by default
+  if (typeof value === 'number' && !(Number.isInteger(value) && value >= least))
+    throw badOption(`the option ${name} of a Hub must be a whole number from ${least}, not ${value}`);
 }
 
 /** @param {string} what @param {object} given @param {readonly string[]} known */

@@ -5,6 +5,7 @@
  *     0.x        topic=TOPIC or a URI template                                   lastEventID=CURSOR and others
  */
 import { RequestError } from '../lib/router.js';
+import { LimitError } from './limits.js';
 import { valueIn } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
 
@@ -39,7 +40,11 @@ export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors 
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
   if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
   if (wanted.length > mostSelectors)
-    throw new RequestError(400, `a stream can have at most ${mostSelectors} topics, not ${wanted.length}`);
+    throw new LimitError(
+      400,
+      `a stream can have at most ${mostSelectors} topics, not ${wanted.length} (max-topics-per-stream)`,
+      'hubLimitedTopicsPerStream',
+    );
   const isLegacy = wanted.some(({ kind }) => kind === 'template');
   if (isLegacy && wanted.some(({ kind }) => kind !== 'template'))
     throw new RequestError(400, 'use either "match" or the older "topic", not both');

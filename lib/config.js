@@ -59,6 +59,13 @@ import { readOrigin } from './origins.js';
  * @property {readonly string[]} corsOrigins
  * @property {readonly string[]} publishOrigins
  * @property {'on' | 'off'} mercureLegacy
+ * @property {boolean} subscriptions
+ * @property {number} maxPresenceBytes
+ * @property {number} maxStreamsPerAddress 0 for no limit, as for the next two
+ * @property {number} maxStreamsPerSubject
+ * @property {number} maxOpensPerAddress per second
+ * @property {number} maxTopicsPerStream
+ * @property {number} maxPublicationBytes
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
  * @property {boolean} noLog
@@ -118,7 +125,7 @@ export const OPTIONS = [
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
   option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
-  option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from --max-heads-per-address; separated by commas, or repeated'),
+  option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from limits per address; separated by commas, or repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('history-count', 'historyCount', integer(0, 1_000_000_000), 10_000, 'most publications kept for clients that reconnect; 0 keeps none'),
@@ -141,6 +148,13 @@ export const OPTIONS = [
   option('cors-origins', 'corsOrigins', listed(ORIGIN), [], 'origins whose pages may use the hub, separated by commas, or repeated: https://example.com, https://*.example.com, capacitor://, null, or * (without cookies)'),
   option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
   option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
+  option('subscriptions', 'subscriptions', FLAG, false, 'list who is subscribed to what, and publish an event whenever that changes'),
+  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary; above it new streams of the hub get 503'),
+  option('max-streams-per-address', 'maxStreamsPerAddress', integer(0, 100_000_000), 0, 'most streams of the hub of one address (IPv6: of a /64) in each worker; above it 429; 0 is no limit'),
+  option('max-streams-per-subject', 'maxStreamsPerSubject', integer(0, 100_000_000), 0, 'most streams of the hub with tokens of one subject (sub) in each worker; above it 429; 0 is no limit'),
+  option('max-opens-per-address', 'maxOpensPerAddress', integer(0, 1_000_000), 0, 'most streams of the hub that one address may open per second in each worker; above it 429; 0 is no limit'),
+  option('max-topics-per-stream', 'maxTopicsPerStream', integer(1, 500), 100, 'most topics and patterns that a stream may ask for; above it 400'),
+  option('max-publication', 'maxPublicationBytes', integer(1024, 1_073_741_824), 1_048_576, 'most bytes of the body of a request to publish; above it 413'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),

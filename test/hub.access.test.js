@@ -113,6 +113,7 @@ const TABLE = [
   ['a scheme without a token', { ...GET, headers: { authorization: 'Bearer ' } }, undefined, 400, 'invalid_request'],
   ['only the scheme', { ...GET, headers: { authorization: 'Bearer' } }, undefined, 400, 'invalid_request'],
   ['two tokens', { ...GET, headers: { authorization: `Bearer ${draft} ${draft}` } }, undefined, 400, 'invalid_request'],
+  ['two tokens, joined by a proxy', { ...GET, headers: { authorization: `Bearer ${draft},${draft}` } }, undefined, 400, 'invalid_request'],
   ['a bad token', { ...GET, headers: bearer('x.y.z') }, undefined, 401, 'invalid_token'],
   ['a bad signature', { ...GET, headers: bearer(tampered) }, undefined, 401, 'invalid_token'],
   ['a bad signature, publish', { ...POST, headers: bearer(tampered) }, 'p', 401, 'invalid_token'],
@@ -149,6 +150,7 @@ const TABLE = [
   ['publish with the cookie, another Referer', { ...POST, headers: { ...cookie(draft), referer: `https://evil.example/${PAGE}` } }, 'p', 400, 'invalid_request'],
   ['publish with the cookie, a Referer that is none', { ...POST, headers: { ...cookie(draft), referer: PAGE.slice(8) } }, 'p', 400, 'invalid_request'],
   ['publish with the cookie, Origin wins over Referer', { ...POST, headers: { ...cookie(draft), origin: 'https://evil.example', referer: `${PAGE}/` } }, 'p', 400, 'invalid_request'],
+  ['publish with the cookie, an empty Origin', { ...POST, headers: { ...cookie(draft), origin: '', referer: `${PAGE}/` } }, 'p', 400, 'invalid_request'],
   ['publish with the cookie of 0.x, from another page', { ...POST, headers: { ...cookie(legacy, 'mercureAuthorization'), origin: 'https://evil.example' } }, 'p', 400, 'invalid_request'],
   ['publish with the header, from any page', { ...POST, headers: { ...bearer(draft), origin: 'https://evil.example' } }, 'p', 200, null],
   ['subscribe with the cookie, from any page', { ...GET, headers: { ...cookie(draft), origin: 'https://evil.example' } }, undefined, 200, null],
@@ -178,6 +180,14 @@ test('with --mercure-legacy off, tokens and spellings of 0.x are refused', async
     const old = { ...LEGACY, headers: cookie(token, 'mercureAuthorization') };
     assert.deepEqual(await outcomeOf(access, old), await outcomeOf(access, {}));
   }
+});
+
+test('with * every page may publish with the cookie, but not a request of no page', async () => {
+  const access = await open({ publishOrigins: ['*'] });
+  const post = (/** @type {object} */ headers) =>
+    outcomeOf(access, { ...POST, headers: { ...cookie(draft), ...headers } }, 'p');
+  assert.equal((await post({ origin: 'https://any.example' })).status, 200);
+  assert.equal((await post({})).status, 400);
 });
 
 test('with --anonymous, everybody may subscribe, but not publish, and a bad token is still refused', async () => {
@@ -225,6 +235,7 @@ test('without a fixed audience, draft-08 needs the URL of the hub at the Host of
     ['hub.example.com', 'https://hub.example.com', 401],
     ['hub.example.com/.well-known/mercure#', HUB, 401],
     ['', HUB, 401],
+    ['a b', 'https://a b/.well-known/mercure', 401],
   ];
   for (const [host, aud, status] of cases) {
     const headers = { ...bearer(await sign({ ...claims, aud }, { header: AT_JWT })), host };

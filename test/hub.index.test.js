@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { KINDS } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, PUBLISHER, startHub } from './helpers/hub.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 import { until } from './helpers/until.js';
 
 for (const kind of KINDS) {
@@ -186,7 +186,7 @@ for (const kind of KINDS) {
     test('with publications and forced reconnects, every client gets each publication exactly once, in order', async (t) => {
       const TOTAL = 1500;
       const { hub, subscribe } = await startHub(t, kind, { windowBytes: 60_000 });
-      const draw = random(7);
+      const draw = randomNumbers(7);
       const queries = [
         'match=a',
         'match=a&match=b',

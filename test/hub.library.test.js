@@ -317,7 +317,10 @@ for (const kind of KINDS) {
         [{ topics: '\ud800' }, /control or format characters$/],
         [{ topics: 'x'.repeat(5000) }, /longer than 4096 bytes$/],
         [{ patterns: 'https://x.example/(' }, /^not a valid URL pattern/],
-        [{ topics: Array.from({ length: 101 }, String) }, /at most 100 topics and patterns, not 101$/],
+        [
+          { topics: Array.from({ length: 101 }, (_, i) => String(i)) },
+          /at most 100 topics and patterns, not 101$/,
+        ],
         [{ topics: 'a', cursor: 1 }, /^a cursor must be a string or null, not number$/],
         [{ topics: 'a', grants: { topic: 'a' } }, /^grants has no 'topic'/],
         [{ topics: 'a', grants: 1 }, /^grants takes an object/],
@@ -589,7 +592,7 @@ test('options that are wrong are refused with a text that says what is wrong', a
     [{ hold, cacheTopics: ['https://x.example/('] }, /is neither a topic nor a URL pattern/],
     [{ hold, path: 'hub' }, /^the path of a Hub must be like \/\.well-known\/mercure, not 'hub'$/],
     [{ hold, url: '/hub' }, /^the url of a Hub must be like https:/],
-    [{ hold, maxTopics: 0 }, /^the option maxTopics of a Hub must be a whole number above 0, not 0$/],
+    [{ hold, maxTopics: 0 }, /^the option maxTopics of a Hub must be a whole number from 1, not 0$/],
     [{ hold, broker: openBroker() }, /^the broker of a Hub is made by openBroker/],
   ];
   for (const [options, message] of WRONG)

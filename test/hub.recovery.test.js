@@ -10,7 +10,8 @@ import { Openings } from '../hub/openings.js';
 import { Recovery } from '../hub/recovery.js';
 import { parseSelector } from '../hub/selectors.js';
 import { Window } from '../hub/window.js';
-import { random } from './helpers/random.js';
+import { noHubCounters } from '../lib/hubcounters.js';
+import { randomNumbers } from './helpers/random.js';
 
 const BASE = 'http://localhost/.well-known/mercure';
 const exact = (/** @type {string} */ topic) => parseSelector('exact', topic, BASE);
@@ -32,7 +33,7 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
     }
   });
   const recovery = new Recovery({ broker, window, latest, cursors, mostBytes });
-  const openings = new Openings(recovery);
+  const openings = new Openings(recovery, noHubCounters());
   /** @param {string} topic @param {string} data @param {Partial<import('../broker/index.js').Draft>} [more] */
   const publish = (topic, data, more) => broker.append([{ topics: [topic], data, private: false, ...more }]);
   /**
@@ -40,10 +41,16 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
    * @param {import('../hub/grants.js').Session | null} [session]
    */
   const open = async (selectors, cursor, session = null) => {
-    const opening = await openings.prepare(cursor, { selectors, session, channels: [], uses: [] });
+    const opening = await openings.prepare(cursor, {
+      selectors,
+      session,
+      channels: [],
+      uses: [],
+      listing: '',
+    });
     return { ...opening.begin(), reported: opening.reported };
   };
-  return { broker, cursors, window, publish, open };
+  return { broker, cursors, window, openings, publish, open };
 }
 
 /** @param {string} text of a stream @returns {string[]} */
@@ -67,6 +74,19 @@ test('a client gets what it missed on its topics, between two cursors', async ()
   assert.equal(reported, cursors.of(2));
   const ids = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => cursors.read(id));
   assert.deepEqual(ids, [2, 3, 5, 6]);
+});
+
+test('what is published while a response waits to be held comes once, whatever was asked for', async () => {
+  const { publish, openings, cursors } = hub();
+  const ways = [[exact('a')], [exact('a'), exact('b')], [parseSelector('exact', '*', BASE)], [pattern('a')]];
+  await publish('a', '1');
+  const opened = await Promise.all(
+    ways.map((selectors) =>
+      openings.prepare(cursors.of(0), { selectors, session: null, channels: [], uses: [], listing: '' }),
+    ),
+  );
+  for (const data of ['2', '3']) await publish('a', data);
+  for (const opening of opened) assert.deepEqual(datasIn(opening.begin().text), ['1', '2', '3']);
 });
 
 test('a publication about several of its topics comes once', async () => {
@@ -188,7 +208,7 @@ test('new subscribers get the last publication of each cached topic, in order, a
 });
 
 test('every client gets exactly what it missed, for thousands of random cursors and selectors', async () => {
-  const draw = random(13);
+  const draw = randomNumbers(13);
   const topics = Array.from({ length: 8 }, (_, i) => `https://x.example/rooms/${i}`);
   const selectors = [
     ...topics.map(exact),

@@ -118,6 +118,23 @@ test('a token that is not the strict compact form is refused', async () => {
     assert.match(await refusalOf(tokens, one), /not a signed token/, JSON.stringify(one));
 });
 
+test('a token whose claims are not UTF-8 is refused, even with a good signature', async () => {
+  const tokens = await tokensWith({ secret: SECRET }, { rules: { audience: '' } });
+  for (const [byte, expected] of /** @type {const} */ ([
+    [0xff, /not a signed token/],
+    [0x20, /^$/],
+  ])) {
+    const claims = Buffer.concat([
+      Buffer.from('{"mercure":{},"x":"'),
+      Buffer.from([byte]),
+      Buffer.from('"}'),
+    ]);
+    const signed = `${Buffer.from('{"alg":"HS256"}').toString('base64url')}.${claims.toString('base64url')}`;
+    const signature = createHmac('sha256', SECRET).update(signed).digest('base64url');
+    assert.match(await refusalOf(tokens, `${signed}.${signature}`), expected);
+  }
+});
+
 test('a truncated token is refused wherever it ends', async () => {
   const tokens = await tokensWith({ secret: SECRET });
   const token = await sign(SUBSCRIBE_X, { header: AT_JWT });

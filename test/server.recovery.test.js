@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientsOf, datasOf, PATH, PUBLISHER, SECRET } from './helpers/hub.js';
-import { random } from './helpers/random.js';
+import { randomNumbers } from './helpers/random.js';
 import { startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -80,7 +80,7 @@ async function publishAll(port, list) {
 for (const transport of TRANSPORTS) {
   for (const store of [false, true]) {
     test(`${TOTAL} publications and ${RECONNECTS} forced reconnects, ${transport} transport, ${store ? 'disk' : 'memory'} broker`, async (t) => {
-      const draw = random(store ? 1 : 2);
+      const draw = randomNumbers(store ? 1 : 2);
       const folder = store ? ['--store', temporaryFolder(t)] : [];
       const limits = ['--history-count', '100000', '--ping-interval', '50'];
       const args = ['--workers', '2', '--transport', transport, '--jwt-secret', SECRET, ...limits, ...folder];

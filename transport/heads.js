@@ -91,9 +91,11 @@ export class Heads {
     const isShort = record.length <= MOST_KEPT_LENGTH;
     const lines = isShort ? copied(record) : record;
     const [method, target, version, ...values] = lines.split('\n');
-    /** @type {Record<string, string>} */
-    const headers = {};
-    for (let i = 0; i < this.names.length; i++) if (values[i] !== ABSENT) headers[this.names[i]] = values[i];
+    /** @type {[string, string][]} */
+    const sent = [];
+    for (let i = 0; i < this.names.length; i++)
+      if (values[i] !== ABSENT) sent.push([this.names[i], values[i]]);
+    const headers = Object.fromEntries(sent); // a header may be called __proto__
     const head = headOf(method, target, version, headers, this.hasAddress ? copied(address) : undefined);
     /** @type {Known} */
     const known = { head, lines, opening: undefined, alike: 0 };

@@ -1,7 +1,7 @@
 /*
  * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
- * query. Channels are open to clients on this machine, and to everyone only if the server is told so (--anonymous).
- * Everything else is refused. Pure.
+ * query; a browser that opens the address gets a page instead. Channels are open to clients on this machine, and to everyone
+ * only if the server is told so (--anonymous). Everything else is refused. Pure.
  */
 import { isLocal, PROXY_HEADERS } from '../lib/local.js';
 import { refusalBody } from './responses.js';
@@ -43,10 +43,13 @@ function eventsWelcome(_, variant) {
 const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
 
 /**
- * @param {{ isAnonymous: boolean }} rules whether everyone may listen to channels
+ * @param {object} rules
+ * @param {boolean} rules.isAnonymous whether everyone may listen to channels
+ * @param {import('./policy.js').Answer} [rules.page] for browsers
  * @returns {ServerPolicy}
  */
-export function serverPolicy({ isAnonymous }) {
+export function serverPolicy({ isAnonymous, page }) {
+  const decide = (/** @type {Head} */ head) => decisionOn(head, page);
   if (isAnonymous) return { headers: HEADERS, address: false, decide };
   return {
     headers: [...HEADERS, ...PROXY_HEADERS],
@@ -70,14 +73,15 @@ export function refusalOf({ method, version, headers }) {
   return method === 'CONNECT' ? { refuse: 405 } : null; // its target is not a path
 }
 
-/** @param {Head} head @returns {OwnDecision} */
-function decide(head) {
+/** @param {Head} head @param {import('./policy.js').Answer} [page] @returns {OwnDecision} */
+function decisionOn(head, page) {
   const { method, target, headers } = head;
   const refusal = refusalOf(head);
   if (refusal) return refusal;
   if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
+  if (page && prefersPage(headers.accept)) return { answer: page };
   const stream = acceptsEvents(headers.accept) ? EVENTS : TEXT;
   const channels = channelsOf(target);
   const problem = channelProblem(channels);
@@ -120,18 +124,35 @@ function hasBody(headers) {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
-/**
- * @param {string | undefined} accept
- * @returns {boolean} whether it contains text/event-stream, and not with q=0
- */
+/** @param {string | undefined} accept @returns {boolean} whether it contains text/event-stream, and not with q=0 */
 function acceptsEvents(accept) {
-  if (accept === undefined) return false;
+  return accept !== undefined && qualityOf('text/event-stream', rangesOf(accept)) > 0;
+}
+
+/** @param {string | undefined} accept @returns {boolean} whether it contains text/html, as a browser does, and nothing that we have is better */
+function prefersPage(accept) {
+  if (accept === undefined || !/text\/html/i.test(accept)) return false;
+  const ranges = rangesOf(accept);
+  const quality = qualityOf('text/html', ranges);
+  const [events, text, any] = ['text/event-stream', 'text/plain', '*/*'].map((type) =>
+    qualityOf(type, ranges),
+  );
+  return quality > Math.max(0, events, text) && quality >= any;
+}
+
+/** @param {string} type @param {[string, number][]} ranges @returns {number} 0 if it is not in them */
+function qualityOf(type, ranges) {
+  return Math.max(0, ...ranges.filter(([name]) => name === type).map(([, quality]) => quality));
+}
+
+/** @param {string} accept @returns {[type: string, quality: number][]} */
+function rangesOf(accept) {
   return accept
     .toLowerCase()
     .split(',')
-    .map((range) => range.split(';').map((part) => part.trim()))
-    .some(
-      ([type, ...parameters]) =>
-        type === 'text/event-stream' && !parameters.some((p) => /^q=0(\.0*)?$/.test(p)),
-    );
+    .map((range) => {
+      const [type, ...parameters] = range.split(';').map((part) => part.trim());
+      const quality = parameters.find((parameter) => parameter.startsWith('q='));
+      return [type, quality === undefined ? 1 : Number(quality.slice(2)) || 0];
+    });
 }

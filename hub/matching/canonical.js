@@ -40,12 +40,15 @@ function port(value) {
   return String(Number(digits));
 }
 
-/** @param {string} value may be a piece that does not start with a slash: the dash keeps `.` and `..` from being segments */
+/**
+ * Node 20 makes '' of `/..`.
+ * @param {string} value may be a piece that does not start with a slash: the dash keeps `.` and `..` from being segments
+ */
 function pathname(value) {
   const isWhole = value[0] === '/';
   const url = new URL(DUMMY);
   url.pathname = isWhole ? value : `/-${value}`;
-  if (isWhole) return same(url.pathname, value);
+  if (isWhole) return same(url.pathname || '/', value);
   if (url.pathname.length < 2) throw new PatternError('the path leads above a group');
   return same(url.pathname.slice(2), value);
 }

@@ -1,7 +1,7 @@
 /*
  * What a program (program.js) consists of. An operation goes on from a position in a text in two ways:
  *
- *   only     the one position from which it is possible to go on, as long as what follows leaves no other
+ *   only     the one position from which it is enough to go on, as long as what follows does not need any other
  *   spread   from a set of positions to all that can be reached, in one pass over the text
  *
  * A set is an array with a 1 at each of its positions, which are from `from` on. For `spread`, the text is an array of character codes.
@@ -10,7 +10,8 @@ import { blank, follow } from './positions.js';
 
 /**
  * @typedef {object} Wildcard
- * @property {(text: string, at: number, next: Operation | undefined, isNextLast: boolean) => number} only  or NONE, or SEVERAL
+ * @property {(text: string, at: number, program: readonly Operation[], index: number) => number} only  or NONE, or SEVERAL. `index` is
+ *   its own in the program
  * @property {(codes: Uint16Array, from: number, now: Uint8Array, then: Uint8Array) => boolean} spread  false if it reaches nothing.
  *   `then` is empty
  * @typedef {string | Wildcard} Operation  a string is text that has to be there
@@ -19,12 +20,21 @@ import { blank, follow } from './positions.js';
 export const NONE = -1;
 export const SEVERAL = -2;
 
+/** `indexOf` may take the product of the lengths. */
+const MOST_TO_SEARCH = 32;
+
 /** Zero or more characters. */
 class Anything {
-  /** @type {Wildcard['only']} */
-  only(text, at, next, isNextLast) {
-    if (next !== undefined && !(isNextLast && typeof next === 'string')) return SEVERAL;
-    return endBefore(text, at, next);
+  /**
+   * If another one follows after a text, the first place of this text is as good as the others.
+   * @type {Wildcard['only']}
+   */
+  only(text, at, program, index) {
+    const next = program[index + 1];
+    if (next === undefined) return text.length;
+    if (typeof next !== 'string') return SEVERAL;
+    if (index + 2 === program.length) return endBefore(text, at, next);
+    return program[index + 2] === ANY && next.length <= MOST_TO_SEARCH ? text.indexOf(next, at) : SEVERAL;
   }
 
   /** @type {Wildcard['spread']} */
@@ -47,14 +57,15 @@ export class Run {
   }
 
   /** @type {Wildcard['only']} */
-  only(text, at, next, isNextLast) {
+  only(text, at, program, index) {
+    const next = program[index + 1];
     const delimiter = this.delimiter ? text.indexOf(this.delimiter, at) : -1;
     const end = delimiter < 0 ? text.length : delimiter;
     if (end === at) return NONE;
     if (next === undefined) return end;
     if (typeof next !== 'string') return SEVERAL;
     if (next[0] === this.delimiter) return end;
-    if (!isNextLast) return SEVERAL;
+    if (index + 2 < program.length) return SEVERAL;
     const last = endBefore(text, at + 1, next);
     return last <= end ? last : NONE;
   }
@@ -148,7 +159,8 @@ export class Charset {
    * It goes as far as it can if what follows can't be taken for a part of it.
    * @type {Wildcard['only']}
    */
-  only(text, at, next) {
+  only(text, at, program, index) {
+    const next = program[index + 1];
     if (next !== undefined && (typeof next !== 'string' || next[0] === '%' || this.takes(next)))
       return SEVERAL;
     let end = at;
@@ -201,10 +213,10 @@ export const FORK = new Bracket();
 export const JOIN = new Bracket();
 
 /**
- * @param {string} text @param {number} least @param {string} [rest] what follows at the very end
+ * @param {string} text @param {number} least @param {string} rest what follows at the very end
  * @returns {number} where the rest starts, if that is not before `least`, or NONE
  */
-function endBefore(text, least, rest = '') {
+function endBefore(text, least, rest) {
   const end = text.length - rest.length;
   return end >= least && text.endsWith(rest) ? end : NONE;
 }

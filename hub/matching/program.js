@@ -2,8 +2,8 @@
  * Matches a text against a sequence of operations, in time proportional to the length of the text times their number, whatever
  * they are. (A regular expression that backtracks can take forever instead.)
  *
- * Most patterns leave only one position to go on from after each operation. As soon as one leaves several, the matcher goes on
- * with the set of all of them.
+ * After most operations there is only one position to go on from. As soon as there are several, the matcher goes on with the set
+ * of all of them.
  */
 import { FORK, JOIN, NONE, SEVERAL } from './operations.js';
 import { blank, codesOf, follow, saved } from './positions.js';
@@ -27,7 +27,7 @@ export function matches(program, text) {
       at += operation.length;
       continue;
     }
-    const end = operation.only(text, at, program[i + 1], i + 2 >= program.length);
+    const end = operation.only(text, at, program, i);
     if (end === SEVERAL) return simulate(program, i, text, at);
     if (end === NONE) return false;
     at = end;

@@ -12,7 +12,7 @@ import { Charset, Run } from './operations.js';
  * @property {string | null} word  or
  * @property {string} prefix  how it starts, and
  * @property {string} suffix  how it ends
- * @property {boolean} isRest  it may be several words: the suffix is that of the path
+ * @property {boolean} isRest  it may be several words: the suffix is that of the path, and further steps don't count
  * @typedef {object} Words  of a topic
  * @property {string} path
  * @property {(depth: number) => string | undefined} at
@@ -33,8 +33,7 @@ const partial = (prefix, suffix, isRest = false) => ({ word: null, prefix, suffi
 export function stepsOfPattern(pattern) {
   const { hostname, protocol, pathname, search, hash } = pattern;
   const steps = [stepOf(hostname), stepOf(protocol), ...stepsOfPath(pathname)];
-  if (!steps[steps.length - 1].isRest && (search !== null || hash !== null))
-    steps.push(stepOf(search), stepOf(hash));
+  if (search !== null || hash !== null) steps.push(stepOf(search), stepOf(hash));
   return steps.slice(0, MOST_STEPS);
 }
 

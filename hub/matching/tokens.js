@@ -8,7 +8,7 @@
  * @typedef {{ type: TokenType, index: number, value: string }} Token  index: where it starts in the input. Only an `end` has no value
  */
 
-/** A pattern is not valid. The message is for developers: clients get a general one. */
+/** A pattern is not valid. The message is for whoever wrote it. */
 export class PatternError extends Error {}
 
 const NAME = /[$_\p{ID_Start}](?:[$\p{ID_Continue}]|\u200c|\u200d)*/uy;

@@ -3,6 +3,9 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from '../../broker/index.js';
 import { RemoteBroker } from '../../broker/remote.js';
@@ -48,8 +51,18 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
   return Object.assign(remote, { pid: child.pid ?? 0, close });
 }
 
+/** @param {Options} options @returns {Options} with a new folder, which is removed at the end */
+export function onDisk(options) {
+  const store = mkdtempSync(join(tmpdir(), 'holdfast-store-'));
+  process.on('exit', () => rmSync(store, { recursive: true, force: true }));
+  return { ...options, store };
+}
+
 /** @type {{ name: string, open: (options: Options) => Promise<Broker> }[]} */
 export const BROKERS = [
   { name: 'memory', open: openBroker },
+  { name: 'disk', open: (options) => openBroker(onDisk(options)) },
+  { name: 'disk without sync', open: (options) => openBroker({ ...onDisk(options), syncs: false }) },
   { name: 'remote of memory', open: openRemote },
+  { name: 'remote of disk', open: (options) => openRemote(onDisk(options)) },
 ];

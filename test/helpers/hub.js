@@ -73,7 +73,8 @@ export function clientsOf(t, port) {
     const client = rawClient(port, get(headers).replace('/ HTTP', `${PATH}?${query} HTTP`));
     t.after(client.close);
     await until(() => client.closed || client.received.includes('\r\n\r\n'), 'a response');
-    if (!client.received.includes('\r\n\r\n')) throw new Error('the connection was closed without a response');
+    if (!client.received.includes('\r\n\r\n'))
+      throw new Error('the connection was closed without a response');
     return Object.assign(client, {
       events: () => eventsIn(client.received),
       head: () => headIn(client.received),

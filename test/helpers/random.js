@@ -6,7 +6,7 @@
  * @param {number} seed
  * @returns {(below: number) => number} whole numbers from 0
  */
-export function random(seed) {
+export function randomNumbers(seed) {
   let state = seed >>> 0;
   return (below) => {
     // mulberry32
