@@ -95,7 +95,7 @@ for (const transport of TRANSPORTS) {
       `messages of the ${transport} transport (${accept}) with their send time are measured`,
       async (t, dial) => {
         const server = await startServer(t, ['--workers', '1', '--transport', transport]);
-        const request = `GET /?channel=news HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n\r\n`;
+        const request = `GET /?channel=news HTTP/1.1\r\nHost: localhost\r\nAccept: ${accept}\r\n\r\n`;
         const dialled = await dial([server.port], { request, allowsMessages: true });
         await dialled.open(10);
         const publish = async (/** @type {string} */ body) => {
@@ -125,7 +125,7 @@ for (const transport of TRANSPORTS) {
 
   testEach(`a message of the ${transport} transport without a channel is unexpected`, async (t, dial) => {
     const server = await startServer(t, ['--workers', '1', '--transport', transport]);
-    const dialled = await dial([server.port], { request: 'GET /?channel=a HTTP/1.1\r\nHost: a\r\n\r\n' });
+    const dialled = await dial([server.port], { request: 'GET /?channel=a HTTP/1.1\r\nHost: localhost\r\n\r\n' });
     await dialled.open(1);
     const url = `http://127.0.0.1:${server.adminPort}/publish?channel=a`;
     await fetch(url, { method: 'POST', body: 'caf\u00e9' });
