@@ -32,7 +32,10 @@ for (const kind of KINDS) {
         refused.received,
         /\r\n\r\ntoo many streams from your address: at most 3 at a time \(max-streams-per-address\)\n$/,
       );
-      const inJs = await fetch(`http://localhost:${port}${PATH}`, { method: 'QUERY', body: new URLSearchParams('match=a') });
+      const inJs = await fetch(`http://localhost:${port}${PATH}`, {
+        method: 'QUERY',
+        body: new URLSearchParams('match=a'),
+      });
       assert.equal(inJs.status, 429);
       assert.equal(hub.counters().hubLimitedStreamsPerAddress, 2);
       for (let round = 0; round < 3; round++) {
