@@ -482,7 +482,8 @@ export interface HubOptions {
   /** Most topics and patterns of a stream; above it 400. 100 by default. */
   maxSelectors?: number;
   /**
-   * Whether clients can learn who is subscribed to what, by events and over HTTP; false by default, and then it costs nothing.
+   * Whether clients whose tokens allow it can learn who is subscribed to what, by private publications and over HTTP; false by
+   * default, and then it costs nothing.
    */
   subscriptions?: boolean;
   /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */

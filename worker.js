@@ -6,7 +6,8 @@ import { runInNewContext } from 'node:vm';
 import { RemoteBroker } from './broker/remote.js';
 import { Hub } from './hub/index.js';
 import { PAGE } from './hub/page.js';
-import { hubOptions } from './hub/settings.js';
+import { RemotePresence } from './hub/presence/remote.js';
+import { hubOptions } from './hub/serveroptions.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { dispatch } from './primary/messages.js';
@@ -32,6 +33,8 @@ let transport = null;
 let sampler = null;
 /** @type {RemoteBroker | null} */
 let broker = null;
+/** With --subscriptions. @type {RemotePresence | null} */
+let presence = null;
 /** @type {Hub} as soon as there is a transport */
 let hub;
 
@@ -61,6 +64,18 @@ const handlers = {
   /** @param {import('./primary/messages.js').Answer} message */
   answer: (message) => broker?.answer(message),
 
+  /** @param {import('./primary/messages.js').Listed} message */
+  listed: (message) => presence?.listed(message),
+
+  /** @param {import('./primary/messages.js').Room} message */
+  room: (message) => presence?.room(message),
+
+  /** @param {import('./primary/messages.js').Revoke} message */
+  revoke({ id, list }) {
+    if (transport) for (const what of list) hub.revoke(what); // before, there are no streams
+    tell({ type: 'revoked', id });
+  },
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -71,6 +86,7 @@ const handlers = {
 async function start({ type, config, transport: name, place, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
+  if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
   const inner = innerServer((request, response) => {
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
@@ -78,6 +94,7 @@ async function start({ type, config, transport: name, place, ...share }) {
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
   hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail });
+  if (presence) hub.attend(presence);
   await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
   const bound = await made.listen(port, host).catch((error) => {
@@ -124,13 +141,16 @@ async function publish({ id, channel, message }) {
 /** @param {number} periodMs */
 async function drain(periodMs) {
   await transport?.close(periodMs);
+  presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
 /** @returns {import('./primary/messages.js').Snapshot | null} null until it listens */
 function takeSnapshot() {
-  return transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }) };
+  return (
+    transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }), ...hub.counters() }
+  );
 }
 
 /** Collects garbage now, with or without --expose-gc. */

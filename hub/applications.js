@@ -10,7 +10,7 @@ import { beginStream } from './handler.js';
 import { streamHeaders } from './protocol.js';
 import { queryOf } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
-import { CURSORS } from './subscription.js';
+import { cursorOf } from './subscription.js';
 import { checkTopic } from './topics.js';
 
 const OPTIONS = ['topics', 'patterns', 'cursor', 'grants', 'subject', 'expiresAtMs'];
@@ -113,19 +113,16 @@ function givenCursor(cursor, response) {
   if (typeof response?.setHeader !== 'function' || !response.req)
     throw badArgument('subscribe takes a ServerResponse (of Fastify: reply.raw; of Koa: context.res)');
   if (cursor === null) return undefined;
-  if (cursor === undefined) return cursorOf(response.req);
+  if (cursor === undefined) return cursorIn(response.req);
   if (typeof cursor !== 'string')
     throw badArgument(`a cursor must be a string or null, not ${typeof cursor}`);
   return cursor;
 }
 
 /** @param {import('node:http').IncomingMessage} request @returns {string | undefined} what it sends as its last event id */
-function cursorOf({ headers, url = '' }) {
+function cursorIn({ headers, url = '' }) {
   const header = headers['last-event-id'];
-  if (header !== undefined) return Buffer.from(String(header), 'latin1').toString();
-  const query = new URLSearchParams(queryOf(url));
-  const name = CURSORS.find((one) => query.has(one));
-  return name === undefined ? undefined : (query.get(name) ?? '');
+  return cursorOf([...new URLSearchParams(queryOf(url))], header === undefined ? undefined : String(header));
 }
 
 /** @param {SubscribeOptions['grants']} given @param {Hub} hub @returns {Selector[]} */

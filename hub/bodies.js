@@ -33,6 +33,18 @@ export async function draftsIn(incoming, rules) {
 }
 
 /**
+ * @param {IncomingMessage} incoming
+ * @param {number} mostBytes
+ * @returns {Promise<{ pairs: Pair[], json?: undefined } | { pairs?: undefined, json: unknown }>} a form, or what the JSON is
+ * @throws {RequestError}
+ */
+export async function bodyIn(incoming, mostBytes) {
+  const isJson = typeOf(incoming.headers) === JSON_TYPE;
+  const body = await readPlain(incoming, mostBytes);
+  return isJson ? { json: parsed(utf8(body)) } : { pairs: pairsOf(body) };
+}
+
+/**
  * @param {IncomingMessage} incoming a QUERY
  * @param {number} mostBytes
  * @returns {Promise<Pair[]>}
@@ -49,7 +61,7 @@ export async function parametersIn(incoming, mostBytes) {
 function typeOf(headers) {
   const type = (headers['content-type'] ?? FORM).split(';')[0].trim().toLowerCase();
   if (type === FORM || type === JSON_TYPE) return type;
-  throw wrongType(`publications are sent as ${FORM}, or several as ${JSON_TYPE}`);
+  throw wrongType(`the body must be ${FORM} or ${JSON_TYPE}`);
 }
 
 /** @param {string} message */
@@ -98,6 +110,15 @@ function pairsIn(body) {
 function textOf(value) {
   if (typeof value === 'string' && value.isWellFormed()) return value;
   throw new RequestError(400, 'a form has only texts, in UTF-8: repeat a name for several values');
+}
+
+/** @param {string} text @returns {unknown} */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError(400, 'the body is not valid JSON');
+  }
 }
 
 /** @param {string} bytes @returns {string} */

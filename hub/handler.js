@@ -7,6 +7,7 @@ import { codeOf, messageOf } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { draftsIn, parametersIn } from './bodies.js';
 import { LimitError } from './limits.js';
+import { answerOf } from './posts.js';
 import { resourceOf, streamHeaders } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -103,8 +104,8 @@ async function publish(hub, request, incoming) {
   check(drafts);
   const published = await hub.core.publish(drafts);
   const ids = published.map(({ id }) => id);
-  const headers = { 'Content-Type': isList ? 'application/json' : TEXT, ...hub.corsOf(request) };
-  return { status: 200, headers, body: isList ? JSON.stringify(ids) : ids[0] };
+  const { status, type, body } = answerOf(ids, isList);
+  return { status, headers: { 'Content-Type': type, ...hub.corsOf(request) }, body };
 }
 
 /** Statuses of errors that are not the client's fault, or not in what it asked for. @type {Record<string, number>} */

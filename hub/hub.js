@@ -62,7 +62,8 @@ export class HubCore {
   constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, onError }) {
     this.hold = hold;
     this.broker = broker;
-    this.presence = presence;
+    /** @type {import('./presence/local.js').HubPresence | null} */
+    this.presence = null;
     this.limits = limits;
     this.counts = noHubCounters();
     this.cursors = new Cursors(broker);
@@ -79,8 +80,14 @@ export class HubCore {
     broker.follow((publications) => this.feed.take(publications));
     void hold.publish([], null, { cursor: cursors.of(broker.last) });
     hold.onStreamClose((id) => this.leave(id));
-    if (presence) hold.onStreamClose((id) => presence.leave(id));
+    if (presence) this.attend(presence);
     if (limits) hold.onStreamClose((id) => limits.leave(id));
+  }
+
+  /** From now on streams are listed. @param {import('./presence/local.js').HubPresence} presence */
+  attend(presence) {
+    this.presence = presence;
+    this.hold.onStreamClose((id) => presence.leave(id));
   }
 
   /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */

@@ -1,6 +1,7 @@
 /*
  * What one client may use: streams at a time of an address and of a token's subject, and streams opened per second of an address.
- * An address is what one client can choose its addresses from (siteOf). Proxies are exempt, because all their clients have theirs.
+ * An address is what one client can choose its addresses from (siteOf). Proxies are exempt, because all their clients have theirs; they
+ * are counted, and only looked up when they would be refused, because that takes longer than everything else here.
  *
  *     open --> (tokens, replay: may take long) --> take --> keep(id) --> leave(id)
  *                                                    \--> release, if there is no stream after all
@@ -43,10 +44,10 @@ class Shares {
     this.byStream = new Map();
   }
 
-  /** @param {Key} key @returns {Share<Key> | null} null if there are too many */
-  take(key) {
+  /** @param {Key} key @param {(key: Key) => boolean} [isExempt] @returns {Share<Key> | null} null if there are too many */
+  take(key, isExempt) {
     const share = this.shares.get(key) ?? { key, streams: 0 };
-    if (share.streams >= this.most) return null;
+    if (share.streams >= this.most && !isExempt?.(key)) return null;
     if (share.streams++ === 0) this.shares.set(key, share);
     return share;
   }
@@ -69,6 +70,24 @@ class Shares {
 
 export class Limits {
   /**
+   * @param {object} options of a Hub
+   * @param {number} options.maxStreamsPerAddress
+   * @param {number} options.maxStreamsPerSubject
+   * @param {number} options.maxOpensPerAddress
+   * @param {readonly string[]} options.proxies
+   * @returns {Limits | null} null if there is none
+   */
+  static of({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
+    if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
+    return new Limits({
+      streamsPerAddress: maxStreamsPerAddress,
+      streamsPerSubject: maxStreamsPerSubject,
+      opensPerAddress: maxOpensPerAddress,
+      proxies,
+    });
+  }
+
+  /**
    * @param {object} options 0 is no limit
    * @param {number} options.streamsPerAddress
    * @param {number} options.streamsPerSubject
@@ -88,8 +107,8 @@ export class Limits {
   /** Somebody wants a stream. @param {string} address @throws {LimitError} 429 */
   open(address) {
     if (!this.opens) return;
-    const site = this.siteAt(address);
-    if (site === '' || this.opens.take(site)) return;
+    const plain = plainAddress(address);
+    if (plain === '' || this.opens.take(siteOf(plain)) || this.isProxy(plain)) return;
     const message = `too many streams opened from your address: at most ${this.opens.perSecond} per second (max-opens-per-address)`;
     throw new LimitError(429, message, 'hubLimitedOpensPerAddress', { 'Retry-After': OPENS_RETRY_S });
   }
@@ -116,9 +135,9 @@ export class Limits {
   /** @param {string} address @returns {Share<string> | null} */
   takeSite(address) {
     if (!this.sites) return null;
-    const site = this.siteAt(address);
-    if (site === '') return null;
-    const share = this.sites.take(site);
+    const plain = plainAddress(address);
+    if (plain === '') return null;
+    const share = this.sites.take(siteOf(plain), () => this.isProxy(plain));
     if (share) return share;
     throw tooMany(
       'from your address',
@@ -144,12 +163,6 @@ export class Limits {
   leave(id) {
     this.sites?.leave(id);
     this.subjects?.leave(id);
-  }
-
-  /** @param {string} address @returns {string} '' if it has no limit */
-  siteAt(address) {
-    const plain = plainAddress(address);
-    return plain === '' || this.isProxy(plain) ? '' : siteOf(plain);
   }
 }
 

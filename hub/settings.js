@@ -1,5 +1,6 @@
 /*
- * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. The server passes its own options on.
+ * The options of a Hub, with their defaults and checks; their meaning is in index.d.ts. serveroptions.js makes them
+ * from those of the server.
  */
 import { MemoryBroker } from '../broker/memory.js';
 import { LOOPBACK } from '../lib/addresses.js';
@@ -8,14 +9,13 @@ import { readOrigin } from '../lib/origins.js';
 import { Access } from './access.js';
 import { Cors } from './cors.js';
 import { Limits } from './limits.js';
-import { Presence } from './presence/index.js';
 import { LocalPresence } from './presence/local.js';
 import { parseSelector } from './selectors.js';
 import { LIMITS } from './topics.js';
 
 export const PATH = '/.well-known/mercure';
 /** What relative topics and patterns are relative to if the hub does not know its URL. */
-const NOWHERE = 'http://localhost';
+export const NOWHERE = 'http://localhost';
 
 const DEFAULTS = {
   path: PATH,
@@ -40,7 +40,7 @@ const DEFAULTS = {
 /** Keys of `jwt`. */
 const JWT = ['secret', 'publisherKey', 'subscriberKey', 'jwksUrl', 'issuer', 'audience', 'cookie'];
 const PATH_FORM = /^\/[\w\-.~!$&'()*+,;=:@%/]*$/;
-const OTHERS = ['hold', 'broker', 'presence', 'url', 'onError', 'onNote'];
+const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
 /** What is kept for clients that come back. */
 export const HISTORY = {
   historyCount: 10_000,
@@ -62,8 +62,8 @@ export const HISTORY = {
  * @property {(topic: string) => boolean} isCached
  * @property {number} windowBytes
  * @property {number} mostReplayBytes
- * @property {import('./presence/local.js').HubPresence | null} presence
- * @property {Limits | null} limits
+ * @property {LocalPresence | null} presence null if it is off
+ * @property {Limits | null} limits null if there are none
  * @property {(error: unknown) => void} onError
  *
  * @typedef {object} Rules
@@ -74,7 +74,7 @@ export const HISTORY = {
  * @property {number} mostBodyBytes
  */
 
-/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, presence?: import('./presence/local.js').HubPresence, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
+/** @typedef {Partial<typeof DEFAULTS> & { hold: unknown, broker?: import('../broker/index.js').Broker, url?: string, onError?: (error: unknown) => void, onNote?: (line: string) => void }} HubOptions */
 
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
@@ -84,7 +84,6 @@ export function settingsOf(options) {
   const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
   const broker = given.broker ?? new MemoryBroker({ ...HISTORY, isCached });
-  const presence = presenceOf(given, broker, onError);
   const access = {
     jwt,
     hubPath: path,
@@ -92,7 +91,7 @@ export function settingsOf(options) {
     isAnonymousAllowed: given.anonymous,
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
-    hasSubscriptions: presence !== null,
+    hasSubscriptions: given.subscriptions,
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
   return {
@@ -102,78 +101,31 @@ export function settingsOf(options) {
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
     url,
-    rules: {
-      baseUrl,
-      isLegacyAllowed: legacy,
-      mostSelectors: given.maxSelectors,
-      limits: { ...LIMITS, topicsPerPublication: given.maxTopics, selectorsPerStream: given.maxSelectors },
-      mostBodyBytes: given.maxBodyBytes,
-    },
+    rules: rulesOf(given, baseUrl),
     isCached,
     windowBytes,
     mostReplayBytes: maxReplayBytes,
-    presence,
-    limits: limitsOf(given),
+    presence: given.subscriptions ? LocalPresence.open({ ...given, broker, onError }) : null,
+    limits: Limits.of(given),
     onError,
   };
 }
 
-/**
- * @param {{ presence?: import('./presence/local.js').HubPresence, subscriptions: boolean, path: string, maxPresenceBytes: number }} given
- * @param {import('../broker/index.js').Broker} broker @param {(error: unknown) => void} onError
- */
-function presenceOf({ presence, subscriptions, path, maxPresenceBytes: mostBytes }, broker, onError) {
-  if (presence || !subscriptions) return presence ?? null;
-  return new LocalPresence(new Presence({ broker, path, mostBytes, onError }));
-}
-
-/** @param {typeof DEFAULTS} given */
-function limitsOf({ maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress, proxies }) {
-  if (maxStreamsPerAddress + maxStreamsPerSubject + maxOpensPerAddress === 0) return null;
-  return new Limits({
-    streamsPerAddress: maxStreamsPerAddress,
-    streamsPerSubject: maxStreamsPerSubject,
-    opensPerAddress: maxOpensPerAddress,
-    proxies,
-  });
-}
-
-/** @param {import('../lib/config.js').Config} config of the server @returns {Omit<HubOptions, 'hold'>} */
-export function hubOptions(config) {
-  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy } = config;
-  const jwt = {
-    secret: config.jwtSecret,
-    publisherKey: config.jwtPublisherKey,
-    subscriberKey: config.jwtSubscriberKey,
-    jwksUrl: config.jwksUrl,
-    issuer: config.jwtIssuer,
-    audience: config.jwtAudience,
-    cookie: config.jwtCookie,
-  };
+/** @param {{ legacy?: boolean, maxSelectors?: number, maxTopics?: number, maxBodyBytes?: number }} options @param {string} baseUrl @returns {Rules} */
+export function rulesOf(options, baseUrl) {
+  const { legacy, maxSelectors, maxTopics, maxBodyBytes } = { ...DEFAULTS, ...options };
   return {
-    jwt,
-    anonymous,
-    corsOrigins,
-    publishOrigins,
-    cacheTopics,
-    legacy: mercureLegacy === 'on',
-    maxBodyBytes: config.maxPublicationBytes,
-    maxSelectors: config.maxTopicsPerStream,
-    maxStreamsPerAddress: config.maxStreamsPerAddress,
-    maxStreamsPerSubject: config.maxStreamsPerSubject,
-    maxOpensPerAddress: config.maxOpensPerAddress,
-    proxies: config.proxies,
+    baseUrl,
+    isLegacyAllowed: legacy,
+    mostSelectors: maxSelectors,
+    limits: { ...LIMITS, topicsPerPublication: maxTopics, selectorsPerStream: maxSelectors },
+    mostBodyBytes: maxBodyBytes,
   };
 }
 
 /** @param {string | undefined} audience of tokens @returns {string} it, if it is the URL of the hub; otherwise '' */
-function urlOf(audience = '') {
+export function urlOf(audience = '') {
   return isHttp(audience) ? audience : '';
-}
-
-/** @param {import('../lib/config.js').Config} config @returns {(topic: string) => boolean} for the broker of the server */
-export function cachedIn({ cacheTopics, jwtAudience }) {
-  return cachedBy(cacheTopics, urlOf(jwtAudience) || NOWHERE + PATH);
 }
 
 /** @param {readonly string[]} values exact topics or URL patterns @param {string} baseUrl @returns {(topic: string) => boolean} */

@@ -6,7 +6,6 @@
  */
 import { RequestError } from '../lib/router.js';
 import { LimitError } from './limits.js';
-import { valueIn } from './query.js';
 import { parseSelector, SelectorError } from './selectors.js';
 
 /** @typedef {import('./query.js').Pair} Pair */
@@ -27,17 +26,16 @@ import { parseSelector, SelectorError } from './selectors.js';
 
 /** The kinds of selectors that draft-08 names. @type {Record<string, 'exact' | 'urlpattern'>} */
 const MATCHERS = { match: 'exact', match_exact: 'exact', match_urlpattern: 'urlpattern' };
-/** Where clients that can't set the header put the cursor, the current name first. */
-export const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
+/** Where clients that can't set the header put the cursor. */
+const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId'];
 
 /**
- * @param {readonly Pair[]} pairs of the query, and of the body of a QUERY
- * @param {string | undefined} header Last-Event-ID; each character is a byte
+ * @param {readonly Pair[]} pairs of the body of a QUERY, and of the query, which counts more
  * @param {Rules} rules
- * @returns {Subscription}
+ * @returns {Subscription} with the cursor that is in the pairs
  * @throws {RequestError} 400
  */
-export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSelectors }) {
+export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors }) {
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
   if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
   if (wanted.length > mostSelectors)
@@ -57,7 +55,7 @@ export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSe
   return {
     dialect: isLegacy ? 'legacy' : 'draft',
     selectors: [...selectors.values()],
-    cursor: cursorOf(pairs, header),
+    cursor: cursorOf(pairs, undefined),
   };
 }
 
@@ -84,14 +82,16 @@ function selectorOf(kind, value, baseUrl) {
   }
 }
 
-/** @param {readonly Pair[]} pairs @param {string | undefined} header @returns {string | undefined} */
-function cursorOf(pairs, header) {
+/**
+ * The header counts, and then the last parameter with one of the names: clients append theirs to an address that may have an
+ * older one.
+ * @param {readonly Pair[]} pairs
+ * @param {string | undefined} header Last-Event-ID; each character is a byte
+ * @returns {string | undefined} the last event id; '' counts as one
+ */
+export function cursorOf(pairs, header) {
   if (header !== undefined) return Buffer.from(header, 'latin1').toString();
-  for (const name of CURSORS) {
-    const value = valueIn(pairs, name);
-    if (value !== undefined) return value;
-  }
-  return undefined;
+  return pairs.findLast(([name]) => CURSORS.includes(name))?.[1];
 }
 
 /** @param {string} name of a parameter @returns {string} safe to show */

@@ -158,7 +158,7 @@ export const OPTIONS = [
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
-  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 for /healthz, /readyz, /frame, /ticks, /metrics and /publish; 0 is off, auto a free one'),
+  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 for /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, and for publishing to the hub without a token; 0 is off, auto a free one'),
 ];
 
 /**

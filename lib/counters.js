@@ -44,7 +44,7 @@ export const HISTOGRAMS = /** @type {const} */ ([
 
 /**
  * What a worker reports each second.
- * @typedef {import('./sampler.js').ProcessSample & TransportCounters} Snapshot
+ * @typedef {import('./sampler.js').ProcessSample & TransportCounters & import('./hubcounters.js').HubCounters} Snapshot
  */
 
 /** @returns {Record<CountName, number>} all at 0 */

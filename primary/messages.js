@@ -14,6 +14,12 @@
  *       | <--- fed {sequence} ---------- |    up to where they are delivered
  *       | <--- read, find, latest {id} - |    questions to the broker
  *       | ---- answer {id, …} ---------> |    by a deadline
+ *       | <--- attendance {entered, left} |    with --subscriptions: streams that were opened and have ended, once per turn
+ *       | <--- list {id, query} -------- |    who is subscribed to what?
+ *       | ---- listed {id, part}, … ---> |    by a deadline, in parts; the last has what was found
+ *       | ---- room {isFull} ----------> |    whether the list takes no more streams
+ *       | ---- revoke {id, list} ------> |    streams to be ended
+ *       | <--- revoked {id} ------------ |    they are being ended
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -40,7 +46,10 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'drain', periodMs: number }} Drain
  * @typedef {import('../broker/messages.js').Feed} Feed
  * @typedef {import('../broker/messages.js').Answer} Answer
- * @typedef {Start | Sample | Publish | Feed | Answer | Gc | Drain} ToWorker
+ * @typedef {import('../hub/presence/messages.js').Listed} Listed
+ * @typedef {import('../hub/presence/messages.js').Room} Room
+ * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
+ * @typedef {Start | Sample | Publish | Feed | Answer | Listed | Room | Revoke | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number }} Ready
@@ -50,5 +59,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'published', id: number, listeners?: number, busy?: boolean, problem?: string }} Published how many
  *   streams it was addressed to, or that it was dropped for lack of room, or what is wrong with it
  * @typedef {import('../broker/messages.js').ToServer} ToServer `append`, `read`, `find`, `latest` and `fed`
- * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | Drained} ToPrimary
+ * @typedef {import('../hub/presence/messages.js').ToPresence} ToPresence `attendance` and `list`
+ * @typedef {{ type: 'revoked', id: number }} Revoked
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Drained} ToPrimary
  */

@@ -10,6 +10,7 @@ import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Publications } from './publications.js';
+import { Revocations } from './revocations.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
@@ -21,8 +22,11 @@ const EXIT_GRACE_MS = 3000;
 const SILENT_MS = 3000;
 /** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
+/** Streams that are revoked end within a second. */
+const REVOKE_MS = 1000;
 
 /** @typedef {import('../broker/server.js').BrokerServer} BrokerServer */
+/** @typedef {import('../hub/presence/server.js').PresenceServer} PresenceServer */
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
@@ -45,11 +49,14 @@ export class Workers extends EventEmitter {
     this.port = 0;
     this.ending = false;
     this.lastId = 0;
-    /** Counters of dead workers, so that totals never fall. */
+    /** Counters of dead workers, so that totals never fall, and of the primary. */
     this.retired = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
     this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
+    this.revocations = new Revocations(REVOKE_MS);
+    /** With --subscriptions. @type {PresenceServer | null} */
+    this.presence = null;
     const { hungAfterMs, refreshMs } = config;
     const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
     /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
@@ -64,11 +71,13 @@ export class Workers extends EventEmitter {
   /**
    * @param {number} port to listen on
    * @param {BrokerServer} broker that feeds them
+   * @param {PresenceServer | null} presence
    * @returns {Promise<number>} the port, once all workers listen
    * @throws {HoldfastError} the reason if a worker can't
    */
-  start(port, broker) {
+  start(port, broker, presence) {
     this.config = { ...this.config, port };
+    this.presence = presence;
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
       for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker));
@@ -79,7 +88,8 @@ export class Workers extends EventEmitter {
   fork(id, failures, broker) {
     const process = cluster.fork();
     const slot = makeSlot(id, failures, process, broker);
-    const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot) };
+    const ofPresence = this.presence?.handlersOf(slot) ?? NO_PRESENCE;
+    const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot), ...ofPresence };
     process.on('message', (message) => dispatch(handlers, message));
     process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
     process.on('error', (error) => {
@@ -109,6 +119,8 @@ export class Workers extends EventEmitter {
       },
       /** @param {import('./messages.js').Published} message */
       published: (message) => this.publications.answered(slot, message),
+      /** @param {import('./messages.js').Revoked} message */
+      revoked: ({ id }) => this.revocations.answered(slot, id),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -128,6 +140,8 @@ export class Workers extends EventEmitter {
     const place = slot.broker.add(slot, (message) => this.send(slot, message));
     this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share, place });
     this.publications.add(slot, (message) => this.send(slot, message));
+    this.revocations.add(slot, (message) => this.send(slot, message));
+    this.presence?.add(slot, (message) => this.sendWhole(slot, message));
   }
 
   /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
@@ -202,6 +216,8 @@ export class Workers extends EventEmitter {
   retire(slot) {
     const { snapshot } = slot;
     this.publications.remove(slot);
+    this.revocations.remove(slot);
+    this.presence?.remove(slot);
     slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
@@ -263,6 +279,12 @@ export class Workers extends EventEmitter {
     return this.publications.publish(channel, message);
   }
 
+  /** Counts what the primary itself has done. @param {Partial<Record<import('../lib/hubcounters.js').HubCounterName, number>>} counts */
+  count(counts) {
+    for (const [name, count] of Object.entries(counts))
+      this.retired[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
+  }
+
   gc() {
     this.tellReady({ type: 'gc' });
   }
@@ -307,6 +329,14 @@ export class Workers extends EventEmitter {
     if (slot.process.isConnected()) slot.process.send(message);
   }
 
+  /** @param {Slot} slot @param {import('./messages.js').ToWorker} message @returns {Promise<void>} when the kernel has taken it, or the worker is gone */
+  sendWhole(slot, message) {
+    return new Promise((resolve) => {
+      if (slot.process.isConnected()) slot.process.process.send(message, () => resolve());
+      else resolve();
+    });
+  }
+
   /** @param {string} line */
   note(line) {
     this.emit('note', line);
@@ -327,6 +357,9 @@ export class Workers extends EventEmitter {
     });
   }
 }
+
+/** Without --subscriptions, workers don't send these. */
+const NO_PRESENCE = { attendance: () => {}, list: () => {} };
 
 /** @param {Slot} slot @returns {string} */
 function nameOf({ id, pid }) {

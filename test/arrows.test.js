@@ -10,9 +10,17 @@ import { ROOT } from './helpers/server.js';
 /** What the files of each folder may import besides their own folder, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
   'index.js': ['hub', 'transport'],
-  'server.js': ['primary', 'broker', 'hub/settings.js', 'monitor', 'transport', 'limits', 'lib'],
+  'server.js': ['primary', 'broker', 'hub', 'monitor', 'transport', 'limits', 'lib'],
   'worker.js': ['primary/messages.js', 'broker/remote.js', 'hub', 'transport', 'lib'],
-  primary: ['broker', 'transport/index.js', 'limits', 'lib'],
+  primary: [
+    'hub/presence/server.js',
+    'hub/presence/messages.js',
+    'hub/revocations.js',
+    'broker',
+    'transport/index.js',
+    'limits',
+    'lib',
+  ],
   broker: ['lib'],
   monitor: ['lib'],
   hub: ['broker', 'lib'],

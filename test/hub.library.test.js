@@ -11,6 +11,7 @@ import { Hold, Hub, MemoryBroker, openBroker } from 'holdfast';
 import { get, leavingClient, rawClient } from './helpers/client.js';
 import { KINDS, listening, startHold } from './helpers/hold.js';
 import { datasOf, eventsIn, headIn, legacyToken, PATH, PUBLISHER, SECRET } from './helpers/hub.js';
+import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
@@ -610,4 +611,28 @@ test('brokers keep what their options say', async (t) => {
     await hub.publish(['1', '2', '3'].map((data) => ({ topic: 'a', data })));
     assert.deepEqual([broker.first, broker.last], [2, 3]);
   }
+});
+
+test('with a store, a hub goes on after a restart: clients get what they missed', async (t) => {
+  const store = temporaryFolder(t);
+  const publish = async (/** @type {string} */ data) => {
+    const broker = await openBroker({ store });
+    const hub = new Hub({ hold: new Hold(), broker });
+    await hub.start();
+    const { cursor } = hub;
+    await hub.publish({ topic: 'a', data });
+    await broker.close();
+    return cursor;
+  };
+  const cursor = await publish('1');
+  await publish('2');
+  const broker = await openBroker({ store });
+  const hub = new Hub({ hold: new Hold(), broker, anonymous: true });
+  await hub.start();
+  const port = await listening(t, createServer(hub.handler));
+  const client = await opener(t, port)(`${PATH}?match=a`, { 'Last-Event-ID': cursor });
+  await until(() => datasOf(client).length === 2, 'both');
+  assert.deepEqual(datasOf(client), ['1', '2']);
+  client.close();
+  await broker.close();
 });

@@ -44,6 +44,8 @@ for (const surface of SURFACES) {
       check(t, await startSurface(t, surface, options), tables.AUTHORIZATION));
     test('strangers need a token', async (t) =>
       check(t, await startSurface(t, surface, { anonymous: false }), tables.STRANGERS));
+    test('pages of other origins', async (t) =>
+      check(t, await startSurface(t, surface, { corsOrigins: ['https://good.example'] }), tables.PAGES));
     test('without 0.x', async (t) =>
       check(t, await startSurface(t, surface, { legacy: false }), tables.STRICT));
     test('QUERY', async (t) => check(t, await startSurface(t, surface), tables.QUERIES));
@@ -65,6 +67,9 @@ for (const surface of SURFACES) {
         assert.equal(reply.headers['mercure-last-event-id'], reported, name);
         assert.equal(reply.headers['last-event-id'], isLegacy ? reported : undefined, name);
       }
+      const both = { method: 'QUERY', target: `${PATH}?last_event_id=${encodeURIComponent(cursor)}` };
+      const reply = await ask({ ...both, body: 'match=a&last_event_id=earliest' });
+      assert.equal(reply.headers['mercure-last-event-id'], cursor, 'the query counts more than the body');
       const own = await ask({ target: `${PATH}?match=x&last_event_id=earliest` });
       assert.doesNotMatch(own.received, /urn:gr/, 'the id of a private publication');
     });

@@ -1,6 +1,7 @@
 /*
  * Presence as a hub sees it that has no other processes: the one of the same process.
  */
+import { Presence } from './index.js';
 
 /**
  * @typedef {object} HubPresence
@@ -14,9 +15,20 @@
 
 /** @implements {HubPresence} */
 export class LocalPresence {
-  /** @param {import('./index.js').Presence} presence */
+  /** @param {Presence} presence */
   constructor(presence) {
     this.presence = presence;
+  }
+
+  /**
+   * @param {object} options
+   * @param {import('../../broker/index.js').Broker} options.broker
+   * @param {string} options.path of the hub
+   * @param {number} options.maxPresenceBytes
+   * @param {(error: unknown) => void} options.onError
+   */
+  static open({ broker, path, maxPresenceBytes: mostBytes, onError }) {
+    return new LocalPresence(new Presence({ broker, path, mostBytes, onError }));
   }
 
   get isFull() {

@@ -15,6 +15,11 @@ export class PresenceServer {
     presence.onFull = () => this.tellRoom();
   }
 
+  /** Subscriptions that are listed. */
+  get count() {
+    return this.presence.count;
+  }
+
   /** @param {object} worker @param {Send} send */
   add(worker, send) {
     this.workers.set(worker, send);
