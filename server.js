@@ -213,9 +213,9 @@ class Server {
     if (csvPath) this.note(`CSV in ${csvPath}`);
     if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: ${admin.paths}`);
     if (transport.note) this.note(transport.note);
+    this.note(openLine(config));
     this.note(limitsLine(config, plan, transport, port));
     this.note(planLine(plan, transport));
-    this.note(openLine(config));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
     this.note(`listening on http://${host}:${port}`);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones

@@ -65,7 +65,7 @@ export class Audience {
       channels.push(own);
       uses.push({ key: own, selector, grants: session.subscribe });
     }
-    return { selectors, session, channels: Object.freeze(channels), uses, listing: '' };
+    return { selectors, session, channels, uses, listing: '' };
   }
 
   /** A stream is there. @param {Place} place */

@@ -4,6 +4,7 @@
  * An origin is never repeated unless it is on the list, and '*' comes without credentials.
  */
 import { inOrigins } from '../lib/origins.js';
+import { Recent } from './matching/recent.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY';
 /** Headers that pages may send. */
@@ -12,6 +13,11 @@ const ALLOWED = 'Authorization, Cache-Control, Content-Type, If-None-Match, Last
 const EXPOSED = 'ETag, Last-Event-ID, Link, Mercure-Last-Event-ID, Retry-After, WWW-Authenticate';
 /** How long a browser may remember the answer to a preflight request; it has a limit of its own. */
 const MAX_AGE_S = '7200';
+
+/** @type {Readonly<Record<string, string>>} */
+const NONE = Object.freeze({});
+/** Origins whose headers are kept. */
+const MOST_KEPT = 256;
 
 /** What the hub answers to. */
 const ALLOW = `${METHODS}, OPTIONS`;
@@ -27,11 +33,25 @@ export class Cors {
     this.isOn = rules.length > 0;
     this.isListed = inOrigins(rules);
     this.isOpen = rules.includes('*');
+    /** By origin, '' for none. @type {Recent<Readonly<Record<string, string>>>} */
+    this.kept = new Recent(MOST_KEPT);
   }
 
-  /** @param {Request} request @returns {Record<string, string>} for every answer to it, whatever its status */
+  /**
+   * @param {Request} request
+   * @returns {Readonly<Record<string, string>>} for every answer to it, whatever its status; usually the same object for the same origin
+   */
   headersFor({ headers: { origin } }) {
-    if (!this.isOn) return {};
+    if (!this.isOn) return NONE;
+    const kept = this.kept.get(origin ?? '');
+    if (kept) return kept;
+    const headers = Object.freeze(this.headersOf(origin));
+    this.kept.set(origin ?? '', headers);
+    return headers;
+  }
+
+  /** @param {string | undefined} origin @returns {Record<string, string>} */
+  headersOf(origin) {
     const allowed = this.allowanceOf(origin);
     return { Vary: 'Origin', ...allowed, ...(allowed && { 'Access-Control-Expose-Headers': EXPOSED }) };
   }

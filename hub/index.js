@@ -7,14 +7,17 @@ import { labelOf, mayPublish } from './grants.js';
 import { handle } from './handler.js';
 import { HubCore } from './hub.js';
 import { decide, HEADERS } from './policy.js';
-import { notAllowed, resourceOf, streamHeaders, wantedBy } from './protocol.js';
+import { notAllowed, resourceOf, streamHeaders } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 import { settingsOf } from './settings.js';
 import { answerSubscriptions } from './subscriptions.js';
+import { Wishes } from './wishes.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
 const KNOWN_MS = 60_000;
+/** Heads whose outcome is kept; the Hold doesn't remember more either. */
+const MOST_KNOWN = 256;
 
 /** @typedef {import('./protocol.js').Request} Request */
 /** @typedef {import('./audience.js').Place} Place */
@@ -53,8 +56,11 @@ export class Hub {
     this.cors = cors;
     this.onError = onError;
     this.core = new HubCore({ ...parts, onError });
-    /** @type {WeakMap<object, Subscriber>} by the headers of a request, which are the same object for equal heads */
-    this.known = new WeakMap();
+    this.wishes = new Wishes(rules);
+    /** By the headers of a request, which are the same object for equal heads. @type {Map<object, Subscriber>} */
+    this.known = new Map();
+    /** By the headers of `cors`, which are the same object for the same origin. @type {WeakMap<object, Readonly<Record<string, string>>>} */
+    this.headers = new WeakMap();
     this.handler = this.handler.bind(this);
   }
 
@@ -136,8 +142,9 @@ export class Hub {
   subscriberOf(request, more) {
     const known = this.known.get(request.headers);
     if (known && more === undefined && this.isValid(known)) return known;
-    const wanted = wantedBy(request, this.rules, more);
-    const session = this.accessTo({ ...request, query: wanted.pairs, dialect: wanted.dialect });
+    const wanted = this.wishes.of(request, more);
+    const { method, headers, address } = request;
+    const session = this.accessTo({ method, headers, address, query: wanted.pairs, dialect: wanted.dialect });
     if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
     return this.subscriber(request, wanted, session);
   }
@@ -162,7 +169,7 @@ export class Hub {
     );
   }
 
-  /** @param {Request} request @param {ReturnType<typeof wantedBy>} wanted @param {Session | null} session */
+  /** @param {Request} request @param {import('./wishes.js').Wish} wanted @param {Session | null} session */
   subscriber(request, { dialect, selectors, cursor }, session) {
     const cors = this.corsOf(request);
     const subscriber = {
@@ -170,13 +177,28 @@ export class Hub {
       cursor,
       place: this.core.placeOf(selectors, session),
       cors,
-      headers: Object.freeze({ ...streamHeaders(dialect, undefined), ...cors }),
+      headers: this.headersWith(cors),
       version: this.access?.version ?? 0,
       checkedMs: Date.now(),
     };
     // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
-    if (session || this.access?.isAnonymousAllowed) this.known.set(request.headers, subscriber);
+    if (session || this.access?.isAnonymousAllowed) this.keep(request.headers, subscriber);
     return subscriber;
+  }
+
+  /** @param {object} headers @param {Subscriber} subscriber */
+  keep(headers, subscriber) {
+    if (this.known.size >= MOST_KNOWN) this.known.clear(); // a WeakMap would cost more
+    this.known.set(headers, subscriber);
+  }
+
+  /** @param {Readonly<Record<string, string>>} cors @returns {Readonly<Record<string, string>>} of a stream without a cursor; always the same object */
+  headersWith(cors) {
+    const known = this.headers.get(cors);
+    if (known) return known;
+    const headers = Object.freeze({ ...streamHeaders('draft', undefined), ...cors });
+    this.headers.set(cors, headers);
+    return headers;
   }
 
   /**

@@ -6,6 +6,7 @@ import { createPublicKey, createSecretKey, KeyObject } from 'node:crypto';
 import { importJWK } from 'jose';
 import { HoldfastError } from '../lib/errors.js';
 import { RemoteKeys } from './jwks.js';
+import { Mac } from './mac.js';
 
 /** RFC 7518, section 3.3; verification with very long keys is a way to keep us busy. */
 const LEAST_RSA_BITS = 2048;
@@ -22,6 +23,7 @@ const PEM = /^\s*-----BEGIN ([^-]*)/;
  * @property {Algorithm} algorithm
  * @property {string | undefined} kid
  * @property {KeyObject} key
+ * @property {Mac} [mac] for HS256
  * @property {boolean} canPublish whether tokens signed with it may publish
  * @property {boolean} canSubscribe
  *
@@ -145,7 +147,7 @@ function mistakenFor(text) {
 
 /** @param {Buffer} bytes @param {string | undefined} kid @param {Roles} role @returns {Key} */
 function hmacKey(bytes, kid, role) {
-  return { algorithm: 'HS256', kid, key: createSecretKey(bytes), ...role };
+  return { algorithm: 'HS256', kid, key: createSecretKey(bytes), mac: new Mac(bytes), ...role };
 }
 
 /**

@@ -26,7 +26,7 @@ export const HEADERS = [
 
 /**
  * As the policy of a Hold has them.
- * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('./hub.js').Labels }} HoldDecision
+ * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('./hub.js').Labels | undefined }} HoldDecision
  * @typedef {{ answer: import('./index.js').Answer }} AnswerDecision
  * @typedef {HoldDecision | AnswerDecision | { refuse: number, headers?: Record<string, string>, body?: string } | { pass: true }} Decision
  */
@@ -111,13 +111,7 @@ function held(hub, { method, address = '' }, subscriber, opening, id) {
   }
   hub.core.enter(id, place, dialect, admission);
   const labels = labelsOf(place.session, Date.now());
-  const decision = {
-    hold: /** @type {const} */ ('updates'),
-    headers,
-    channels: place.channels,
-    welcome: text,
-  };
-  return labels ? { ...decision, labels } : decision;
+  return { hold: 'updates', headers, channels: place.channels, welcome: text, labels };
 }
 
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */

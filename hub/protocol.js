@@ -44,6 +44,8 @@ const CONTROLS = /\p{Cc}/gu;
  * @returns {Resource | null} null if it is not the hub's
  */
 export function resourceOf(target, path) {
+  if (target.startsWith(path) && (target.length === path.length || target[path.length] === '?'))
+    return 'stream';
   const local = target.startsWith('/') ? target : target.replace(ORIGIN, '');
   const mark = local.search(/[?#]/);
   const found = mark < 0 ? local : local.slice(0, mark);
@@ -56,12 +58,12 @@ export function resourceOf(target, path) {
  * @param {Request} request
  * @param {import('./subscription.js').Rules} rules
  * @param {readonly Pair[]} [more] in the body of a QUERY
- * @returns {Subscription & { pairs: readonly Pair[] }}
+ * @returns {Subscription & { pairs: readonly Pair[] }} whatever the header Last-Event-ID says
  * @throws {RequestError} 400
  */
-export function wantedBy({ target, headers }, rules, more = []) {
+export function wantedBy({ target }, rules, more = []) {
   const pairs = [...more, ...pairsOf(queryOf(target))];
-  return { ...subscriptionOf(pairs, headers['last-event-id'], rules), pairs };
+  return { ...subscriptionOf(pairs, rules), pairs };
 }
 
 /**

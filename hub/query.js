@@ -8,6 +8,7 @@ import { RequestError } from '../lib/router.js';
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const ESCAPE = /%[0-9a-f]{2}/i;
+const ODD_ESCAPE = /%(?![0-9a-f]{2})/i;
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
@@ -48,9 +49,11 @@ export function valuesIn(pairs, name) {
 /** @param {string} part @returns {string} */
 function decoded(part) {
   const text = part.includes('+') ? part.replaceAll('+', ' ') : part;
-  if (!ESCAPE.test(text) && !BEYOND_ASCII.test(text)) return text;
-  const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const isAscii = !BEYOND_ASCII.test(text);
+  if (isAscii && !ESCAPE.test(text)) return text;
   try {
+    if (isAscii && !ODD_ESCAPE.test(text)) return decodeURIComponent(text); // which is as strict, and fast
+    const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
     return strict.decode(Buffer.from(bytes, 'latin1'));
   } catch {
     throw new RequestError(400, 'a name or value of the query or form is not valid UTF-8');

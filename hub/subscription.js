@@ -31,12 +31,11 @@ const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId']
 
 /**
  * @param {readonly Pair[]} pairs of the body of a QUERY, and of the query, which counts more
- * @param {string | undefined} header Last-Event-ID; each character is a byte
  * @param {Rules} rules
- * @returns {Subscription}
+ * @returns {Subscription} with the cursor that is in the pairs
  * @throws {RequestError} 400
  */
-export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSelectors }) {
+export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors }) {
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
   if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
   if (wanted.length > mostSelectors)
@@ -56,7 +55,7 @@ export function subscriptionOf(pairs, header, { baseUrl, isLegacyAllowed, mostSe
   return {
     dialect: isLegacy ? 'legacy' : 'draft',
     selectors: [...selectors.values()],
-    cursor: cursorOf(pairs, header),
+    cursor: cursorOf(pairs, undefined),
   };
 }
 
@@ -87,7 +86,7 @@ function selectorOf(kind, value, baseUrl) {
  * The header counts, and then the last parameter with one of the names: clients append theirs to an address that may have an
  * older one.
  * @param {readonly Pair[]} pairs
- * @param {string | undefined} header each character is a byte
+ * @param {string | undefined} header Last-Event-ID; each character is a byte
  * @returns {string | undefined} the last event id; '' counts as one
  */
 export function cursorOf(pairs, header) {

@@ -3,8 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { KINDS } from './helpers/hold.js';
-import { datasOf, draftToken, legacyToken, PATH, PUBLISHER, startHub } from './helpers/hub.js';
+import { Hub } from '../hub/index.js';
+import { KINDS, startHold } from './helpers/hold.js';
+import { datasOf, draftToken, legacyToken, PATH, PUBLISHER, SECRET, startHub } from './helpers/hub.js';
 import { randomNumbers } from './helpers/random.js';
 import { until } from './helpers/until.js';
 
@@ -236,3 +237,18 @@ for (const kind of KINDS) {
     });
   });
 }
+
+test('what was decided about a client here does not hold for one elsewhere that sends the same head', async (t) => {
+  const { hold } = startHold(t, KINDS[0]);
+  const hub = new Hub({ hold, jwt: { secret: SECRET } });
+  await hub.start();
+  // A Hold gives equal heads the same headers.
+  const head = { method: 'GET', target: `${PATH}?match=a`, headers: { host: 'localhost' } };
+  const from = (/** @type {string} */ address) => hub.decide({ ...head, address }, 1);
+  for (const [address, isHere] of /** @type {const} */ ([
+    ['127.0.0.1', true],
+    ['203.0.113.7', false],
+    ['127.0.0.1', true],
+  ]))
+    assert.equal('hold' in (await from(address)), isHere, address);
+});

@@ -41,6 +41,7 @@ export const whole = (min, max) => ({
 const PORT = whole(0, 65_535);
 const PERIOD = whole(0, DAY_MS);
 const LABEL = whole(0, 2 ** 32 - 1);
+const LABEL_KEYS = [...Object.keys(LABELS), 'expiresAtMs'];
 
 /** @param {number} id @throws {HoldfastError} BAD_ARGUMENT */
 export function checkId(id) {
@@ -114,13 +115,18 @@ export function checkPayload(payload) {
  * @throws {HoldfastError} BAD_ARGUMENT
  */
 export function checkedLabels(given) {
-  checkKeys('a label', given, [...Object.keys(LABELS), 'expiresAtMs']);
+  checkKeys('a label', given, LABEL_KEYS);
   const { subject = 0, token = 0, expiresAtMs = Number.POSITIVE_INFINITY } = given;
-  for (const [kind, label] of Object.entries({ subject, token }))
-    if (!LABEL.accepts(label)) throw badArgument(`a ${kind} must be ${LABEL.expected}, not ${shown(label)}`);
+  if (!LABEL.accepts(subject)) throw badLabel('subject', subject);
+  if (!LABEL.accepts(token)) throw badLabel('token', token);
   if (typeof expiresAtMs !== 'number' || !(expiresAtMs >= 0))
     throw badArgument(`expiresAtMs must be a time in ms since 1970, or Infinity, not ${shown(expiresAtMs)}`);
   return { subject, token, expiresAtMs };
+}
+
+/** @param {string} kind @param {unknown} label */
+function badLabel(kind, label) {
+  return badArgument(`a ${kind} must be ${LABEL.expected}, not ${shown(label)}`);
 }
 
 /** @param {string} kind @param {number} label @throws {HoldfastError} BAD_ARGUMENT */

@@ -27,6 +27,8 @@ const MOST_KEPT = 1_048_576;
  * @property {readonly string[]} channels that it listens to
  */
 
+const NO_OPENING = { last: undefined, start: 0, end: 0 };
+
 export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
@@ -35,8 +37,8 @@ export class Commands {
     this.queuedBytes = 0;
     /** What is written as it is takes, in the same way. */
     this.rawBytes = 0;
-    /** Position of the last opening in the buffer; both 0 if there is none. */
-    this.opening = { start: 0, end: 0 };
+    /** The last opening in the buffer, and its position. @type {{ last: Opening | undefined, start: number, end: number }} */
+    this.opening = NO_OPENING;
   }
 
   /** @returns {Uint8Array} the records since the last call, valid until the next write */
@@ -45,7 +47,7 @@ export class Commands {
     this.size = 0;
     this.queuedBytes = 0;
     this.rawBytes = 0;
-    this.opening = { start: 0, end: 0 };
+    this.opening = NO_OPENING;
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
   }
@@ -163,8 +165,11 @@ export class Commands {
   }
 
   /** Consecutive streams that begin alike share one record. @param {Opening} opening */
-  open({ format, head, welcomes, channels }) {
-    const start = this.size;
+  open(opening) {
+    const { last, start, end } = this.opening;
+    if (last && isSame(last, opening)) return;
+    const { format, head, welcomes, channels } = opening;
+    const from = this.size;
     this.u8(OPS.opening);
     this.u8(format);
     this.latin1(head);
@@ -172,9 +177,8 @@ export class Commands {
     for (const welcome of welcomes) this.payload(welcome);
     this.u16(channels.length);
     for (const channel of channels) this.utf8(channel);
-    const last = this.buffer.subarray(this.opening.start, this.opening.end);
-    if (last.equals(this.buffer.subarray(start, this.size))) this.size = start;
-    else this.opening = { start, end: this.size };
+    if (this.buffer.subarray(start, end).equals(this.buffer.subarray(from, this.size))) this.size = from;
+    else this.opening = { last: opening, start: from, end: this.size };
   }
 
   /** @param {import('./encodings.js').Message} message */
@@ -267,4 +271,19 @@ export class Commands {
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;
   }
+}
+
+/** @param {Opening} one @param {Opening} other @returns {boolean} whether they are known to begin alike without looking at bytes, which can change */
+function isSame(one, other) {
+  if (one === other) return true; // then nobody changes its bytes
+  const isAlike = one.format === other.format && one.head === other.head;
+  return isAlike && areSame(one.welcomes, other.welcomes) && areSame(one.channels, other.channels);
+}
+
+/** @param {readonly unknown[]} some @param {readonly unknown[]} others @returns {boolean} whether they are the same texts */
+function areSame(some, others) {
+  if (some.length !== others.length) return false;
+  for (let i = 0; i < some.length; i++)
+    if (some[i] !== others[i] || typeof some[i] !== 'string') return false;
+  return true;
 }

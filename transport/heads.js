@@ -30,7 +30,8 @@ const NATIVE_REFUSALS = new Set(REFUSAL_STATUSES);
 /** @typedef {import('./commands.js').Opening} Opening */
 
 /**
- * A head, its record, how its streams begin if the policy said `always`, and how many were held like that.
+ * A head with the address of the last client that sent it, its record, how its streams begin if the policy said `always`, and how
+ * many were held like that.
  * @typedef {{ head: Head, lines: string, opening: Opening | undefined, alike: number }} Known
  */
 
@@ -72,8 +73,8 @@ export class Heads {
       if (!known || records[i] !== '') {
         const end = this.hasAddress ? records[i].lastIndexOf('\n') : records[i].length;
         const own = records[i].slice(0, end);
-        known = this.known.get(own) ?? this.parse(own);
         address = records[i].slice(end + 1);
+        known = this.known.get(own) ?? this.parse(own, address);
       }
       if (known.opening) this.holdAlike(id, known, known.opening);
       else this.ask(id, known, address);
@@ -85,19 +86,19 @@ export class Heads {
     this.waiting.clear();
   }
 
-  /** @param {string} record without an address @returns {Known} */
-  parse(record) {
+  /** @param {string} record without an address @param {string} address @returns {Known} */
+  parse(record, address) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
     const lines = isShort ? copied(record) : record;
     const [method, target, version, ...values] = lines.split('\n');
-    const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
+    /** @type {[string, string][]} */
+    const sent = [];
+    for (let i = 0; i < this.names.length; i++)
+      if (values[i] !== ABSENT) sent.push([this.names[i], values[i]]);
+    const headers = Object.fromEntries(sent); // a header may be called __proto__
+    const head = headOf(method, target, version, headers, this.hasAddress ? copied(address) : undefined);
     /** @type {Known} */
-    const known = {
-      head: headOf(method, target, version, Object.fromEntries(sent)),
-      lines,
-      opening: undefined,
-      alike: 0,
-    };
+    const known = { head, lines, opening: undefined, alike: 0 };
     if (this.known.size >= MOST_HEADS) this.known.clear();
     if (isShort) this.known.set(lines, known);
     return known;
@@ -106,8 +107,9 @@ export class Heads {
   /** @param {number} id @param {Known} known @param {string} address */
   ask(id, known, address) {
     const { method, target, version, headers } = known.head;
-    const head = this.hasAddress ? headOf(method, target, version, headers, copied(address)) : known.head;
-    const decision = decisionOn(this.policy, head, id, this.onError);
+    if (this.hasAddress && known.head.address !== address)
+      known.head = headOf(method, target, version, headers, copied(address));
+    const decision = decisionOn(this.policy, known.head, id, this.onError);
     if (!(decision instanceof Promise)) return this.act(id, known, decision);
     void this.wait(id, known, decision);
   }
@@ -176,7 +178,9 @@ export class Heads {
   }
 }
 
-/** @param {string} text @returns {string} the same; a substring would keep the whole batch in memory */
+const scratch = Buffer.allocUnsafe(MOST_KEPT_LENGTH);
+
+/** @param {string} text not longer than MOST_KEPT_LENGTH @returns {string} the same; a substring would keep the whole batch in memory */
 function copied(text) {
-  return Buffer.from(text, 'latin1').toString('latin1');
+  return scratch.toString('latin1', 0, scratch.write(text, 'latin1'));
 }

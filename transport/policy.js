@@ -14,13 +14,17 @@ import {
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
-/** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
+/** The kinds of decisions, and the keys of each. @type {Record<string, { name: string, keys: readonly string[] }>} */
 const KINDS = {
-  hold: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels'],
-  refuse: ['refuse', 'headers', 'body'],
-  answer: ['answer'],
-  pass: ['pass'],
+  hold: {
+    name: "a decision with 'hold'",
+    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels'],
+  },
+  refuse: { name: "a decision with 'refuse'", keys: ['refuse', 'headers', 'body'] },
+  answer: { name: "a decision with 'answer'", keys: ['answer'] },
+  pass: { name: "a decision with 'pass'", keys: ['pass'] },
 };
+const KIND_NAMES = Object.keys(KINDS);
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
@@ -86,27 +90,36 @@ const UNAVAILABLE = { refuse: 503 };
  * @returns {Decision | Promise<LateDecision>} checked; neither the promise nor the function ever fails
  */
 export function decisionOn(policy, head, id, onError) {
-  const failed = (/** @type {unknown} */ error) => {
-    onError(error);
-    return UNAVAILABLE;
-  };
-  const checkedLater = (/** @type {LateDecision} */ given) =>
-    typeof given === 'function' ? () => attempt(given, failed) : checked(given);
   try {
     const decision = policy.decide(head, id);
-    if (isPromise(decision)) return Promise.resolve(decision).then(checkedLater).catch(failed);
-    return checked(decision);
+    return isPromise(decision) ? later(decision, onError) : checked(decision);
   } catch (error) {
-    return failed(error);
+    return failed(error, onError);
   }
 }
 
-/** @param {() => Decision} decide @param {(error: unknown) => Decision} failed */
-function attempt(decide, failed) {
+/** @param {unknown} error @param {(error: unknown) => void} onError */
+function failed(error, onError) {
+  onError(error);
+  return UNAVAILABLE;
+}
+
+/** @param {Promise<LateDecision>} promise @param {(error: unknown) => void} onError @returns {Promise<LateDecision>} */
+async function later(promise, onError) {
+  try {
+    const given = await promise;
+    return typeof given === 'function' ? () => attempt(given, onError) : checked(given);
+  } catch (error) {
+    return failed(error, onError);
+  }
+}
+
+/** @param {() => Decision} decide @param {(error: unknown) => void} onError */
+function attempt(decide, onError) {
   try {
     return checked(decide());
   } catch (error) {
-    return failed(error);
+    return failed(error, onError);
   }
 }
 
@@ -123,9 +136,9 @@ function isPromise(value) {
  */
 function checked(given) {
   if (typeof given !== 'object' || given === null) throw noDecision();
-  const kind = Object.keys(KINDS).find((name) => name in given);
+  const kind = KIND_NAMES.find((name) => name in given);
   if (kind === undefined) throw noDecision();
-  checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
+  checkKeys(KINDS[kind].name, given, KINDS[kind].keys);
   if ('hold' in given) return checkedHold(given);
   if ('refuse' in given) return checkedRefusal(given);
   if ('answer' in given) return { answer: checkedAnswer(given.answer) };
@@ -227,6 +240,10 @@ export function hasValidHost(rawHeaders) {
  * @returns {Head}
  */
 export function headOf(method, target, version, headers, address) {
-  const head = { method, target, version, headers: Object.freeze(headers) };
-  return Object.freeze(address === undefined ? head : { ...head, address });
+  Object.freeze(headers);
+  return Object.freeze(
+    address === undefined
+      ? { method, target, version, headers }
+      : { method, target, version, headers, address },
+  );
 }
