@@ -424,7 +424,7 @@ for (const kind of KINDS) {
       const { hub, ask } = await start(t, kind);
       const presence = /** @type {import('../hub/presence/local.js').LocalPresence} */ (hub.core.presence)
         .presence;
-      presence.broker = new MemoryBroker({ ...LIMITS, maxQueueBytes: 1e9 });
+      presence.announcements.broker = new MemoryBroker({ ...LIMITS, maxQueueBytes: 1e9 });
       for (let i = 0; i < COUNT; i++) presence.enter(t, i, `8=https://x.example/${i}\t{"name":"Ann"}`);
       await presence.flush();
       let turns = 0;
