@@ -259,6 +259,8 @@ export interface Counters {
   /** Connections closed without an answer, because there was no room or their address had too many incomplete heads. */
   cut: number;
   shardFailures: number;
+  /** Open streams with the encoding 'updates': those of a hub. */
+  updates: number;
   closed: Record<CloseReason, number>;
   /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
   refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };

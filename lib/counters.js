@@ -17,6 +17,7 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
   { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
+  { name: 'updates', kind: 'gauge', help: 'open streams of the hub' },
 ]);
 
 /** Distributions of durations, each since it was last read. Those of CPU are empty if the transport can't measure it. */

@@ -67,6 +67,7 @@ export const FIELDS = [
   count('queuedBytes', 'holdfast_queued_bytes'),
   whole('queueBytes', 'bytes', 'publications in the primary that workers have not delivered yet', (r) => r.queueBytes, 'holdfast_primary_queue_bytes'),
 
+  count('updates', 'holdfast_hub_streams'),
   count('hubOpened', 'holdfast_hub_streams_opened_total'),
   count('hubPublished', 'holdfast_hub_publications_total'),
   count('hubDuplicates', 'holdfast_hub_duplicates_total'),

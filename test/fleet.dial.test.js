@@ -125,7 +125,9 @@ for (const transport of TRANSPORTS) {
 
   testEach(`a message of the ${transport} transport without a channel is unexpected`, async (t, dial) => {
     const server = await startServer(t, ['--workers', '1', '--transport', transport]);
-    const dialled = await dial([server.port], { request: 'GET /?channel=a HTTP/1.1\r\nHost: localhost\r\n\r\n' });
+    const dialled = await dial([server.port], {
+      request: 'GET /?channel=a HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    });
     await dialled.open(1);
     const url = `http://127.0.0.1:${server.adminPort}/publish?channel=a`;
     await fetch(url, { method: 'POST', body: 'caf\u00e9' });

@@ -14,6 +14,8 @@ import { until } from './helpers/until.js';
 const proxies = [];
 const NONE = { streamsPerAddress: 0, streamsPerSubject: 0, opensPerAddress: 0, proxies };
 
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+
 /** A clock that tests set. */
 function clock() {
   const time = { nowMs: 0 };
@@ -137,6 +139,22 @@ for (const kind of KINDS) {
       const refused = await publish(`topic=a&data=${'x'.repeat(1025 - overhead)}`);
       assert.deepEqual([refused.status, refused.text], [413, 'got 1025 bytes, expected 1024 at most\n']);
       assert.deepEqual([hub.counters().hubLimitedPublication, hub.counters().hubPublished], [1, 1]);
+    });
+
+    test('its open streams are counted, and no others', async (t) => {
+      const { hub, hold, subscribe, port } = await startHub(t, kind);
+      const clients = [await subscribe('match=a'), await subscribe('match=b')];
+      const controller = new AbortController();
+      const { signal } = controller;
+      const body = 'match=a';
+      const inJs = fetch(`http://localhost:${port}${PATH}`, { method: 'QUERY', body, signal, headers: FORM });
+      assert.equal((await inJs).status, 200);
+      await until(() => hub.counters().hubOpened === 3, 'all are open');
+      assert.equal(hold.counters().updates, 3);
+      clients[0].close();
+      controller.abort();
+      await until(() => hold.counters().updates === 1, 'two have ended');
+      assert.equal(hold.counters().streams, 1);
     });
 
     test('the hub counts what it does', async (t) => {

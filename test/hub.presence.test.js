@@ -3,12 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { MemoryBroker } from '../broker/memory.js';
 import { Presence } from '../hub/presence/index.js';
+import { RemotePresence } from '../hub/presence/remote.js';
 import { HoldfastError } from '../lib/errors.js';
-import { KINDS } from './helpers/hold.js';
+import { KINDS, listening } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, startHub, tokenOf } from './helpers/hub.js';
 import { until } from './helpers/until.js';
 
@@ -378,12 +379,52 @@ for (const kind of KINDS) {
       assert.equal((await subscribe('match=more')).head().status, 200);
     });
 
+    test('streams that an application has opened itself are listed too', async (t) => {
+      const { hub, untilListed, ask } = await start(t, kind);
+      const application = createServer((_, response) => {
+        void hub.subscribe(response, { topics: 'a', patterns: 'https://x.example/:id' });
+      });
+      const port = await listening(t, application);
+      const controller = new AbortController();
+      await fetch(`http://localhost:${port}/`, { signal: controller.signal });
+      await untilListed(2);
+      const { subscriptions } = (await ask(LIST)).json();
+      const matches = subscriptions.map((/** @type {any} */ { match }) => match);
+      assert.deepEqual(matches, ['a', 'https://x.example/:id']);
+      controller.abort();
+      await untilListed(0);
+    });
+
+    test('if presence does not answer in time, the list is 503', async (t) => {
+      const { hub, ask, subscribe } = await start(t, kind, { subscriptions: false });
+      /** @type {import('../hub/presence/messages.js').ToPresence[]} */
+      const sent = [];
+      const remote = new RemotePresence({ send: (message) => void sent.push(message), answerMs: 50 });
+      hub.attend(remote);
+      await subscribe('match=a');
+      const late = await ask(LIST);
+      assert.deepEqual([late.status, late.headers.get('retry-after')], [503, '1']);
+      assert.deepEqual(
+        sent.map(({ type }) => type),
+        ['attendance', 'list'],
+      );
+      const found = { sequence: 0, count: 0, state: /** @type {const} */ ('whole') };
+      remote.listed({ type: 'listed', id: 1, found }); // too late: nobody waits for it
+      const asked = ask(LIST);
+      await until(() => sent.length === 3, 'the next question');
+      remote.listed({ type: 'listed', id: 2, part: '{"id":"x"}' });
+      remote.listed({ type: 'listed', id: 2, found });
+      assert.deepEqual((await asked).json().subscriptions, [{ id: 'x' }]);
+      remote.room({ type: 'room', isFull: true });
+      assert.equal((await subscribe('match=a')).head().status, 503);
+    });
+
     test('the list of very many does not keep the event loop from other work', async (t) => {
       const COUNT = 100_000;
       const { hub, ask } = await start(t, kind);
       const presence = /** @type {import('../hub/presence/local.js').LocalPresence} */ (hub.core.presence)
         .presence;
-      presence.broker = new MemoryBroker({ ...LIMITS, maxQueueBytes: 1e9 });
+      presence.announcements.broker = new MemoryBroker({ ...LIMITS, maxQueueBytes: 1e9 });
       for (let i = 0; i < COUNT; i++) presence.enter(t, i, `8=https://x.example/${i}\t{"name":"Ann"}`);
       await presence.flush();
       let turns = 0;

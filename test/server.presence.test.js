@@ -108,6 +108,31 @@ for (const transport of TRANSPORTS) {
       await server.untilTotals(({ closedRevoked }) => closedRevoked === 24, 'they are counted');
     });
 
+    test('when the list is full, no worker takes more streams until some have ended', async (t) => {
+      const limit = ['--subscriptions', '--max-presence', '65536'];
+      const { server, subscribe } = await start(t, '--transport', transport, ...limit);
+      const query = Array.from({ length: 90 }, (_, i) => `match=${'x'.repeat(50)}${i}`).join('&');
+      const clients = [];
+      for (let client = await subscribe(query); client.head().status === 200; client = await subscribe(query))
+        clients.push(client);
+      assert.ok(clients.length >= 7 && clients.length < 12, `${clients.length} streams`);
+      await until(async () => {
+        const all = await Promise.all(Array.from({ length: 8 }, () => subscribe('match=a')));
+        for (const client of all) client.close();
+        return all.every((client) => client.head().status === 503);
+      }, 'both workers refuse');
+      for (const client of clients) client.close();
+      await until(async () => {
+        const all = await Promise.all(Array.from({ length: 8 }, () => subscribe('match=a')));
+        for (const client of all) client.close();
+        return all.every((client) => client.head().status === 200);
+      }, 'both workers take streams again');
+      await server.untilTotals(
+        ({ hubSubscriptions, hubLimitedPresence }) => hubSubscriptions === 0 && hubLimitedPresence > 8,
+        'they are gone',
+      );
+    });
+
     test('limits hold in each worker', async (t) => {
       const args = ['--transport', transport, '--workers', '1', '--proxy', '192.0.2.1'];
       const { subscribe, server } = await start(

@@ -135,6 +135,7 @@ export class Streams {
     for (const channel of channels) this.channels.subscribe(stream, channel);
     this.pinger.add(stream);
     this.tally.counts.streams++;
+    if (stream.encoding === 'updates') this.tally.counts.updates++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
   }
@@ -288,6 +289,7 @@ export class Streams {
     if (!stream.reason) this.release(stream, reason);
     this.backlogs.delete(stream);
     this.tally.counts.streams--;
+    if (stream.encoding === 'updates') this.tally.counts.updates--;
     this.tally.counts.inJs--;
     if (stream.isAdopted) this.tally.counts.connections--;
     this.tally.closed[stream.reason ?? reason]++;

@@ -15,6 +15,8 @@ const FORMAT = 1;
 /** Flags of LMDB transactions: abortable and committed at the end; flushed at the end as well, or not. */
 const FLUSHED = 0x3;
 const NOT_FLUSHED = 0x10003;
+/** After an error, writing is not tried again for this long: LMDB also prints a line each time. */
+const RETRY_MS = 1000;
 
 /** @typedef {import('./environment.js').Environment} Environment */
 /** @typedef {import('./log.js').Part} Part */
@@ -56,6 +58,8 @@ export class Store {
     this.last = contents.log.state.last;
     this.isOpen = true;
     this.isBroken = false;
+    /** @type {{ error: HoldfastError, endMs: number } | null} the last error of a transaction */
+    this.failure = null;
     this.isFlushed = true;
   }
 
@@ -80,6 +84,7 @@ export class Store {
    * @returns {Promise<Stored>}
    */
   async append(frames, cachedTopics) {
+    if (this.failure && performance.now() < this.failure.endMs) throw this.failure.error;
     await this.recover();
     const at = Date.now();
     const known =
@@ -151,10 +156,13 @@ export class Store {
         /** @type {any} */ (flags),
       );
       this.isBroken = false;
+      this.failure = null;
       this.isFlushed = flags === FLUSHED;
       return result;
     } catch (error) {
-      throw storeError(error, this.options.folder, 'write');
+      const problem = storeError(error, this.options.folder, 'write');
+      this.failure = { error: problem, endMs: performance.now() + RETRY_MS };
+      throw problem;
     }
   }
 

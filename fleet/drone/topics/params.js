@@ -61,7 +61,7 @@ export const TOPIC_PARAMS = [
   option('topic', 'topic', repeated(TOPIC), [], 'topic of a hub to subscribe to, repeatable; {n} is the number of the stream in the fleet, from 0, {n%100} and {n/100} are derived from it. Publications of the fleet are checked: each must arrive once, in order'),
   option('mercure-legacy', 'mercureLegacy', FLAG, false, 'subscribe with topic= as in Mercure 0.x, not with match='),
   option('token', 'token', TOKEN, '', 'token that all streams send to the hub'),
-  option('token-secret', 'tokenSecret', SECRET, '', 'secret (or private key in PEM; @FILE reads a file) to make a token for each stream, for exactly its topics'),
+  option('token-secret', 'tokenSecret', SECRET, '', 'secret, or private key in PEM, to make a token for each stream, for exactly its topics; commands of the fleet read it from @FILE'),
   option('token-shared', 'tokenShared', FLAG, false, 'make one token for all streams, for all topics'),
   option('token-dialect', 'tokenDialect', choice('0.x', 'draft-08'), '0.x', 'claims of the tokens that are made: those of Mercure 0.x, or of the draft'),
   option('token-claims', 'tokenClaims', CLAIMS, '', 'more claims for the tokens that are made, such as aud and iss'),

@@ -189,6 +189,8 @@ telemetry! {
             /// Connections closed without an answer, because there was no room.
             cut,
             shard_failures,
+            /// Held now, with pings that contain the cursor.
+            updates,
         }
         arrays {
             closed: REASONS,

@@ -61,6 +61,8 @@ impl Shard {
         assert_eq!(self.held, count(State::Held), "streams held");
         assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
+        let updates = all.clone().filter(|index| self.rows.state(*index) == State::Held && self.rows.format(*index).has_cursor());
+        assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
         let mut waiting = 0;
         for index in all {

@@ -147,7 +147,7 @@ fn pause_after(failures: u32) -> Duration {
 fn lose_streams(telemetry: &Telemetry) {
     add(&telemetry.closed[Reason::Failed as usize], telemetry.streams.load(Relaxed));
     add(&telemetry.shard_failures, 1);
-    for gauge in [&telemetry.streams, &telemetry.connections, &telemetry.backlog_bytes] {
+    for gauge in [&telemetry.streams, &telemetry.updates, &telemetry.connections, &telemetry.backlog_bytes] {
         gauge.store(0, Relaxed);
     }
 }

@@ -119,6 +119,7 @@ impl Shard {
         }
         self.held += 1;
         add(&self.telemetry.streams, 1);
+        add(&self.telemetry.updates, u64::from(format.has_cursor()));
         add(&self.telemetry.opened, 1);
     }
 
@@ -247,6 +248,7 @@ impl Shard {
         self.labels.clear(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
         add(&self.telemetry.closed[reason as usize], 1);
         if self.options.reports_closes {
             self.mail.events.closed.push((self.rows.id_of(index), reason));
