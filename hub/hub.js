@@ -11,7 +11,7 @@ import { Cursors } from './cursor.js';
 import { Feed } from './feed.js';
 import { Latest } from './latest.js';
 import { LimitError } from './limits.js';
-import { labelsOf, Openings } from './openings.js';
+import { labelsOf, Openings, retryMs } from './openings.js';
 import { textOf } from './presence/texts.js';
 import { Recovery } from './recovery.js';
 import { Window } from './window.js';
@@ -77,6 +77,8 @@ export class HubCore {
     this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
+    /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
+    this.joining = new Set();
     broker.follow((publications) => this.feed.take(publications));
     void hold.publish([], null, { cursor: cursors.of(broker.last) });
     hold.onStreamClose((id) => this.leave(id));
@@ -170,6 +172,7 @@ export class HubCore {
 
   /** It has ended. @param {number} id */
   leave(id) {
+    this.joining.delete(id);
     const place = this.places.get(id);
     if (!place) return;
     this.places.delete(id);
@@ -188,19 +191,46 @@ export class HubCore {
   async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
     const { hold } = this;
     if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
-    const id = await hold.adopt(response, { encoding: 'updates' });
     const { text, isWhole } = opening.begin();
+    const { last } = this.window;
+    const id = await hold.adopt(response, { encoding: 'updates' });
+    this.joining.add(id);
     hold.write(id, text);
-    if (!isWhole) {
-      hold.end(id);
-      this.dismiss(admission);
+    if (isWhole && (await this.catchUp(id, place, last, () => this.join(id, place, dialect, admission))))
       return id;
+    hold.end(id);
+    this.joining.delete(id);
+    this.dismiss(admission);
+    return id;
+  }
+
+  /**
+   * Writes what was published while a response became a stream: its client has had the head of the response since then.
+   * @param {number} id @param {Place} place @param {number} after a sequence
+   * @param {() => void} join called once the stream has got everything, in the same step
+   * @returns {Promise<boolean>} false if it is too much for one response
+   */
+  async catchUp(id, place, after, join) {
+    const { window, recovery } = this;
+    for (let through = after; through < window.last; through = window.last) {
+      const plan = recovery.planOf({ after: through, reported: undefined }, place);
+      if (!recovery.isReady(plan)) await recovery.prepare(plan);
+      const { text, isWhole } = recovery.replay(plan, retryMs());
+      this.hold.write(id, text);
+      if (!isWhole) return false;
     }
+    join();
+    return true;
+  }
+
+  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {import('./grants.js').Dialect} dialect @param {Admission} admission */
+  join(id, place, dialect, admission) {
+    const { hold } = this;
+    if (!this.joining.delete(id)) return this.dismiss(admission); // the client has left meanwhile
     for (const channel of place.channels) hold.subscribe(id, channel);
     const labels = labelsOf(place.session, Date.now());
     if (labels) hold.label(id, labels);
     this.enter(id, place, dialect, admission);
-    return id;
   }
 
   /** @returns {import('../lib/hubcounters.js').HubCounters} */

@@ -92,8 +92,8 @@ export class Openings {
   }
 }
 
-/** @returns {number} */
-function retryMs() {
+/** @returns {number} how long a client waits before it comes back */
+export function retryMs() {
   return RETRY_MIN_MS + Math.floor(RETRY_SPREAD_MS * Math.random());
 }
 
