@@ -6,8 +6,8 @@
  *     'g' + selector + grants   streams on 's' whose grants match other topics: they get a private publication if the selector matches
  *                               one of its topics and a grant matches one, which may be another (Mercure's alternate topics)
  *
- * Exact topics need no state here, because the name of the channel follows from the topic. Patterns, and selectors with grants
- * of their own, are counted while streams use them.
+ * Exact topics need no state here, because the name of the channel follows from the topic. Patterns, `*` among them, and selectors
+ * with grants of their own are counted while streams use them.
  */
 import { SelectorIndex } from './selectorindex.js';
 
@@ -16,6 +16,8 @@ const OURS = '\u0001';
 const PUBLIC = `${OURS}s`;
 const ALL = `${OURS}a`;
 const GRANTED = `${OURS}g`;
+const PRIVATE_PREFIXES = [ALL];
+const PREFIXES = [ALL, PUBLIC];
 
 /** @typedef {import('./selectors.js').Selector} Selector */
 /** @typedef {import('./grants.js').Session} Session */
@@ -59,7 +61,7 @@ export class Audience {
       const { key, kind } = selector;
       const isCovered = session !== null && covers(session, selector);
       channels.push((isCovered ? ALL : PUBLIC) + key);
-      if (kind !== 'exact' && kind !== 'all') uses.push({ key, selector, grants: [] });
+      if (kind !== 'exact') uses.push({ key, selector, grants: [] });
       if (isCovered || session === null || session.subscribe.length === 0) continue;
       const own = `${GRANTED}${key}\n${session.key}`;
       channels.push(own);
@@ -96,11 +98,15 @@ export class Audience {
 
   /** @param {{ topics: readonly string[], private: boolean }} publication @returns {string[]} channels it goes to */
   channelsOf({ topics, private: isPrivate }) {
-    const keys = ['*', ...topics.map((topic) => `=${topic}`)];
-    if (this.patterns.size > 0) for (const { key } of this.patterns.matching(topics)) keys.push(key);
-    if (!isPrivate) return [...keys.map((key) => ALL + key), ...keys.map((key) => PUBLIC + key)];
-    const channels = keys.map((key) => ALL + key);
-    if (this.granted.size === 0) return channels;
+    /** @type {string[]} */
+    const channels = [];
+    const prefixes = isPrivate ? PRIVATE_PREFIXES : PREFIXES;
+    for (const prefix of prefixes) for (const topic of topics) channels.push(`${prefix}=${topic}`);
+    if (this.patterns.size > 0) {
+      const found = this.patterns.matching(topics);
+      for (const prefix of prefixes) for (const { key } of found) channels.push(prefix + key);
+    }
+    if (!isPrivate || this.granted.size === 0) return channels;
     for (const { key, selector } of this.granted.matching(topics))
       if (topics.some((topic) => selector.matches(topic))) channels.push(key);
     return channels;
@@ -108,7 +114,8 @@ export class Audience {
 
   /** @param {string} topic @returns {string[]} channels of all streams that asked for it, but not of those that asked for everything */
   channelsAbout(topic) {
-    const keys = [`=${topic}`, ...this.patterns.matching([topic]).map(({ key }) => key)];
+    const patterns = this.patterns.matching([topic]).filter(({ selector }) => selector.kind !== 'all');
+    const keys = [`=${topic}`, ...patterns.map(({ key }) => key)];
     return keys.flatMap((key) => [ALL + key, PUBLIC + key]);
   }
 }

@@ -6,7 +6,7 @@
  */
 import { codeOf } from '../lib/errors.js';
 
-/** How soon to try again if the Hold has no room although nothing of ours waits in it. */
+/** How soon to try again if the Hold has no room. */
 const BUSY_MS = 5;
 
 /** @typedef {import('../broker/index.js').Publication} Publication */
@@ -32,8 +32,6 @@ export class Feed {
     this.pending = [];
     /** Resolves when nothing is pending any more. @type {Promise<void> | undefined} */
     this.emptied = undefined;
-    /** Resolves when the last publication has reached its streams. @type {Promise<unknown>} */
-    this.delivered = Promise.resolve();
     this.published = 0;
   }
 
@@ -52,7 +50,7 @@ export class Feed {
   /** Passes on the rest as room becomes free. */
   async drain() {
     while (this.pending.length > 0) {
-      await Promise.all([this.delivered, new Promise((resolve) => setTimeout(resolve, BUSY_MS))]);
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
       this.pass();
     }
     this.emptied = undefined;
@@ -71,11 +69,11 @@ export class Feed {
     const cursor = this.cursors.of(sequence);
     const message = { id: id ?? cursor, type, retry, data };
     try {
-      this.delivered = this.hold.publish(this.audience.channelsOf(publication), message, { cursor });
+      this.hold.publish(this.audience.channelsOf(publication), message, { cursor, isCounted: false });
     } catch (error) {
       if (codeOf(error) === 'BUSY') return false;
       this.onError(error); // it is in the history all the same
-      void this.hold.publish([], null, { cursor });
+      this.hold.publish([], null, { cursor });
     }
     this.window.push(publication);
     this.latest.push(publication);

@@ -8,7 +8,7 @@ import { RequestError } from '../lib/router.js';
 import { draftsIn, parametersIn } from './bodies.js';
 import { LimitError } from './limits.js';
 import { answerOf } from './posts.js';
-import { resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
 const BEYOND_ASCII = /[\x80-\xff]/;
@@ -129,6 +129,6 @@ function send(response, { status, headers = {}, body = '' }, isHead = false) {
   if (response.headersSent || response.destroyed) return void response.destroy();
   const length =
     status === 204 || status === 304 ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
-  response.writeHead(status, { ...headers, ...length });
+  response.writeHead(status, { ...NOSNIFF, ...headers, ...length });
   response.end(isHead ? undefined : body);
 }

@@ -9,7 +9,7 @@ import { RequestError } from '../lib/router.js';
 import { HEADERS as ACCESS_HEADERS } from './access.js';
 import { LimitError } from './limits.js';
 import { labelsOf } from './openings.js';
-import { resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
 
 /** Headers that `decide` reads. */
 export const HEADERS = [
@@ -62,7 +62,12 @@ const PASS = { pass: true };
 /** @param {Hub} hub @param {Request} request @returns {AnswerDecision | Promise<AnswerDecision>} */
 function toAnswer(hub, request) {
   const answer = hub.answer(request);
-  return answer instanceof Promise ? answer.then((one) => ({ answer: one })) : { answer };
+  return answer instanceof Promise ? answer.then(decided) : decided(answer);
+}
+
+/** @param {import('./index.js').Answer} answer @returns {AnswerDecision} */
+function decided({ headers, ...answer }) {
+  return { answer: { ...answer, headers: { ...NOSNIFF, ...headers } } };
 }
 
 /** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<() => Decision>} */
@@ -120,5 +125,5 @@ function refused(hub, request, error) {
   if (error instanceof LimitError) hub.core.counts[error.counter]++;
   const { status, message, headers } = error;
   const cors = hub.corsOf(request);
-  return { refuse: status, headers: { ...headers, ...cors }, body: `${message}\n` };
+  return { refuse: status, headers: { ...NOSNIFF, ...headers, ...cors }, body: `${message}\n` };
 }

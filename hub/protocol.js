@@ -13,11 +13,13 @@ import { RequestError } from '../lib/router.js';
 import { pairsOf, queryOf } from './query.js';
 import { subscriptionOf } from './subscription.js';
 
+/** Of every response: what publishers send is never taken for something else. */
+export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' };
 /** The hub's own headers of a stream; the rest are the defaults of the Hold. */
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'private, no-cache, no-store, must-revalidate, max-age=0',
-  'X-Content-Type-Options': 'nosniff',
+  ...NOSNIFF,
 };
 /** Of a target in absolute form. */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;

@@ -53,12 +53,14 @@ export class Window {
   /** @param {Publication} publication the next in the order */
   push(publication) {
     const { id, data, topics, sequence } = publication;
-    const bytes = OVERHEAD_BYTES + 2 * (data.length + topics.reduce((sum, topic) => sum + topic.length, 0));
+    let characters = data.length;
+    for (const topic of topics) characters += topic.length;
+    const bytes = OVERHEAD_BYTES + 2 * characters;
     this.entries.push({ publication, bytes, event: undefined });
     this.last = sequence;
     this.bytes += bytes;
     if (id !== undefined) this.byId.set(id, sequence);
-    for (const topic of new Set(topics)) {
+    for (const topic of eachOnce(topics)) {
       const sequences = this.byTopic.get(topic);
       if (sequences) sequences.push(sequence);
       else this.byTopic.set(topic, [sequence]);
@@ -83,7 +85,7 @@ export class Window {
     this.start++;
     this.bytes -= bytes;
     if (publication.id !== undefined) this.byId.delete(publication.id);
-    for (const topic of new Set(publication.topics)) this.forget(topic, publication.sequence);
+    for (const topic of eachOnce(publication.topics)) this.forget(topic, publication.sequence);
     if (this.start >= SLACK && this.start * 2 >= this.entries.length) {
       this.entries = this.entries.slice(this.start);
       this.start = 0;
@@ -172,6 +174,11 @@ export class Window {
 /** @param {readonly number[]} sequences ascending @param {number} after @returns {readonly number[]} those that are greater */
 function following(sequences, after) {
   return sequences.slice(countThrough(sequences, after));
+}
+
+/** @param {readonly string[]} topics @returns {Iterable<string>} */
+function eachOnce(topics) {
+  return topics.length > 1 ? new Set(topics) : topics;
 }
 
 /** @param {number} after @param {number} last @returns {number[]} after + 1 to last */

@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { connect, createServer as createHttp2Server } from 'node:http2';
 import { describe, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import express from 'express';
@@ -541,6 +542,44 @@ for (const kind of KINDS) {
           /^something has read the body before the hub could: put the hub before body parsers/,
         );
       }
+    });
+
+    test('works over HTTP/2 too', async (t) => {
+      const { hold } = startHold(t, kind);
+      const hub = new Hub({ hold: /** @type {any} */ (hold), jwt: { secret: SECRET } });
+      const server = createHttp2Server((request, response) => {
+        const { handler } = /** @type {any} */ (hub);
+        handler(request, response, () => void hub.subscribe(response, { topics: 'a', patterns: '/x' }));
+      });
+      const port = await listening(t, server);
+      const session = connect(`http://localhost:${port}`);
+      t.after(() => session.destroy());
+      const ask = (/** @type {string} */ path, headers = {}, body = '') => {
+        const stream = session.request({ ':path': path, ...headers });
+        const asked = { status: 0, text: '' };
+        stream.on('response', (answer) => {
+          asked.status = answer[':status'] ?? 0;
+        });
+        stream.on('data', (data) => {
+          asked.text += data;
+        });
+        stream.end(body || undefined);
+        return asked;
+      };
+      const streams = [ask(`${PATH}?match=a`), ask('/own')];
+      const head = ask('/own', { ':method': 'HEAD' });
+      for (const one of streams) await until(() => /id: #/.test(one.text), 'its position');
+      await until(() => head.status === 200, 'the head');
+      const headers = {
+        ':method': 'POST',
+        authorization: `Bearer ${PUBLISHER}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      };
+      const published = ask(PATH, headers, 'topic=a&data=x');
+      for (const one of streams) await until(() => /data: x\n\n$/.test(one.text), 'the event');
+      assert.equal(published.status, 200);
+      session.destroy();
+      await until(() => places(hub) === 0 && hold.counters().streams === 0, 'all are gone');
     });
 
     test('a route of Fastify that got a parsed body passes it on', async (t) => {

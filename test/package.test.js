@@ -26,7 +26,15 @@ function packagesIn(folder) {
 
 test('the tarball has what the server and Hold need, and nothing else', (t) => {
   const { files } = pack(t);
-  for (const needed of ['server.js', 'worker.js', 'index.d.ts', 'native/build.js', 'native/core/src/lib.rs'])
+  for (const needed of [
+    'server.js',
+    'worker.js',
+    'index.js',
+    'hub/page.html',
+    'index.d.ts',
+    'native/build.js',
+    'native/core/src/lib.rs',
+  ])
     assert.ok(files.includes(needed), needed);
   const strange = files.filter((file) =>
     /^(fleet|scripts|test|docs|logs|native\/(target|fuzz|core\/tests))\/|\.node$/.test(file),
@@ -46,7 +54,8 @@ test('installed in an empty folder it is small, and can be imported, started and
   const bytes = sizeOf(join(folder, 'node_modules'));
   assert.ok(bytes < MOST_BYTES, `${bytes} bytes`);
 
-  const code = "import { Hold } from 'holdfast'; console.log(new Hold({}).isNative);";
+  const code =
+    "import { Hold, Hub } from 'holdfast'; const hold = new Hold({}); new Hub({ hold }); console.log(hold.isNative);";
   const env = { ...process.env, NODE_NO_WARNINGS: '1' };
   const imported = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
     cwd: folder,

@@ -24,6 +24,11 @@ export class Channels {
     this.listeners = new Map();
   }
 
+  /** Whether nobody listens to anything. */
+  get isEmpty() {
+    return this.listeners.size === 0;
+  }
+
   /** @param {string} channel @returns {Iterable<T>} */
   of(channel) {
     return this.listeners.get(channel) ?? [];

@@ -20,9 +20,11 @@ const END_REASONS = ['revoked', 'expired', 'drain'];
 export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
-/** Holdfast writes these itself: they determine where the response ends. */
+/** So many channels are compared with each other faster than put into a set. */
+const FEW = 8;
 /** Frozen lists and objects that were checked. @type {WeakSet<object>} */
 const valid = new WeakSet();
+/** Holdfast writes these itself: they determine where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
 
 /**
@@ -89,7 +91,14 @@ export function checkedTargets(given) {
     throw badArgument(`a message can be published to at most ${MOST_TARGETS} channels, not ${given.length}`);
   const channels = [...given];
   for (const channel of channels) checkChannel(channel);
-  return channels.length > 1 ? [...new Set(channels)] : channels;
+  return hasRepeats(channels) ? [...new Set(channels)] : channels;
+}
+
+/** @param {readonly string[]} channels @returns {boolean} true for a long list in any case */
+function hasRepeats(channels) {
+  if (channels.length > FEW) return true;
+  for (let i = 1; i < channels.length; i++) if (channels.indexOf(channels[i]) < i) return true;
+  return false;
 }
 
 /** @param {string | undefined} cursor @throws {HoldfastError} BAD_ARGUMENT */

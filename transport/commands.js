@@ -15,6 +15,8 @@ const HAS_RETRY = 4;
 const HAS_MESSAGE = 1;
 const HAS_CURSOR = 2;
 const FIRST_SIZE = 4096;
+/** Characters of a text for which there is always room. */
+const SHORT = 1024;
 /** A buffer larger than this is not kept. */
 const MOST_KEPT = 1_048_576;
 
@@ -257,10 +259,10 @@ export class Commands {
 
   /** @param {string} text @returns {number} its bytes */
   utf8(text) {
-    const bytes = Buffer.byteLength(text);
-    this.u32(bytes);
-    this.room(bytes);
-    this.size += this.buffer.write(text, this.size, 'utf8');
+    this.room(4 + (text.length > SHORT ? Buffer.byteLength(text) : 3 * text.length));
+    const bytes = this.buffer.write(text, this.size + 4, 'utf8');
+    this.buffer.writeUInt32LE(bytes, this.size);
+    this.size += 4 + bytes;
     return bytes;
   }
 

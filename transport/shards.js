@@ -57,6 +57,8 @@ export class Shards {
     this.drained = 0;
     this.onDrained = () => {};
     this.maxQueueBytes = settings.maxQueueBytes;
+    /** Bytes of messages that native has; asked once between two flushes, since it only gets more in a flush. @type {number | undefined} */
+    this.waitingBytes = undefined;
     /** @type {Map<number, Adoption>} by token */
     this.adoptions = new Map();
     /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
@@ -163,7 +165,11 @@ export class Shards {
    * @throws {HoldfastError} BUSY
    */
   checkRoom(bytes) {
-    if (this.core.queuedMessageBytes() + this.commands.queuedBytes + bytes > this.maxQueueBytes)
+    if (this.waitingBytes === undefined) {
+      this.waitingBytes = this.core.queuedMessageBytes();
+      this.flushSoon();
+    }
+    if (this.waitingBytes + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
         `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,
@@ -172,15 +178,15 @@ export class Shards {
 
   /**
    * @param {readonly string[]} channels @param {Message | null} message null only moves the cursor
-   * @param {string} [cursor]
-   * @returns {Promise<number>} the streams it was for, once it has reached all of them
+   * @param {string | undefined} cursor @param {boolean} isCounted
+   * @returns {Promise<number> | undefined} the streams it was for, once it has reached all of them; undefined if they are not counted
    */
-  publish(channels, message, cursor) {
-    if (this.isStopped) return Promise.resolve(0);
-    const token = message ? this.nextToken() : 0;
+  publish(channels, message, cursor, isCounted) {
+    if (this.isStopped) return undefined;
+    const token = message && isCounted ? this.nextToken() : 0;
     this.commands.publish(channels, message, cursor, token);
     this.flushSoon();
-    if (!message) return Promise.resolve(0);
+    if (token === 0) return undefined;
     this.bell.ref(); // keeps the process alive until it is delivered
     return new Promise((resolve) => this.publications.set(token, resolve));
   }
@@ -269,6 +275,7 @@ export class Shards {
 
   flush() {
     this.isFlushing = false;
+    this.waitingBytes = undefined;
     const records = this.commands.take();
     if (records.length > 0 && !this.isStopped) this.core.command(records);
   }

@@ -45,8 +45,10 @@ export class Streams {
     this.tally = tally;
     this.onClose = onClose;
     this.pings = pingsOf(ping);
-    /** The ping of streams of updates. @type {Buffer | undefined} */
+    /** That of streams of updates. @type {string | undefined} */
     this.cursor = undefined;
+    /** The ping that has it, once it was needed. @type {Buffer | undefined} */
+    this.cursorBytes = undefined;
     /** @type {Map<number, Stream>} held and ending streams */
     this.byId = new Map();
     /** @type {Channels<Stream>} */
@@ -154,7 +156,13 @@ export class Streams {
    */
   pingOf({ encoding, channels }) {
     const hasCursor = encoding === 'updates' && channels.size > 0;
-    return (hasCursor && this.cursor) || this.pings[encoding];
+    return (hasCursor && this.cursorPing()) || this.pings[encoding];
+  }
+
+  /** @returns {Buffer | undefined} undefined as long as there is no cursor */
+  cursorPing() {
+    if (this.cursor !== undefined) this.cursorBytes ??= cursorPing(this.cursor);
+    return this.cursorBytes;
   }
 
   /**
@@ -163,8 +171,11 @@ export class Streams {
    * @returns {number} the streams it was for
    */
   publish(channels, message, cursor) {
-    if (cursor !== undefined) this.cursor = cursorPing(cursor);
-    if (!message) return 0;
+    if (cursor !== undefined) {
+      this.cursor = cursor;
+      this.cursorBytes = undefined;
+    }
+    if (!message || this.channels.isEmpty) return 0;
     const encoded = new Encoded(message);
     let listeners = 0;
     for (const stream of this.channels.ofAny(channels)) {

@@ -23,6 +23,9 @@ import { isInJs } from './streams.js';
 /** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {'revoked' | 'expired' | 'drain'} EndReason */
 
+const PUBLISH_OPTIONS = ['cursor', 'isCounted'];
+const NOBODY = Promise.resolve(0);
+
 export class Teller {
   /**
    * @param {import('./streams.js').Streams} streams held in JS
@@ -39,22 +42,24 @@ export class Teller {
    * Sends a message to every stream that listens to at least one of the channels, once.
    * @param {string | readonly string[]} channels
    * @param {Bytes | GivenMessage | null} message a string or bytes are its data; null only moves the cursor
-   * @param {{ cursor?: string }} [options] `cursor`: from now on that of all streams of updates
-   * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
+   * @param {{ cursor?: string, isCounted?: boolean }} [options] `cursor`: from now on that of all streams of updates; `isCounted`: false
+   *   if nobody wants to know the number of streams, which costs less
+   * @returns {Promise<number>} the streams it was for, once it was written to all of them; 0 at once if it is not counted; never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   publish(channels, message, options = {}) {
     const targets = checkedTargets(channels);
-    checkKeys('publish', options, ['cursor']);
-    const { cursor } = options;
+    checkKeys('publish', options, PUBLISH_OPTIONS);
+    const { cursor, isCounted = true } = options;
     checkCursor(cursor);
     if (message === null && (targets.length > 0 || cursor === undefined))
       throw badArgument('a publication without a message must have a cursor, and no channels');
     const checked = message === null ? null : this.messageOf(message, channelBytesOf(targets));
-    if (targets.length === 0 && cursor === undefined) return Promise.resolve(0);
+    if (targets.length === 0 && cursor === undefined) return NOBODY;
     const said = targets.length === 0 ? null : checked;
-    const published = this.shards?.publish(targets, said, cursor);
+    const published = this.shards?.publish(targets, said, cursor, isCounted);
     const inJs = this.streams.publish(targets, said, cursor);
+    if (!isCounted) return NOBODY;
     return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
   }
 

@@ -68,7 +68,7 @@ export function outcomeLines(outcome, published, row) {
   return [
     row('churned', churned, `${formatNoun(resumed, 'stream')} came back with a cursor${anew}`),
     ...(published ? [row('published', published.sent, publishedNote(published))] : []),
-    row('delivered', delivered, expected === undefined ? '' : `of ${formatCount(expected)}`),
+    row('delivered', delivered, deliveredNote(delivered, expected)),
     ...FAULTS.map(([key, text]) => row(`  ${key === 'strayed' ? 'astray' : text}`, outcome[key])),
     row('  unseen', unseen, unseen > 0 ? 'at the beginning or the end of streams' : ''),
     row('recovered', recovered, 'were sent while their stream was not open'),
@@ -78,6 +78,13 @@ export function outcomeLines(outcome, published, row) {
       discarded > 0 ? `${formatNoun(discarded, 'publication')} missing because of them` : '',
     ),
   ];
+}
+
+/** @param {number} delivered @param {number | undefined} expected */
+function deliveredNote(delivered, expected) {
+  if (expected === undefined) return '';
+  const more = delivered > expected ? '; some were published although no answer came' : '';
+  return `of ${formatCount(expected)}${more}`;
 }
 
 /** @param {Published} published */
