@@ -229,17 +229,7 @@ export class Hub {
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
-    return this.subscriptions(request);
-  }
-
-  /** Who is subscribed to what. @param {Request} request @returns {Promise<Answer>} */
-  async subscriptions(request) {
-    const { presence } = this.core;
-    if (!presence) throw nothing();
-    const answer = await answerSubscriptions(this, presence, request);
-    const cors = this.corsOf(request);
-    const vary = [answer.headers?.Vary, cors.Vary].filter(Boolean).join(', ');
-    return { ...answer, headers: { ...answer.headers, ...cors, Vary: vary } };
+    return answerSubscriptions(this, request);
   }
 
   /** @returns {import('../lib/hubcounters.js').HubCounters} since the start */

@@ -27,7 +27,6 @@ const HEADERS = {
 /** @typedef {import('./index.js').Hub} Hub */
 /** @typedef {import('./index.js').Answer} Answer */
 /** @typedef {import('./grants.js').Dialect} Dialect */
-/** @typedef {import('./grants.js').Session} Session */
 /** @typedef {import('./protocol.js').Request} Request */
 /** @typedef {import('./presence/local.js').Listing} Listing */
 
@@ -41,19 +40,15 @@ const HEADERS = {
  */
 
 /**
- * @param {Hub} hub with presence
- * @param {import('./presence/local.js').HubPresence} presence
+ * @param {Hub} hub
  * @param {Request} request whose path is that of the API
  * @returns {Promise<Answer>}
  * @throws {RequestError} 400, 401, 403, 404, 503
  */
-export async function answerSubscriptions(hub, presence, request) {
-  const segments = segmentsOf(request.target, hub.path);
-  const session = await reader(hub, request);
-  const asked = askedBy(segments, session.dialect, hub);
-  const access = await hub.opened;
-  if (!session.subscribe.some((grant) => grant.matches(asked.path)))
-    throw access.insufficient(request, session);
+export async function answerSubscriptions(hub, request) {
+  const { presence } = hub.core;
+  if (!presence) throw nothing();
+  const asked = await askedBy(hub, request);
   const { dialect, keys, subscriber } = asked;
   const unless = sequencesIn(request.headers['if-none-match'], hub);
   const listing = await presence.list({ dialect, keys, subscriber, unless }).catch(unavailable);
@@ -62,15 +57,25 @@ export async function answerSubscriptions(hub, presence, request) {
   if (subscriber !== '' && listing.count === 0) throw new RequestError(404, 'there is no such subscription');
   const answer = answerOf(hub, asked, listing);
   await endOfTurn(); // copying a long list took a while, and so does sending it
-  return answer;
+  const cors = hub.corsOf(request);
+  const Vary = [HEADERS.Vary, cors.Vary].filter(Boolean).join(', ');
+  return { ...answer, headers: { ...answer.headers, ...cors, Vary } };
 }
 
-/** @param {Hub} hub @param {Request} request @returns {Promise<Session>} that of a token, even if everybody may subscribe */
-async function reader(hub, request) {
-  const asked = { ...request, query: pairsOf(queryOf(request.target)) };
-  const session = await hub.accessTo(asked);
-  if (session) return session;
-  throw (await hub.opened).insufficient(asked, session);
+/** @param {Hub} hub @param {Request} request @returns {Promise<Asked>} if its token allows it */
+async function askedBy(hub, request) {
+  const segments = segmentsOf(request.target, hub.path);
+  const withQuery = { ...request, query: pairsOf(queryOf(request.target)) };
+  const session = await hub.accessTo(withQuery);
+  const access = await hub.opened;
+  if (!session) throw access.insufficient(withQuery, null); // even if everybody may subscribe
+  const asked = askedIn(segments, session.dialect, hub);
+  if (session.subscribe.some((grant) => grant.matches(asked.path))) return asked;
+  throw access.insufficient(withQuery, session);
+}
+
+function nothing() {
+  return new RequestError(404, 'there is nothing at this address');
 }
 
 /** @param {string} target @param {string} hubPath @returns {string[]} what follows /subscriptions, decoded */
@@ -90,13 +95,13 @@ function decoded(segment) {
 }
 
 /** @param {string[]} segments @param {Dialect} own of the token @param {Hub} hub @returns {Asked} */
-function askedBy(segments, own, { path: hubPath, rules }) {
+function askedIn(segments, own, { path: hubPath, rules }) {
   const path = pathOf(hubPath, segments);
   const dialect =
     { 1: /** @type {const} */ ('legacy'), 3: /** @type {const} */ ('draft') }[segments.length] ?? own;
   const isKnown =
     segments.length <= 3 && !segments.includes('') && (dialect === 'draft' || rules.isLegacyAllowed);
-  if (!isKnown) throw new RequestError(404, 'there is nothing at this address');
+  if (!isKnown) throw nothing();
   if (segments.length === 0) return { dialect, path, keys: null, subscriber: '' };
   if (dialect === 'legacy') {
     const [topic, subscriber = ''] = segments;
