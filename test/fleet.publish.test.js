@@ -65,7 +65,7 @@ for (const batch of [1, 20]) {
     assert.deepEqual([...numbers.keys()].sort(), ['room/0', 'room/1', 'room/2']);
     for (const all of numbers.values()) assert.deepEqual(all, all.map((_, i) => i + 1)); // biome-ignore format: one line
     assert.equal(hub.history[0].data.length, 150);
-    const { sent, topics, expected } = publisher.counts(); // and some failed if the machine was too busy for so many
+    const { sent, topics, expected } = publisher.counts();
     assert.deepEqual([sent, topics], [hub.history.length, 3]);
     const [four, three, other] = ['room/0', 'room/1', 'room/2'].map(
       (topic) => numbers.get(topic)?.length ?? 0,
@@ -74,6 +74,25 @@ for (const batch of [1, 20]) {
     assert.equal(hub.posted[0].startsWith('['), batch > 1);
   });
 }
+
+test('a hub that is too slow gets one request at a time, and what still waits at the end has failed', async (t) => {
+  const hub = new HubFixture();
+  const publisher = publisherTo(t, await hub.start(t), { perSecond: 500, topics: ['room'] });
+  /** @type {(() => void)[]} */
+  const held = [];
+  const answer = hub.answer.bind(hub);
+  hub.answer = (request, response) => void held.push(() => answer(request, response));
+  publisher.start();
+  await until(() => publisher.pending > 50, 'waiting requests');
+  assert.equal(held.length, 1);
+  publisher.stop();
+  held[0]();
+  await until(() => publisher.pending === 0, 'the answer');
+  const { sent, failed, problem } = publisher.counts();
+  assert.deepEqual([sent, hub.history.length], [1, 1]);
+  assert.ok(failed >= 50, `${failed}`);
+  assert.match(problem, /^\d+ requests were waiting at the end$/);
+});
 
 test('about as many are published per second as were asked for', async (t) => {
   const hub = new HubFixture();

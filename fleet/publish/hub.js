@@ -70,6 +70,7 @@ export class HubPublisher {
   stop() {
     if (this.timer) clearInterval(this.timer);
     this.timer = null;
+    for (const lane of this.lanes) lane.stop();
   }
 
   async close() {

@@ -7,8 +7,8 @@ import { codeOf, messageOf } from '../../lib/errors.js';
 import { dataOf } from '../drone/topics/publication.js';
 
 const ANSWER_MS = 5000;
-/** Requests that may wait for the one before. More count as failed, so that a slow server isn't flooded. */
-const MOST_WAITING = 64;
+/** Requests that may wait for the one before. If the hub is slower than that, more count as failed. */
+const MOST_WAITING = 1000;
 const MOST_PROBLEM = 120;
 
 /** `number` is that of its last publication; `publisher` tells it from what was published before. @typedef {{ name: string, publisher: number, number: number, sent: number }} Topic */
@@ -118,6 +118,13 @@ export class Lane {
   fail(publications, problem) {
     this.failed += publications;
     this.problem = problem;
+  }
+
+  /** Nothing more is sent. What waits has failed, because the hub was too slow for it. */
+  stop() {
+    const waiting = Math.max(0, this.pending - 1);
+    this.pending -= waiting;
+    if (waiting > 0) this.fail(waiting * this.how.batch, `${waiting} requests were waiting at the end`);
   }
 
   /** @returns {Promise<void>} */
