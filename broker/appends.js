@@ -2,9 +2,13 @@
  * Calls of `append` that wait to be stored. All that come in one turn of the event loop, or while others are being stored, are
  * stored together.
  */
+import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError } from '../lib/errors.js';
 import { sizeOf } from './limits.js';
 import { endOfTurn } from './parts.js';
+
+/** Calls that are stored together, from which on it pays to wait for more. */
+const MANY = 4;
 
 /** @typedef {import('./index.js').Draft} Draft */
 /** @typedef {import('./index.js').Receipt} Receipt */
@@ -20,10 +24,12 @@ import { endOfTurn } from './parts.js';
 export class Appends {
   /**
    * @param {number} maxQueueBytes of what waits to be stored, is being stored, or waits to be delivered; a single call may be larger
+   * @param {number} gatherMs if there are many at a time, they are stored at most this often
    * @param {(calls: Call[]) => void | Promise<void>} store resolves or rejects all of them; while its promise is pending, calls wait
    */
-  constructor(maxQueueBytes, store) {
+  constructor(maxQueueBytes, gatherMs, store) {
     this.maxQueueBytes = maxQueueBytes;
+    this.gatherMs = gatherMs;
     this.store = store;
     this.bytes = 0;
     this.isClosed = false;
@@ -57,9 +63,13 @@ export class Appends {
   }
 
   async run() {
-    while (this.waiting.length > 0) {
+    for (let startMs = 0, before = 0; this.waiting.length > 0; ) {
       await endOfTurn();
+      const leftMs = startMs + this.gatherMs - performance.now();
+      if (before >= MANY && leftMs > 0) await after(leftMs);
+      startMs = performance.now();
       const calls = this.waiting;
+      before = calls.length;
       this.waiting = [];
       await this.store(calls);
       for (const { bytes } of calls) this.bytes -= bytes;

@@ -5,11 +5,13 @@
  *     append --> queue --> thread: one transaction, flushed --> followers --> the appends resolve
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { HoldfastError } from '../lib/errors.js';
 import { Appends } from './appends.js';
 import { Cached } from './cached.js';
+import { fileOf } from './disk/environment.js';
 import { decodeFrame, encodeFrames, framesOf } from './disk/frames.js';
 import { sizeOf } from './limits.js';
 import { numbered } from './order.js';
@@ -18,6 +20,8 @@ import { SharedReads, TRIM_MS } from './parts.js';
 const THREAD = new URL('./disk/thread.js', import.meta.url);
 const CHECK = fileURLToPath(new URL('./disk/check.js', import.meta.url));
 const CHECK_MS = 30_000;
+/** A transaction costs much CPU, because it is flushed. */
+const GATHER_MS = 2;
 
 /** @typedef {import('./disk/log.js').Part} Part */
 /** @typedef {import('./disk/store.js').Stored} Stored */
@@ -54,6 +58,7 @@ export async function openDisk({ store, syncs, ...limits }) {
 
 /** @param {string} folder @returns {Promise<void>} @throws {HoldfastError} STORE if what is stored is damaged */
 function check(folder) {
+  if (!existsSync(fileOf(folder))) return Promise.resolve();
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [CHECK, folder], { timeout: CHECK_MS }, (error, stdout) => {
       const how = error?.signal ? `reading it ended with ${error.signal}` : stdout;
@@ -127,7 +132,7 @@ class DiskBroker {
     /** @type {Listener[]} */
     this.listeners = [];
     this.reads = new SharedReads();
-    this.appends = new Appends(maxQueueBytes, (calls) => this.store(calls));
+    this.appends = new Appends(maxQueueBytes, GATHER_MS, (calls) => this.store(calls));
     this.timer = setInterval(() => this.trimOld(), TRIM_MS).unref();
   }
 

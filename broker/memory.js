@@ -29,7 +29,7 @@ export class MemoryBroker {
     /** @type {Listener[]} */
     this.listeners = [];
     this.reads = new SharedReads();
-    this.appends = new Appends(maxQueueBytes, (calls) => this.store(calls));
+    this.appends = new Appends(maxQueueBytes, 0, (calls) => this.store(calls));
     this.isTrimming = false;
     this.timer = setInterval(() => this.trim(), TRIM_MS).unref();
   }

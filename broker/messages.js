@@ -16,7 +16,7 @@
  *
  * @typedef {{ code: string, message: string }} Problem
  *
- * @typedef {{ id: number, sequences: number[], known: number[] } | { id: number, problem: Problem }} Stored answers a call of
+ * @typedef {{ id: number, sequences: number[], known?: number[] } | { id: number, problem: Problem }} Stored answers a call of
  *   `append`; `known` has the indexes of the drafts whose id was known already
  *
  * @typedef {{ type: 'feed', first: number, blocks: Block[], stored: Stored[] }} Feed

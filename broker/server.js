@@ -206,7 +206,8 @@ export class BrokerServer {
 /** @param {number} id @param {Receipt[]} receipts @returns {Stored} */
 function storedOf(id, receipts) {
   const sequences = receipts.map(({ sequence }) => sequence);
-  return { id, sequences, known: receipts.flatMap(({ isNew }, index) => (isNew ? [] : [index])) };
+  const known = receipts.flatMap(({ isNew }, index) => (isNew ? [] : [index]));
+  return known.length > 0 ? { id, sequences, known } : { id, sequences };
 }
 
 /** @param {unknown} error */

@@ -1,10 +1,9 @@
 /*
  * Reads a store, in a process of its own: LMDB maps the file into memory, so reading a damaged one can end the process. Started by
- * disk.js with the folder. It prints what is damaged; all other problems are left to the server.
+ * disk.js with the folder, which has a store. It prints what is damaged; all other problems are left to the server.
  */
-import { existsSync } from 'node:fs';
 import { messageOf } from '../../lib/errors.js';
-import { fileOf, openEnvironment } from './environment.js';
+import { openEnvironment } from './environment.js';
 import { BLOCK_HEAD, framesOf, timeOf } from './frames.js';
 
 /** Enough for some GB. The rest is not read. */
@@ -24,9 +23,7 @@ function readAll({ meta, log, kept, pins, ids }) {
 }
 
 const [, , folder] = process.argv;
-const environment = existsSync(fileOf(folder))
-  ? await openEnvironment(folder, { readOnly: true }).catch(() => null)
-  : null;
+const environment = await openEnvironment(folder, { readOnly: true }).catch(() => null);
 try {
   if (environment) readAll(environment);
 } catch (error) {

@@ -3,7 +3,7 @@
  */
 import { statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { makeFolder } from '../../lib/folder.js';
 
 /** Publications and the key of their cursors are nobody else's business. */
@@ -85,11 +85,7 @@ function checkNames(names, folder) {
 export function storeError(error, folder, what) {
   if (error instanceof HoldfastError) return error;
   const full = what === 'write' && isFull(folder) ? ': the disk is full, free some space' : '';
-  const code = typeof codeOf(error) === 'string' && codeOf(error) ? ` (${codeOf(error)})` : '';
-  return new HoldfastError(
-    'STORE',
-    `can't ${what} --store ${folder}${full || `: ${messageOf(error)}${code}`}`,
-  );
+  return new HoldfastError('STORE', `can't ${what} --store ${folder}${full || `: ${messageOf(error)}`}`);
 }
 
 /** @param {string} folder @returns {boolean} */
