@@ -10,11 +10,7 @@ import { untilListening } from '../lib/listening.js';
 import { install, pack, sizeOf } from './helpers/package.js';
 import { run, temporaryFolder } from './helpers/server.js';
 
-<<<<<<< HEAD
 /** Of which LMDB, for --store, is 18 MB; npm install --omit=optional leaves it out. */
-=======
-/** Nearly half of them are lmdb, which is optional: it brings a binary for each version of Node. */
->>>>>>> h13-broker
 const MOST_BYTES = 40e6;
 const MOST_PACKAGES = 150;
 
