@@ -34,6 +34,8 @@ import { chooseTransport, claimPort } from './transport/index.js';
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
 const DISCARD_MS = 1000;
+/** How long to wait at the end for a store on such a file system. What was answered is safe. */
+const CLOSE_MS = 5000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
 
@@ -213,7 +215,7 @@ class Server {
     );
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
-    await this.broker?.close();
+    await Promise.race([this.broker?.close(), after(CLOSE_MS)]);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);
