@@ -43,6 +43,8 @@ const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']
 const DISCARD_MS = 1000;
 /** How long the ends of the last subscriptions may take to be stored. */
 const FLUSH_MS = 1000;
+/** How long to wait at the end for a store on such a file system. What was answered is safe. */
+const CLOSE_MS = 5000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
 
@@ -247,7 +249,7 @@ class Server {
     await workers.drain(hasStreams ? config.drainMs : 0);
     await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);
     this.presence?.close();
-    await this.broker?.close();
+    await Promise.race([this.broker?.close(), after(CLOSE_MS)]);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);

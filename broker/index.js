@@ -37,7 +37,7 @@ import { MemoryBroker } from './memory.js';
  *   `last` has already moved then, and the append it came from has not resolved yet
  * @property {(after: number, most: number) => Promise<readonly Publication[]>} read stored publications above the sequence
  *   `after`, in order, at most `most` and about READ_BYTES of them, but at least one. Empty at the end. It starts later than
- *   after + 1 if those before have expired. Identical reads in progress share their answer
+ *   after + 1 if those before have expired. It has nothing above `last`. Identical reads in progress share their answer
  * @property {(id: string) => Promise<number | undefined>} find sequence of the publication with this publisher's id, if it is
  *   still known: as long as the publication is stored
  * @property {() => Promise<readonly Publication[]>} latest the last publication of each cached topic, in order, each once. They

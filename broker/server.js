@@ -8,7 +8,6 @@
 import { codeOf, messageOf } from '../lib/errors.js';
 import { blocksOf, draftOf } from './blocks.js';
 import { MESSAGE_BYTES, slicesOf } from './limits.js';
-import { endOfTurn } from './parts.js';
 
 /** How often workers are told how far retention has moved, if nothing else is sent. */
 const FIRST_MS = 1000;
@@ -28,7 +27,8 @@ const FIRST_MS = 1000;
  * @property {number} fed sequence up to which it has delivered everything
  * @property {Stored[]} stored answers for its next feed
  *
- * @typedef {{ blocks: Block[], bytes: number } | { seat: Seat, stored: Stored }} Item in the order in which they have to be sent
+ * @typedef {{ blocks: Block[], bytes: number } | { seat: Seat, stored: Stored } | { seat: Seat, answer: () => Answer }} Item in the
+ *   order in which they have to be sent
  */
 
 export class BrokerServer {
@@ -99,29 +99,39 @@ export class BrokerServer {
 
   /** @param {object} worker @param {import('./messages.js').Read} message */
   read(worker, { id, after, most }) {
-    void this.answer(worker, id, async () => ({ blocks: blocksOf(await this.broker.read(after, most)) }));
+    const read = this.broker.read(after, most);
+    this.answer(worker, id, read, (found) => [() => ({ blocks: blocksOf(found) })]);
   }
 
   /** @param {object} worker @param {import('./messages.js').Find} message */
   find(worker, { id, name }) {
-    void this.answer(worker, id, async () => ({ sequence: await this.broker.find(name) }));
+    this.answer(worker, id, this.broker.find(name), (sequence) => [() => ({ sequence })]);
   }
 
   /** In several messages, because it may be long. @param {object} worker @param {import('./messages.js').Latest} message */
   latest(worker, { id }) {
-    void this.answer(worker, id, async () => {
-      for (const { slice } of slicesOf(await this.broker.latest(), MESSAGE_BYTES)) {
-        this.seats.get(worker)?.send({ type: 'answer', id, blocks: blocksOf(slice), more: true });
-        await endOfTurn();
-      }
-      return { blocks: [] };
-    });
+    this.answer(worker, id, this.broker.latest(), (found) => [
+      ...slicesOf(found, MESSAGE_BYTES).map(({ slice }) => () => ({ blocks: blocksOf(slice), more: true })),
+      () => ({ blocks: [] }),
+    ]);
   }
 
-  /** @param {object} worker @param {number} id @param {() => Promise<{ blocks?: Block[], sequence?: number }>} find */
-  async answer(worker, id, find) {
-    const result = await find().catch((error) => ({ problem: problemOf(error) }));
-    this.seats.get(worker)?.send({ type: 'answer', id, ...result });
+  /**
+   * An answer is never ahead of the feed: it is queued behind the publications that it may contain.
+   * @template T
+   * @param {object} worker @param {number} id @param {Promise<T>} found
+   * @param {(found: T) => (() => Omit<Answer, 'type' | 'id'>)[]} partsOf what makes the parts of the answer, when they are sent
+   */
+  answer(worker, id, found, partsOf) {
+    const seat = this.seats.get(worker);
+    if (!seat) return;
+    found.then(
+      (value) => {
+        for (const part of partsOf(value))
+          this.queue({ seat, answer: () => ({ type: 'answer', id, ...part() }) });
+      },
+      (error) => this.queue({ seat, answer: () => ({ type: 'answer', id, problem: problemOf(error) }) }),
+    );
   }
 
   /** @param {object} worker @param {import('./messages.js').Fed} message */
@@ -167,15 +177,20 @@ export class BrokerServer {
     else this.isSending = false;
   }
 
-  /** Sends a feed to every worker that needs one. */
+  /** Sends one answer, or a feed to every worker that needs one. */
   sendSome() {
+    const [first] = this.items;
+    if (first && 'answer' in first) {
+      this.items.shift();
+      return first.seat.send(first.answer());
+    }
     let count = 0;
     /** @type {Block[]} */
     const blocks = [];
     for (let bytes = 0; count < this.items.length; count++) {
       const item = this.items[count];
+      if ('answer' in item || ('bytes' in item && bytes > 0 && bytes + item.bytes > MESSAGE_BYTES)) break;
       if ('stored' in item) item.seat.stored.push(item.stored);
-      else if (bytes > 0 && bytes + item.bytes > MESSAGE_BYTES) break;
       else {
         blocks.push(...item.blocks);
         bytes += item.bytes;

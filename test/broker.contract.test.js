@@ -168,6 +168,27 @@ for (const { name, open } of BROKERS) {
     assert.equal((await broker.read(0, 10)).length, 6);
   });
 
+  withBroker('nothing is read, found or latest that has not been followed', {}, async (broker) => {
+    let followed = 0;
+    broker.follow((publications) => {
+      followed = publications.at(-1)?.sequence ?? 0;
+    });
+    let isDone = false;
+    const look = async () => {
+      while (!isDone) {
+        const found = [...(await broker.read(followed, 100)), ...(await broker.latest())];
+        const sequences = [...sequencesOf(found), (await broker.find(`id ${followed + 1}`)) ?? 0];
+        assert.ok(Math.max(...sequences) <= followed, `${Math.max(...sequences)} is above ${followed}`);
+        assert.equal(broker.last, followed);
+      }
+    };
+    const looking = [look(), look()];
+    for (let count = 1; count <= 200; count++)
+      await broker.append([draft('x', { topics: ['cached/a'], id: `id ${count}` })]);
+    isDone = true;
+    await Promise.all(looking);
+  });
+
   withBroker('many different reads at a time are all answered', {}, async (broker) => {
     await broker.append(drafts(100));
     const reads = Array.from({ length: 100 }, (_, after) => broker.read(after, 1));
