@@ -131,7 +131,9 @@ export function readBody(request, mostBytes, encoding = 'utf8') {
     request.once('error', reject);
     const leave = () =>
       reject(new HoldfastError('ECONNRESET', 'the client has left before the end of its request'));
-    if (request.destroyed) leave();
+    if (request.readableEnded)
+      resolve(''); // a parser has found that there is none
+    else if (request.destroyed) leave();
     else request.once('close', () => request.complete || leave());
   });
 }
