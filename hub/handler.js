@@ -50,24 +50,21 @@ export async function handle(hub, incoming, response, target) {
 
 /** @param {IncomingMessage} incoming @param {string} target @returns {Request} */
 function requestOf({ method = 'GET', headers, rawHeaders, socket }, target) {
-  const values = Object.entries(headers).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? value.join(', ') : value,
-  ]);
-  const authorization = allOf(rawHeaders, 'authorization'); // Node has only the first
-  const host = allOf(rawHeaders, 'host') ?? headers[':authority']; // of HTTP/2
-  return {
-    method,
-    target,
-    headers: { ...Object.fromEntries(values), authorization, host },
-    address: plainAddress(socket.remoteAddress),
-  };
+  const own = /** @type {Record<string, string | undefined>} */ ({ ...headers });
+  own.authorization = allOf(rawHeaders, 'authorization'); // Node has only the first
+  own.host = allOf(rawHeaders, 'host') ?? own[':authority']; // of HTTP/2
+  return { method, target, headers: own, address: plainAddress(socket.remoteAddress) };
 }
 
-/** @param {readonly string[]} rawHeaders name, value, name, value… @param {string} name @returns {string | undefined} */
+/** @param {readonly string[]} rawHeaders name, value, name, value… @param {string} name @returns {string | undefined} joined by ', ' */
 function allOf(rawHeaders, name) {
-  const values = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1].toLowerCase() === name);
-  return values.length === 0 ? undefined : values.join(', ');
+  /** @type {string | undefined} */
+  let all;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const isIt = rawHeaders[i].length === name.length && rawHeaders[i].toLowerCase() === name;
+    if (isIt) all = all === undefined ? rawHeaders[i + 1] : `${all}, ${rawHeaders[i + 1]}`;
+  }
+  return all;
 }
 
 /** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */

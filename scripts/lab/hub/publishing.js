@@ -10,7 +10,7 @@ import { HUB_PATH, SECRET, startHub } from './subjects.js';
 const TOPIC = 'https://example.com/users/{n}';
 const PER_SECOND = 1000;
 /** The one for single publications, which are sent one at a time on each connection. */
-const CONNECTIONS = 32;
+const CONNECTIONS = 64;
 const BATCH = 100;
 const BATCH_CONNECTIONS = 4;
 
