@@ -234,7 +234,7 @@ for (const kind of KINDS) {
         const clients = [app.open(), app.open()];
         await until(() => app.ids.length === 2, 'the adoptions');
         app.hold.publish('news', 'last');
-        await app.hold.close(50);
+        await app.hold.close(1000);
         for (const client of clients) {
           await until(client.isClosed, 'the end');
           assert.equal(client.body(), 'data: first\n\ndata: last\n\n');
