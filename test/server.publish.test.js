@@ -146,7 +146,7 @@ for (const transport of TRANSPORTS) {
     });
 
     test('is refused during a drain, and what was accepted before is still delivered', async (t) => {
-      const server = await startServer(t, [...args, '--workers', '1', '--drain', '1000']);
+      const server = await startServer(t, [...args, '--workers', '1', '--drain', '4000']);
       const clients = await Promise.all(Array.from({ length: 10 }, () => listen(server)));
       process.kill(server.workerPids[0], 'SIGSTOP');
       const accepted = Array.from({ length: 30 }, (_, i) => publish(server, `<${i}>${'x'.repeat(60_000)}`));

@@ -68,6 +68,7 @@ for (const kind of KINDS) {
       const refused = ask(second);
       await refused.untilClosed();
       assert.match(refused.received, /^HTTP\/1\.1 503 /);
+      await until(() => closes.length > 0, 'the application is told, maybe after the client');
       assert.deepEqual(closes, [{ id: idOf(second), reason: 'over-capacity' }]);
       const same = await open(first, '1.0');
       same.close();
