@@ -4,7 +4,7 @@
  *     publish --> broker --> feed --> Hold: streams that are open
  *                              \----> window --> openings: streams that are opened
  */
-import { HoldfastError } from '../lib/errors.js';
+import { codeOf, HoldfastError } from '../lib/errors.js';
 import { noHubCounters } from '../lib/hubcounters.js';
 import { Audience } from './audience.js';
 import { Cursors } from './cursor.js';
@@ -79,6 +79,10 @@ export class HubCore {
     this.places = new Map();
     /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
     this.joining = new Set();
+    this.failed = (/** @type {unknown} */ error) => {
+      if (codeOf(error) !== 'CLOSED') onError(error);
+      return false;
+    };
     broker.follow((publications) => this.feed.take(publications));
     void hold.publish([], null, { cursor: cursors.of(broker.last) });
     hold.onStreamClose((id) => this.leave(id));
@@ -196,9 +200,10 @@ export class HubCore {
     const id = await hold.adopt(response, { encoding: 'updates' });
     this.joining.add(id);
     hold.write(id, text);
-    if (isWhole && (await this.catchUp(id, place, last, () => this.join(id, place, dialect, admission))))
-      return id;
-    hold.end(id);
+    const join = () => this.join(id, place, dialect, admission);
+    const isIn = isWhole && (await this.catchUp(id, place, last, join).catch(this.failed));
+    if (isIn) return id;
+    hold.end(id); // its client comes back for the rest
     this.joining.delete(id);
     this.dismiss(admission);
     return id;

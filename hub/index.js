@@ -1,13 +1,12 @@
 /*
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
-import { RequestError } from '../lib/router.js';
 import { linkOf, publishTo, subscribeTo } from './applications.js';
 import { labelOf, mayPublish } from './grants.js';
 import { handle } from './handler.js';
 import { HubCore } from './hub.js';
 import { decide, HEADERS } from './policy.js';
-import { notAllowed, resourceOf, streamHeaders } from './protocol.js';
+import { notAllowed, nothingThere, resourceOf, streamHeaders } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 import { settingsOf } from './settings.js';
 import { answerSubscriptions } from './subscriptions.js';
@@ -19,6 +18,7 @@ const KNOWN_MS = 60_000;
 /** Heads whose outcome is kept; the Hold doesn't remember more either. */
 const MOST_KNOWN = 256;
 
+/** @typedef {import('../lib/router.js').RequestError} RequestError */
 /** @typedef {import('./protocol.js').Request} Request */
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./grants.js').Session} Session */
@@ -226,6 +226,7 @@ export class Hub {
     const { method, target } = request;
     const resource = resourceOf(target, this.path);
     if (method === 'OPTIONS') return this.cors.preflight(request);
+    if (resource === null) throw nothingThere();
     if (resource === 'stream') throw notAllowed(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
@@ -274,7 +275,3 @@ export class Hub {
 }
 
 function noop() {}
-
-function nothing() {
-  return new RequestError(404, 'there is nothing at this address');
-}

@@ -90,3 +90,8 @@ function headerValue(text) {
 export function notAllowed(allowed) {
   return new RequestError(405, `this takes ${allowed}`, { Allow: allowed });
 }
+
+/** @returns {RequestError} */
+export function nothingThere() {
+  return new RequestError(404, 'there is nothing at this address');
+}

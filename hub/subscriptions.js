@@ -10,6 +10,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { codeOf, messageOf } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
 import { keysOfMatch, keysOfTopic, pathOf, withContext } from './presence/texts.js';
+import { nothingThere } from './protocol.js';
 import { pairsOf, queryOf } from './query.js';
 
 const CONTENT_TYPES = { draft: 'application/json', legacy: 'application/ld+json' };
@@ -47,7 +48,7 @@ const HEADERS = {
  */
 export async function answerSubscriptions(hub, request) {
   const { presence } = hub.core;
-  if (!presence) throw nothing();
+  if (!presence) throw nothingThere();
   const asked = await askedBy(hub, request);
   const { dialect, keys, subscriber } = asked;
   const unless = sequencesIn(request.headers['if-none-match'], hub);
@@ -74,10 +75,6 @@ async function askedBy(hub, request) {
   throw access.insufficient(withQuery, session);
 }
 
-function nothing() {
-  return new RequestError(404, 'there is nothing at this address');
-}
-
 /** @param {string} target @param {string} hubPath @returns {string[]} what follows /subscriptions, decoded */
 function segmentsOf(target, hubPath) {
   const [path] = target.slice(`${hubPath}/subscriptions`.length).split(/[?#]/, 1);
@@ -101,7 +98,7 @@ function askedIn(segments, own, { path: hubPath, rules }) {
     { 1: /** @type {const} */ ('legacy'), 3: /** @type {const} */ ('draft') }[segments.length] ?? own;
   const isKnown =
     segments.length <= 3 && !segments.includes('') && (dialect === 'draft' || rules.isLegacyAllowed);
-  if (!isKnown) throw nothing();
+  if (!isKnown) throw nothingThere();
   if (segments.length === 0) return { dialect, path, keys: null, subscriber: '' };
   if (dialect === 'legacy') {
     const [topic, subscriber = ''] = segments;
