@@ -4,14 +4,14 @@
  */
 import { HoldfastError } from '../lib/errors.js';
 import { RequestError } from '../lib/router.js';
-import { draftOf } from './drafts.js';
-import { labelOf, Session } from './grants.js';
-import { beginStream } from './handler.js';
-import { streamHeaders } from './protocol.js';
-import { queryOf } from './query.js';
-import { parseSelector, SelectorError } from './selectors.js';
-import { cursorOf } from './subscription.js';
-import { checkTopic } from './topics.js';
+import { labelOf, Session } from './access/grants.js';
+import { parseSelector, SelectorError } from './matching/selectors.js';
+import { checkTopic } from './matching/topics.js';
+import { draftOf } from './protocol/drafts.js';
+import { beginStream } from './protocol/handler.js';
+import { streamHeaders } from './protocol/protocol.js';
+import { queryOf } from './protocol/query.js';
+import { cursorOf } from './protocol/subscription.js';
 
 const OPTIONS = ['topics', 'patterns', 'cursor', 'grants', 'subject', 'expiresAtMs'];
 const GRANTS = ['topics', 'patterns'];
@@ -19,11 +19,11 @@ const GRANTS = ['topics', 'patterns'];
 const NOT_IN_URI = /[^\w\-.~:/?#[\]@!$&'()*+,;=%]+/g;
 
 /** @typedef {import('./index.js').Hub} Hub */
-/** @typedef {import('./selectors.js').Selector} Selector */
+/** @typedef {import('./matching/selectors.js').Selector} Selector */
 /** @typedef {import('node:http').ServerResponse} ServerResponse */
 /** @typedef {string | readonly string[]} Topics */
 /** @typedef {{ topics?: Topics, patterns?: Topics }} Granted */
-/** @typedef {import('./drafts.js').Given} Given */
+/** @typedef {import('./protocol/drafts.js').Given} Given */
 
 /**
  * @typedef {object} SubscribeOptions
@@ -77,7 +77,7 @@ export async function publishTo(hub, given) {
   return (await hub.core.publish(drafts)).map(({ id }) => id);
 }
 
-/** @param {Given} given @param {import('./drafts.js').Rules} rules */
+/** @param {Given} given @param {import('./protocol/drafts.js').Rules} rules */
 function draftFor(given, rules) {
   try {
     return draftOf(given, rules);

@@ -1,16 +1,17 @@
 /*
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
+
+import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, subscribeTo } from './applications.js';
-import { labelOf, mayPublish } from './grants.js';
-import { handle } from './handler.js';
-import { HubCore } from './hub.js';
-import { decide, HEADERS } from './policy.js';
-import { notAllowed, nothingThere, resourceOf, streamHeaders } from './protocol.js';
-import { pairsOf, queryOf } from './query.js';
+import { handle } from './protocol/handler.js';
+import { decide, HEADERS } from './protocol/policy.js';
+import { notAllowed, nothingThere, resourceOf, streamHeaders } from './protocol/protocol.js';
+import { pairsOf, queryOf } from './protocol/query.js';
+import { answerSubscriptions } from './protocol/subscriptions.js';
+import { Wishes } from './protocol/wishes.js';
 import { settingsOf } from './settings.js';
-import { answerSubscriptions } from './subscriptions.js';
-import { Wishes } from './wishes.js';
+import { HubCore } from './streams/core.js';
 
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
@@ -19,10 +20,10 @@ const KNOWN_MS = 60_000;
 const MOST_KNOWN = 256;
 
 /** @typedef {import('../lib/router.js').RequestError} RequestError */
-/** @typedef {import('./protocol.js').Request} Request */
-/** @typedef {import('./audience.js').Place} Place */
-/** @typedef {import('./grants.js').Session} Session */
-/** @typedef {import('./subscription.js').Dialect} Dialect */
+/** @typedef {import('./protocol/protocol.js').Request} Request */
+/** @typedef {import('./streams/audience.js').Place} Place */
+/** @typedef {import('./access/grants.js').Session} Session */
+/** @typedef {import('./protocol/subscription.js').Dialect} Dialect */
 /** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
 
 /**
@@ -45,7 +46,7 @@ export class Hub {
     /** How pages find it. */
     this.url = url || path;
     this.rules = rules;
-    /** Once its keys are loaded. @type {import('./access.js').Access | null} */
+    /** Once its keys are loaded. @type {import('./access/index.js').Access | null} */
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
@@ -135,7 +136,7 @@ export class Hub {
   }
 
   /**
-   * @param {Request} request @param {readonly import('./query.js').Pair[]} [more] in the body of a QUERY
+   * @param {Request} request @param {readonly import('./protocol/query.js').Pair[]} [more] in the body of a QUERY
    * @returns {Subscriber | Promise<Subscriber>}
    * @throws {RequestError}
    */
@@ -150,7 +151,7 @@ export class Hub {
   }
 
   /**
-   * @param {import('./access.js').Request} request
+   * @param {import('./access/index.js').Request} request
    * @returns {Session | null | Promise<Session | null>} null for somebody without a token
    * @throws {RequestError}
    */
@@ -169,7 +170,7 @@ export class Hub {
     );
   }
 
-  /** @param {Request} request @param {import('./wishes.js').Wish} wanted @param {Session | null} session */
+  /** @param {Request} request @param {import('./protocol/wishes.js').Wish} wanted @param {Session | null} session */
   subscriber(request, { dialect, selectors, cursor }, session) {
     const cors = this.corsOf(request);
     const subscriber = {
@@ -263,7 +264,7 @@ export class Hub {
   }
 
   /**
-   * @template {import('./drafts.js').Given | readonly import('./drafts.js').Given[]} T
+   * @template {import('./protocol/drafts.js').Given | readonly import('./protocol/drafts.js').Given[]} T
    * @param {T} given a publication, or a list of them
    * @returns {Promise<T extends readonly unknown[] ? string[] : string>} the ids, once they are stored
    * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, BUSY, STORE, CLOSED

@@ -5,8 +5,8 @@
  *     [{ "subject": "ann" }, { "token": "jti-7" }]      or one object
  */
 import { RequestError } from '../lib/router.js';
-import { bodyIn } from './bodies.js';
-import { checkSelector } from './topics.js';
+import { checkSelector } from './matching/topics.js';
+import { bodyIn } from './protocol/bodies.js';
 
 const NAMES = /** @type {const} */ (['subject', 'token', 'topic']);
 /** The most bytes of a body, and the most that it may name. */

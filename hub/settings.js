@@ -6,12 +6,12 @@ import { MemoryBroker } from '../broker/memory.js';
 import { LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
 import { readOrigin } from '../lib/origins.js';
-import { Access } from './access.js';
-import { Cors } from './cors.js';
+import { Access } from './access/index.js';
 import { Limits } from './limits.js';
+import { parseSelector } from './matching/selectors.js';
+import { LIMITS } from './matching/topics.js';
 import { LocalPresence } from './presence/local.js';
-import { parseSelector } from './selectors.js';
-import { LIMITS } from './topics.js';
+import { Cors } from './protocol/cors.js';
 
 export const PATH = '/.well-known/mercure';
 /** What relative topics and patterns are relative to if the hub does not know its URL. */
@@ -19,7 +19,7 @@ export const NOWHERE = 'http://localhost';
 
 const DEFAULTS = {
   path: PATH,
-  jwt: /** @type {import('./access.js').JwtSettings} */ ({}),
+  jwt: /** @type {import('./access/index.js').JwtSettings} */ ({}),
   anonymous: false,
   legacy: true,
   corsOrigins: /** @type {readonly string[]} */ ([]),
@@ -52,7 +52,7 @@ export const HISTORY = {
 /**
  * What a Hub is made of.
  * @typedef {object} Settings
- * @property {import('./hub.js').HoldLike} hold
+ * @property {import('./streams/core.js').HoldLike} hold
  * @property {import('../broker/index.js').Broker} broker
  * @property {Promise<Access>} opened
  * @property {Cors} cors
@@ -70,7 +70,7 @@ export const HISTORY = {
  * @property {string} baseUrl
  * @property {boolean} isLegacyAllowed
  * @property {number} mostSelectors
- * @property {import('./topics.js').Limits} limits
+ * @property {import('./matching/topics.js').Limits} limits
  * @property {number} mostBodyBytes
  */
 
@@ -95,7 +95,7 @@ export function settingsOf(options) {
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
   return {
-    hold: /** @type {import('./hub.js').HoldLike} */ (hold),
+    hold: /** @type {import('./streams/core.js').HoldLike} */ (hold),
     broker,
     opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Access, COOKIE, mayPublish } from '../hub/access.js';
-import { AccessError } from '../hub/refusals.js';
+import { Access, COOKIE, mayPublish } from '../hub/access/index.js';
+import { AccessError } from '../hub/access/refusals.js';
 import {
   AT_JWT,
   DETAIL,
@@ -19,9 +19,9 @@ const PAGE = 'https://app.example.com';
 const METADATA = `resource_metadata="https://hub.example.com/.well-known/oauth-protected-resource${PATH}"`;
 const SIGNATURE = Buffer.alloc(32, 1).toString('base64url');
 
-/** @typedef {import('../hub/access.js').Request} Request */
+/** @typedef {import('../hub/access/index.js').Request} Request */
 
-/** @param {Partial<Omit<import('../hub/access.js').Options, 'baseUrl'>>} [options] */
+/** @param {Partial<Omit<import('../hub/access/index.js').Options, 'baseUrl'>>} [options] */
 const open = ({ jwt, ...options } = {}) =>
   Access.open({
     hubPath: PATH,

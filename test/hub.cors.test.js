@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Cors } from '../hub/cors.js';
+import { Cors } from '../hub/protocol/cors.js';
 
 const PAGE = 'https://app.example.com';
 const EXPOSED = 'ETag, Last-Event-ID, Link, Mercure-Last-Event-ID, Retry-After, WWW-Authenticate';

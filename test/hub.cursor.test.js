@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { Cursors } from '../hub/cursor.js';
+import { Cursors } from '../hub/streams/cursor.js';
 
 const KEY = randomBytes(16);
 const cursors = new Cursors({ epoch: 0xfedcba98, key: KEY });

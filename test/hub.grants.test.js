@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { draftGrants, labelOf, legacyGrants, mayPublish, Session } from '../hub/grants.js';
-import { TokenError } from '../hub/refusals.js';
+import { draftGrants, labelOf, legacyGrants, mayPublish, Session } from '../hub/access/grants.js';
+import { TokenError } from '../hub/access/refusals.js';
 import { DETAIL, HUB } from './helpers/tokens.js';
 
-/** @param {import('../hub/grants.js').Grants} grants */
+/** @param {import('../hub/access/grants.js').Grants} grants */
 const sessionWith = (grants) =>
   new Session(grants, {
     dialect: 'draft',

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { parseJws } from '../hub/jws.js';
-import { openKeys } from '../hub/keys.js';
-import { BusyError, TokenError } from '../hub/refusals.js';
-import { Signatures } from '../hub/signatures.js';
+import { parseJws } from '../hub/access/jws.js';
+import { openKeys } from '../hub/access/keys.js';
+import { BusyError, TokenError } from '../hub/access/refusals.js';
+import { Signatures } from '../hub/access/signatures.js';
 import { HoldfastError } from '../lib/errors.js';
 import { AT_JWT, draftClaims, jwksServer, keyPair, SECRET, sign, tokensWith } from './helpers/tokens.js';
 import { until } from './helpers/until.js';
@@ -20,7 +20,7 @@ const tokenBy = ({ privateKey, jwk }, header = { kid: jwk.kid }, claims = {}) =>
 
 /**
  * @param {import('node:test').TestContext} t @param {string} jwksUrl @param {object} [options]
- * @param {import('../hub/keys.js').KeySettings} [others]
+ * @param {import('../hub/access/keys.js').KeySettings} [others]
  */
 async function openTokens(t, jwksUrl, options, others) {
   /** @type {string[]} */
@@ -33,7 +33,7 @@ async function openTokens(t, jwksUrl, options, others) {
   return { keys, notes, tokens: await tokensWith(keys) };
 }
 
-/** @param {import('../hub/keys.js').KeySettings} settings @returns {Promise<string>} why they are refused */
+/** @param {import('../hub/access/keys.js').KeySettings} settings @returns {Promise<string>} why they are refused */
 async function refusalOf(settings) {
   try {
     await openKeys(settings);

@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryBroker } from '../broker/memory.js';
-import { Cursors } from '../hub/cursor.js';
-import { Latest } from '../hub/latest.js';
-import { Openings } from '../hub/openings.js';
-import { Recovery } from '../hub/recovery.js';
-import { parseSelector } from '../hub/selectors.js';
-import { Window } from '../hub/window.js';
+import { parseSelector } from '../hub/matching/selectors.js';
+import { Cursors } from '../hub/streams/cursor.js';
+import { Latest } from '../hub/streams/latest.js';
+import { Openings } from '../hub/streams/openings.js';
+import { Recovery } from '../hub/streams/recovery.js';
+import { Window } from '../hub/streams/window.js';
 import { noHubCounters } from '../lib/hubcounters.js';
 import { randomNumbers } from './helpers/random.js';
 
@@ -37,8 +37,8 @@ function hub({ historyCount = 1000, windowBytes = 1e6, mostBytes = 1e6, isCached
   /** @param {string} topic @param {string} data @param {Partial<import('../broker/index.js').Draft>} [more] */
   const publish = (topic, data, more) => broker.append([{ topics: [topic], data, private: false, ...more }]);
   /**
-   * @param {import('../hub/selectors.js').Selector[]} selectors @param {string | undefined} cursor
-   * @param {import('../hub/grants.js').Session | null} [session]
+   * @param {import('../hub/matching/selectors.js').Selector[]} selectors @param {string | undefined} cursor
+   * @param {import('../hub/access/grants.js').Session | null} [session]
    */
   const open = async (selectors, cursor, session = null) => {
     const opening = await openings.prepare(cursor, {

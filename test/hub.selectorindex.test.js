@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolve } from '../hub/matching/address.js';
+import { UrlPattern } from '../hub/matching/patterns.js';
+import { SelectorIndex } from '../hub/matching/selectorindex.js';
+import { parseSelector } from '../hub/matching/selectors.js';
 import { stepsOfPattern, stepsOfTemplate, TopicWords, UrlWords } from '../hub/matching/steps.js';
+import { compileTemplate } from '../hub/matching/templates.js';
 import { Trie } from '../hub/matching/trie.js';
-import { UrlPattern } from '../hub/patterns.js';
-import { SelectorIndex } from '../hub/selectorindex.js';
-import { parseSelector } from '../hub/selectors.js';
-import { compileTemplate } from '../hub/templates.js';
 import { BASE, randomPattern, randomTopic, topicFor } from './helpers/patterns.js';
 import { randomNumbers } from './helpers/random.js';
 
-/** @typedef {import('../hub/selectors.js').Selector} Selector */
+/** @typedef {import('../hub/matching/selectors.js').Selector} Selector */
 /** @typedef {import('./helpers/patterns.js').Random} Random */
 
 /** @param {'exact' | 'urlpattern' | 'template'} kind @param {string} value */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseSelector, SelectorError } from '../hub/selectors.js';
+import { parseSelector, SelectorError } from '../hub/matching/selectors.js';
 import { BASE, randomPattern } from './helpers/patterns.js';
 import { randomNumbers } from './helpers/random.js';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
-import { checkClaims } from '../hub/claims.js';
-import { MOST_TOKEN_BYTES, parseJws } from '../hub/jws.js';
-import { openKeys } from '../hub/keys.js';
-import { BusyError, TokenError } from '../hub/refusals.js';
-import { Signatures } from '../hub/signatures.js';
+import { checkClaims } from '../hub/access/claims.js';
+import { MOST_TOKEN_BYTES, parseJws } from '../hub/access/jws.js';
+import { openKeys } from '../hub/access/keys.js';
+import { BusyError, TokenError } from '../hub/access/refusals.js';
+import { Signatures } from '../hub/access/signatures.js';
 import {
   AT_JWT,
   DETAIL,
@@ -24,7 +24,7 @@ const SUBSCRIBE_X = draftClaims({ subscribe: [{ match: 'x' }] });
 const PUBLIC = /** @type {const} */ (['RS256', 'ES256', 'EdDSA']);
 
 /**
- * @param {import('../hub/tokens.js').Tokens} tokens @param {string} token
+ * @param {import('../hub/access/tokens.js').Tokens} tokens @param {string} token
  * @returns {Promise<string>} why it is refused; '' if it is not
  */
 async function refusalOf(tokens, token) {
@@ -260,7 +260,7 @@ const LEGACY = { mercure: {} };
 
 /** @typedef {[what: string, typ: string, claims: object, rules: object, outcome: RegExp | 'draft' | 'legacy']} ClaimsCase */
 
-/** The rule of hub/claims.js, one row per case. @type {ClaimsCase[]} */
+/** The rule of hub/access/claims.js, one row per case. @type {ClaimsCase[]} */
 // biome-ignore format: a table reads best with one row per line
 const CLAIMS = [
   ['a token of draft-08', 'at+jwt', DRAFT, {}, 'draft'],
@@ -332,7 +332,7 @@ test('numbers as sub and jti count like texts', async () => {
 
 /**
  * A token is remembered when it comes for the second time.
- * @param {import('../hub/tokens.js').Tokens} tokens @param {string} token
+ * @param {import('../hub/access/tokens.js').Tokens} tokens @param {string} token
  */
 async function known(tokens, token) {
   await tokens.verify(token);

@@ -9,7 +9,7 @@ import {
   checkTopic,
   checkType,
   LIMITS,
-} from '../hub/topics.js';
+} from '../hub/matching/topics.js';
 
 const HUB = 'https://hub.example/.well-known/mercure';
 /** C0, DEL, C1, soft hyphen, zero width space, right-to-left override, byte order mark, tag, half of a surrogate pair. */

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { PAGE } from '../hub/page.js';
+import { PAGE } from '../hub/protocol/page.js';
 import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { get, rawClient } from './helpers/client.js';
 import { clientsOf, SECRET } from './helpers/hub.js';

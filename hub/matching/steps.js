@@ -7,7 +7,7 @@ import { Charset, Run } from './operations.js';
 /**
  * @typedef {import('./operations.js').Operation} Operation
  * @typedef {import('./component.js').Compiled} Compiled
- * @typedef {import('../patterns.js').UrlPattern} UrlPattern
+ * @typedef {import('./patterns.js').UrlPattern} UrlPattern
  * @typedef {object} Step  what one word of a topic has to be
  * @property {string | null} word  or
  * @property {string} prefix  how it starts, and

@@ -19,9 +19,9 @@ const CONTEXT = 'https://mercure.rocks/';
 /** What `encodeURIComponent` leaves although it is reserved. RFC 6570, section 3.2.2, encodes all of it. */
 const RESERVED = /[!'()*]/g;
 
-/** @typedef {import('../grants.js').Session} Session */
-/** @typedef {import('../grants.js').Dialect} Dialect */
-/** @typedef {import('../selectors.js').Selector} Selector */
+/** @typedef {import('../access/grants.js').Session} Session */
+/** @typedef {import('../access/grants.js').Dialect} Dialect */
+/** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {{ key: string, payload: string }} Subscription the key of its selector; the payload is JSON, '' for none */
 
 /**

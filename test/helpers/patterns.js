@@ -34,7 +34,7 @@ function text(random, starts, pieces) {
 export const randomTopic = (random) => text(random, TOPIC_STARTS, TOPIC_PIECES);
 
 /**
- * With schemes that are not special, it leaves out paths that start with two slashes (hub/patterns.js), and what the URL parser of
+ * With schemes that are not special, it leaves out paths that start with two slashes (hub/matching/patterns.js), and what the URL parser of
  * Node 20 gets wrong there: `..` and `^`.
  * @param {Random} random
  * @returns {string}

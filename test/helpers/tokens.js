@@ -3,8 +3,8 @@
  */
 import { createServer } from 'node:http';
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT } from 'jose';
-import { Keys, openKeys } from '../../hub/keys.js';
-import { Tokens } from '../../hub/tokens.js';
+import { Keys, openKeys } from '../../hub/access/keys.js';
+import { Tokens } from '../../hub/access/tokens.js';
 
 export const SECRET = 'a secret of more than thirty-two bytes';
 export const HUB = 'https://hub.example.com/.well-known/mercure';
@@ -71,8 +71,8 @@ export function unsigned(header, claims, signature = '') {
 }
 
 /**
- * @param {import('../../hub/keys.js').KeySettings | Keys} keys
- * @param {Partial<Omit<import('../../hub/tokens.js').Options, 'rules'>> & { rules?: Partial<import('../../hub/claims.js').Rules> }} [options]
+ * @param {import('../../hub/access/keys.js').KeySettings | Keys} keys
+ * @param {Partial<Omit<import('../../hub/access/tokens.js').Options, 'rules'>> & { rules?: Partial<import('../../hub/access/claims.js').Rules> }} [options]
  * @returns {Promise<Tokens>}
  */
 export async function tokensWith(keys, { rules, ...options } = {}) {

@@ -1,0 +1,233 @@
+/*
+ * What a new stream gets first: what it missed since its cursor, or the last publication of cached topics.
+ *
+ * A replay is one text, made in the moment in which the stream is opened, so that live publications follow without a gap. What
+ * the window has is found at once. Older publications are collected from the broker before, and so are those of patterns
+ * that nobody has asked for lately, a slice at a time.
+ *
+ *     locate(cursor) --> position --prepare--> (waits) --replay--> the text, in one step with opening the stream
+ */
+import { setTimeout as after } from 'node:timers/promises';
+import { mayRead } from './audience.js';
+import { positionOf } from './events.js';
+import { Pages } from './pages.js';
+import { Slices } from './slices.js';
+
+/** Publications that may be compared with patterns at once. */
+const AT_ONCE = 500;
+/** Compared between two looks at the clock. */
+const STEP = 100;
+/** Replays that are collected at the same time. */
+const MOST_AT_WORK = 8;
+/** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
+const AHEAD_MS = 2000;
+const AHEAD_STEP_MS = 5;
+
+/** @typedef {import('../../broker/index.js').Publication} Publication */
+/** @typedef {import('./audience.js').Place} Place */
+/** @typedef {import('../matching/selectors.js').Selector} Selector */
+
+/**
+ * @typedef {object} Position
+ * @property {number | undefined} after replay what follows this sequence; undefined to begin with what is published next
+ * @property {string | undefined} reported in the head of the response: the client's cursor, or 'earliest' if publications may
+ *   be lost; undefined if the client has no cursor
+ *
+ * @typedef {object} Plan a replay that is being collected
+ * @property {Place} place
+ * @property {number | undefined} start where it begins
+ * @property {number | undefined} after where `text` ends
+ * @property {string | undefined} reported 'earliest' too if what followed the cursor is no longer stored
+ * @property {string} text what does not come from the window
+ * @property {number} count publications in it
+ * @property {Map<Selector, import('./window.js').Found>} found in the window
+ * @property {string[] | undefined} topics cached ones, if they were looked for
+ *
+ * @typedef {object} Replay
+ * @property {string} text begins and ends with a cursor
+ * @property {boolean} isWhole otherwise the client has to come again for the rest
+ * @property {number} count publications in it
+ */
+
+export class Recovery {
+  /**
+   * @param {object} parts
+   * @param {import('../../broker/index.js').Broker} parts.broker
+   * @param {import('./window.js').Window} parts.window
+   * @param {import('./latest.js').Latest} parts.latest
+   * @param {import('./cursor.js').Cursors} parts.cursors
+   * @param {number} parts.mostBytes of a replay
+   */
+  constructor({ broker, window, latest, cursors, mostBytes }) {
+    this.broker = broker;
+    this.window = window;
+    this.latest = latest;
+    this.cursors = cursors;
+    this.mostBytes = mostBytes;
+    this.pages = new Pages(broker);
+    this.slices = new Slices(MOST_AT_WORK);
+  }
+
+  /** @param {string | undefined} cursor @returns {Position | Promise<Position>} */
+  locate(cursor) {
+    if (cursor === undefined) return { after: undefined, reported: undefined };
+    if (cursor === 'earliest') return this.earliest();
+    const sequence = this.cursors.read(cursor) ?? this.window.byId.get(cursor);
+    if (sequence !== undefined) return this.positionAt(sequence, cursor);
+    if (cursor === '' || cursor.startsWith('#')) return unknown();
+    return this.broker
+      .find(cursor)
+      .then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
+  }
+
+  /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
+  positionAt(sequence, cursor) {
+    if (sequence > this.window.last) return this.untilReached(sequence, cursor);
+    return sequence < this.broker.first - 1 ? this.earliest() : { after: sequence, reported: cursor };
+  }
+
+  /** @returns {Position} */
+  earliest() {
+    return { after: this.broker.first - 1, reported: 'earliest' };
+  }
+
+  /** Another process may already have sent what this one is about to hear of. @param {number} sequence @param {string} cursor @returns {Promise<Position>} */
+  async untilReached(sequence, cursor) {
+    for (let waited = 0; waited < AHEAD_MS; waited += AHEAD_STEP_MS) {
+      await after(AHEAD_STEP_MS);
+      if (sequence <= this.window.last) return { after: sequence, reported: cursor };
+    }
+    return unknown();
+  }
+
+  /** @param {Position} position @param {Place} place @returns {Plan} */
+  planOf({ after: start, reported }, place) {
+    const found = new Map();
+    if (start !== undefined)
+      for (const selector of place.selectors) found.set(selector, this.window.foundFor(selector));
+    return { place, start, after: start, reported, text: '', count: 0, found, topics: undefined };
+  }
+
+  /** @param {Plan} plan @returns {boolean} whether its replay can be made at once */
+  isReady({ place: { selectors }, after: from, found, topics }) {
+    if (from === undefined) return topics !== undefined || this.latest.costOf(selectors) <= AT_ONCE;
+    if (from < this.window.first - 1) return false;
+    let missing = 0;
+    for (const one of found.values()) missing += this.window.missing(one);
+    return missing <= AT_ONCE;
+  }
+
+  /**
+   * Collects what can't be found at once.
+   * @param {Plan} plan
+   * @returns {Promise<void>} when it is ready
+   */
+  prepare(plan) {
+    return this.slices.run(async () => {
+      if (plan.after === undefined) return this.findTopics(plan);
+      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes)
+        await this.collect(plan);
+      for (const [selector, found] of plan.found) {
+        while (this.window.missing(found) > STEP) {
+          this.window.extend(found, selector, STEP);
+          await this.slices.pause();
+        }
+      }
+    });
+  }
+
+  /** Finds the cached topics of a new subscriber. @param {Plan} plan */
+  async findTopics(plan) {
+    const topics = [];
+    let looked = 0;
+    for (const topic of this.latest.topics()) {
+      if (plan.place.selectors.some((selector) => selector.matches(topic))) topics.push(topic);
+      if (++looked % STEP === 0) await this.slices.pause();
+    }
+    plan.topics = topics;
+  }
+
+  /** Adds a page from the broker. @param {Plan} plan */
+  async collect(plan) {
+    const { selectors, session } = plan.place;
+    const from = plan.after ?? 0;
+    const publications = await this.pages.read(from);
+    if (publications[0]?.sequence !== from + 1) plan.reported = 'earliest'; // what followed is no longer stored
+    if (publications.length === 0) plan.after = this.window.first - 1;
+    for (const publication of publications) {
+      const { sequence, topics } = publication;
+      const isWanted = selectors.some((selector) => topics.some((topic) => selector.matches(topic)));
+      if (isWanted && mayRead(publication, session)) {
+        plan.text += this.window.eventOf(publication);
+        plan.count++;
+      }
+      plan.after = sequence;
+      if (plan.text.length >= this.mostBytes) return;
+      if (sequence % STEP === 0) await this.slices.pause();
+    }
+  }
+
+  /**
+   * The text for a stream that is opened now.
+   * @param {Plan} plan that is ready; if the window has left it behind since, the replay is not whole
+   * @param {number} retryMs
+   * @returns {Replay}
+   */
+  replay(plan, retryMs) {
+    const { start } = plan;
+    if (start === undefined) return { text: this.beginning(plan, retryMs), isWhole: true, count: 0 };
+    const { text, through, count } = this.rest(plan);
+    const begin = positionOf(this.cursors.of(start), retryMs);
+    const end = positionOf(this.cursors.of(through));
+    const isEmpty = text === '' && plan.text === '' && start === through;
+    return {
+      text: isEmpty ? begin : `${begin}${plan.text}${text}${end}`,
+      isWhole: through === this.window.last,
+      count: plan.count + count,
+    };
+  }
+
+  /** @param {number} retryMs @returns {string} for a stream that begins with what is published next */
+  positionText(retryMs) {
+    return positionOf(this.cursors.of(this.window.last), retryMs);
+  }
+
+  /** @param {Plan} plan without a cursor @param {number} retryMs @returns {string} the last publications of cached topics */
+  beginning({ place: { selectors, session }, topics }, retryMs) {
+    const cursor = this.cursors.of(this.window.last);
+    const begin = positionOf(cursor, retryMs);
+    const publications = this.latest.of(topics ?? this.latest.topicsOf(selectors));
+    const events = publications
+      .filter((publication) => mayRead(publication, session))
+      .map((publication) => this.window.eventOf(publication));
+    return events.length === 0 ? begin : `${begin}${events.join('')}${positionOf(cursor)}`;
+  }
+
+  /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number, count: number }} `through` a sequence */
+  rest({ after: from = 0, text: collected, found, place: { session } }) {
+    const { window } = this;
+    if (from < window.first - 1 || collected.length >= this.mostBytes)
+      return { text: '', through: from, count: 0 };
+    let [text, count] = ['', 0];
+    for (const sequence of merged(
+      [...found].map(([selector, one]) => window.sequencesOf(one, selector, from)),
+    )) {
+      if (!mayRead(window.at(sequence).publication, session)) continue;
+      text += window.eventAt(sequence);
+      count++;
+      if (collected.length + text.length >= this.mostBytes) return { text, through: sequence, count };
+    }
+    return { text, through: window.last, count };
+  }
+}
+
+/** @returns {Position} */
+function unknown() {
+  return { after: undefined, reported: 'earliest' };
+}
+
+/** @param {readonly (readonly number[])[]} lists ascending @returns {readonly number[]} ascending, each once */
+function merged(lists) {
+  if (lists.length === 1) return lists[0];
+  return [...new Set(lists.flat())].sort((one, other) => one - other);
+}
