@@ -7,11 +7,11 @@ import { LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
 import { readOrigin } from '../lib/origins.js';
 import { Access } from './access/index.js';
-import { Limits } from './limits.js';
 import { parseSelector } from './matching/selectors.js';
 import { LIMITS } from './matching/topics.js';
 import { LocalPresence } from './presence/local.js';
 import { Cors } from './protocol/cors.js';
+import { Limits } from './streams/limits.js';
 
 export const PATH = '/.well-known/mercure';
 /** What relative topics and patterns are relative to if the hub does not know its URL. */

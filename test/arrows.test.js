@@ -32,6 +32,15 @@ const ARROWS = {
   scripts: ['fleet', 'monitor', 'native', 'limits', 'lib'],
 };
 
+/** The same inside hub/. @type {Record<string, string[]>} */
+const HUB_ARROWS = {
+  matching: [],
+  access: ['matching'],
+  presence: ['access', 'matching'],
+  streams: ['presence', 'access', 'matching'],
+  protocol: ['streams', 'presence', 'access', 'matching', 'index.js', 'settings.js'], // the last two for types
+};
+
 /** Static and dynamic imports, and `import('…')` of types in comments. */
 const IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g;
 
@@ -62,6 +71,18 @@ for (const folder of Object.keys(ARROWS)) {
     const wrong = filesOf(folder).flatMap((file) =>
       importsOf(file)
         .filter((target) => !isAllowed(file, target))
+        .map((target) => `${file} imports ${target}`),
+    );
+    assert.deepEqual(wrong, []);
+  });
+}
+
+for (const [folder, allowed] of Object.entries(HUB_ARROWS)) {
+  test(`hub/${folder} imports only what it may`, () => {
+    const wrong = filesOf(join('hub', folder)).flatMap((file) =>
+      importsOf(file)
+        .filter((target) => target.startsWith(`hub${sep}`))
+        .filter((target) => ![folder, ...allowed].includes(target.split(sep)[1]))
         .map((target) => `${file} imports ${target}`),
     );
     assert.deepEqual(wrong, []);

@@ -3,8 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Buckets } from '../hub/buckets.js';
-import { Limits } from '../hub/limits.js';
+import { Buckets } from '../hub/streams/buckets.js';
+import { Limits } from '../hub/streams/limits.js';
 import { KINDS } from './helpers/hold.js';
 import { datasOf, legacyToken, PATH, PUBLISHER, startHub } from './helpers/hub.js';
 import { randomNumbers } from './helpers/random.js';

@@ -1,7 +1,7 @@
 /*
  * Lists of subscriptions, made a slice at a time: other callbacks run in between.
  */
-import { Slices } from '../streams/slices.js';
+import { Slices } from '../../lib/slices.js';
 import { jsonOf, subscriptionsIn, topicOf } from './texts.js';
 
 /** Lists that are made at the same time; streams that are looked at between two looks at the clock. */

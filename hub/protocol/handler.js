@@ -5,7 +5,7 @@
 import { plainAddress } from '../../lib/addresses.js';
 import { codeOf, messageOf } from '../../lib/errors.js';
 import { RequestError } from '../../lib/router.js';
-import { LimitError } from '../limits.js';
+import { LimitError } from '../streams/limits.js';
 import { draftsIn, parametersIn } from './bodies.js';
 import { answerOf } from './posts.js';
 import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';

@@ -7,7 +7,7 @@
  */
 import { RequestError } from '../../lib/router.js';
 import { HEADERS as ACCESS_HEADERS } from '../access/index.js';
-import { LimitError } from '../limits.js';
+import { LimitError } from '../streams/limits.js';
 import { labelsOf } from '../streams/openings.js';
 import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
 

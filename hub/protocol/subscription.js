@@ -5,8 +5,8 @@
  *     0.x        topic=TOPIC or a URI template                                   lastEventID=CURSOR and others
  */
 import { RequestError } from '../../lib/router.js';
-import { LimitError } from '../limits.js';
 import { parseSelector, SelectorError } from '../matching/selectors.js';
+import { LimitError } from '../streams/limits.js';
 
 /** @typedef {import('./query.js').Pair} Pair */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */

@@ -6,12 +6,12 @@
  */
 import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
-import { LimitError } from '../limits.js';
 import { textOf } from '../presence/texts.js';
 import { Audience } from './audience.js';
 import { Cursors } from './cursor.js';
 import { Feed } from './feed.js';
 import { Latest } from './latest.js';
+import { LimitError } from './limits.js';
 import { labelsOf, Openings, retryMs } from './openings.js';
 import { Recovery } from './recovery.js';
 import { Window } from './window.js';
@@ -24,7 +24,7 @@ import { Window } from './window.js';
 /** @typedef {import('./openings.js').Opening} Opening */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {{ subject?: number, token?: number, expiresAtMs?: number }} Labels */
-/** @typedef {import('../limits.js').Taken | null} Admission what a stream has taken of the limits */
+/** @typedef {import('./limits.js').Taken | null} Admission what a stream has taken of the limits */
 
 /**
  * What the hub needs of a Hold.
@@ -56,7 +56,7 @@ export class HubCore {
    * @param {number} parts.windowBytes of publications that are kept at hand
    * @param {number} parts.mostReplayBytes above it, a client gets a replay in parts
    * @param {import('../presence/local.js').HubPresence | null} parts.presence null if it is off
-   * @param {import('../limits.js').Limits | null} parts.limits null if there are none
+   * @param {import('./limits.js').Limits | null} parts.limits null if there are none
    * @param {(error: unknown) => void} parts.onError
    */
   constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, onError }) {

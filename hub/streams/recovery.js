@@ -8,10 +8,10 @@
  *     locate(cursor) --> position --prepare--> (waits) --replay--> the text, in one step with opening the stream
  */
 import { setTimeout as after } from 'node:timers/promises';
+import { Slices } from '../../lib/slices.js';
 import { mayRead } from './audience.js';
 import { positionOf } from './events.js';
 import { Pages } from './pages.js';
-import { Slices } from './slices.js';
 
 /** Publications that may be compared with patterns at once. */
 const AT_ONCE = 500;

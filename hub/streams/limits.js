@@ -6,15 +6,15 @@
  *     open --> (tokens, replay: may take long) --> take --> keep(id) --> leave(id)
  *                                                    \--> release, if there is no stream after all
  */
-import { inRanges, plainAddress, siteOf } from '../lib/addresses.js';
-import { RequestError } from '../lib/router.js';
+import { inRanges, plainAddress, siteOf } from '../../lib/addresses.js';
+import { RequestError } from '../../lib/router.js';
 import { Buckets } from './buckets.js';
 
 /** Nobody knows when a stream ends. */
 const STREAMS_RETRY_S = '10';
 const OPENS_RETRY_S = '1';
 
-/** @typedef {import('../lib/hubcounters.js').HubLimitName} HubLimitName */
+/** @typedef {import('../../lib/hubcounters.js').HubLimitName} HubLimitName */
 
 /** A request that a limit refuses. */
 export class LimitError extends RequestError {
