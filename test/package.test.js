@@ -30,7 +30,7 @@ test('the tarball has what the server and Hold need, and nothing else', (t) => {
     'server.js',
     'worker.js',
     'index.js',
-    'hub/page.html',
+    'hub/protocol/page.html',
     'index.d.ts',
     'native/build.js',
     'native/core/src/lib.rs',
