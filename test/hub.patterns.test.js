@@ -142,7 +142,7 @@ test('the answers are those of Node 24', () => {
 });
 
 test('the answers are those of URLPattern', {
-  skip: !('URLPattern' in globalThis) && 'this Node has none',
+  skip: !('URLPattern' in globalThis) && 'this Node has no URLPattern',
 }, () => {
   const random = randomNumbers(7);
   for (let i = 0; i < 5000; i++) {

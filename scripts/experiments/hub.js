@@ -1,6 +1,7 @@
 /*
  * What the hub costs beside plain streams of the same server, and how far it is from its targets.
  */
+import { join } from 'node:path';
 import { buildBare } from '../lab/bare.js';
 import { measureMemory } from '../lab/hub/memory.js';
 import { measureOpeningsAndDeliveries, measureSteadyOpenings } from '../lab/hub/openings.js';
@@ -28,7 +29,7 @@ export default {
       name,
       text,
       prepare: buildBare,
-      skip: noHold() || (name === 'disk' ? 'there is no disk broker yet' : ''),
+      skip: noHold(),
     })),
   round: measureRound,
   roundSeconds: ({ holdS }) => 20 * holdS,
@@ -54,7 +55,8 @@ async function measureRound(round) {
   await measureSteadyOpenings(round);
   await measureLatency(round);
   await measureRates(round, 'hub');
-  if (names.includes('disk')) await measureRates(round, 'disk', []);
+  if (names.includes('disk'))
+    await measureRates(round, 'disk', ['--store', join(round.lab.folder, `store-${round.name}`)]);
   await measureNoMatch(round);
   await measureStorms(round);
   await measureCatastrophes(round);
