@@ -59,8 +59,12 @@ async function until(isReached, what) {
 }
 
 function describe() {
-  const { open, failed, lost, samples } = counters;
-  return [`${open} are open`, causesText({ failed, lost }), ...samples.map(({ text }) => text)]
+  const { open, delivered, failed, lost, samples } = counters;
+  return [
+    `${open} are open, ${delivered} were delivered`,
+    causesText({ failed, lost }),
+    ...samples.map(({ text }) => text),
+  ]
     .filter(Boolean)
     .join('; ');
 }

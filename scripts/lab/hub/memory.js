@@ -9,50 +9,65 @@ import { clientOf, startHub } from './subjects.js';
 const WARM_UPS = 3;
 const GC_INTERVAL_MS = 1000;
 const READINGS = { readings: 9, everyMs: 500 };
+/** Clients of each server: the heap of a worker varies by hundreds of kilobytes, so few streams would tell little. */
+const CLIENTS = 4;
+const WORKERS = 4;
+/** Young objects of V8 take up to 48 MB otherwise, at any time. */
+const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=1'];
 
 /** @typedef {import('./subjects.js').Round} Round */
 /** @typedef {import('./subjects.js').Kind} Kind */
+/** @typedef {{ server: import('./subjects.js').LabServer, clients: import('../client.js').Client[] }} Subject */
 
 /**
- * How much the memory of a server grows from `low` to `high` streams, while garbage is collected every second. All kinds are
- * measured at the same time, each in a server of its own.
- * @param {Round} round @param {Kind[]} kinds @param {string[]} [args] of the servers
- * @returns {Promise<Map<Kind, number>>} bytes
+ * How much the memory of a server grows from `low` to `high` streams of each client, while garbage is collected every second. The
+ * kinds take turns, each in a server of its own.
+ * @param {Round} round @param {Kind[]} kinds
  */
-export async function memoryOf(round, kinds, args = []) {
-  const { lab, plan } = round;
-  const { low, high, settleMs, restMs } = sizesOf(plan);
-  /** @type {{ kind: Kind, server: import('./subjects.js').LabServer, client: import('../client.js').Client }[]} */
-  const all = [];
+export async function measureMemory(round, kinds) {
+  const { lab, name, record } = round;
   for (const kind of kinds) {
-    const gc = ['--gc-interval', String(GC_INTERVAL_MS), ...args];
-    const server = await startHub(round, { part: `memory-${kind}`, args: gc, nodeFlags: ['--expose-gc'] });
-    all.push({ kind, server, client: clientOf(round, server, kind) });
+    lab.status = () => `[${name}] memory: ${kind}`;
+    const subject = await startSubject(round, kind);
+    record(kind, { memoryBytes: await memoryOf(round, subject) });
+    for (const client of subject.clients) await client.stop();
+    await subject.server.stop();
   }
+}
+
+/** @param {Round} round @param {Kind} kind @returns {Promise<Subject>} */
+async function startSubject(round, kind) {
+  const args = ['--gc-interval', String(GC_INTERVAL_MS)];
+  const server = await startHub(round, {
+    part: `memory-${kind}`,
+    workers: WORKERS,
+    args,
+    nodeFlags: NODE_FLAGS,
+  });
+  const { streams } = round.plan;
+  const clients = Array.from({ length: CLIENTS }, (_, i) =>
+    clientOf(round, server, kind, { first: i * streams }),
+  );
+  return { server, clients };
+}
+
+/** @param {Round} round @param {Subject} subject @returns {Promise<number>} bytes per stream */
+async function memoryOf({ lab, plan }, { server, clients }) {
+  const { low, high, settleMs, restMs } = sizesOf(plan);
   const openAll = async (/** @type {number} */ streams) => {
-    for (const { client } of all) await client.open(streams);
+    for (const client of clients) await client.open(streams);
   };
   for (let i = 0; i < WARM_UPS; i++) {
     await openAll(low);
     await lab.sleep(settleMs);
-    for (const { client } of all) await client.close();
+    for (const client of clients) await client.close();
     await lab.sleep(settleMs);
   }
   const read = async (/** @type {number} */ streams) => {
     await openAll(streams);
     await lab.sleep(restMs);
-    return Promise.all(all.map(({ server }) => medianAnonymous(lab, server, READINGS)));
+    return medianAnonymous(lab, server, READINGS);
   };
-  const [lows, highs] = [await read(low), await read(high)];
-  for (const { client, server } of all) {
-    await client.stop();
-    await server.stop();
-  }
-  return new Map(all.map(({ kind }, i) => [kind, (highs[i] - lows[i]) / (high - low)]));
-}
-
-/** @param {Round} round @param {Kind[]} kinds */
-export async function measureMemory(round, kinds) {
-  round.lab.status = () => `[${round.name}] memory`;
-  for (const [kind, memoryBytes] of await memoryOf(round, kinds)) round.record(kind, { memoryBytes });
+  const [before, after] = [await read(low), await read(high)];
+  return (after - before) / (CLIENTS * (high - low));
 }

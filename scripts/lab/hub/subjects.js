@@ -14,7 +14,8 @@ const CHANNEL = 'all';
 const TTL_S = 86_400;
 /** An interval so long that no ping is due during a measurement. */
 const NEVER_MS = 3_600_000;
-const USUAL = ['--workers', '2', '--refresh', '1000', '--anonymous'];
+const USUAL = ['--refresh', '1000', '--anonymous'];
+const USUAL_WORKERS = 2;
 
 /** @typedef {import('../experiment.js').Round} Round */
 /** @typedef {import('../server.js').LabServer} LabServer */
@@ -30,38 +31,44 @@ export const KINDS = {
 
 /**
  * @param {Round} round
- * @param {{ part: string, args?: string[], nodeFlags?: string[] }} how part: for the name of the CSV
+ * @param {{ part: string, workers?: number, args?: string[], nodeFlags?: string[] }} how part: for the name of the CSV
  * @returns {Promise<LabServer>}
  */
-export function startHub({ lab, name }, { part, args = [], nodeFlags = [] }) {
+export function startHub({ lab, name }, { part, workers = USUAL_WORKERS, args = [], nodeFlags = [] }) {
   const keys = args.some((arg) => arg.startsWith('--jwt')) ? [] : ['--jwt-secret', SECRET];
   return startServer(lab, {
     name: `${part}-${name}`,
     host: '0.0.0.0', // the client spreads its streams over many loopback addresses
-    args: [...USUAL, ...keys, '--ping-interval', String(NEVER_MS), ...args],
+    args: ['--workers', String(workers), ...USUAL, ...keys, '--ping-interval', String(NEVER_MS), ...args],
     nodeFlags,
   });
 }
 
 /**
  * A client whose streams are of one kind. The same tokens come again when its streams are opened again.
- * @param {Round} round @param {LabServer} server @param {Kind} kind @param {{ secret?: string, streams?: number }} [how]
+ * @param {Round} round @param {LabServer} server @param {Kind} kind
+ * @param {{ secret?: string, streams?: number, first?: number }} [how] first: number of the first token, if each stream has one
  * @returns {Client}
  */
-export function clientOf({ lab, plan }, { port }, kind, { secret = SECRET, streams = plan.streams } = {}) {
-  const file = join(lab.folder, `heads-${kind}`);
-  writeFileSync(file, headsOf(kind, secret, streams).join(''));
+export function clientOf(
+  { lab, plan },
+  { port },
+  kind,
+  { secret = SECRET, streams = plan.streams, first = 0 } = {},
+) {
+  const file = join(lab.folder, `heads-${kind}-${first}`);
+  writeFileSync(file, headsOf(kind, secret, streams, first).join(''));
   return new Client(lab, port, '/', file);
 }
 
-/** @param {Kind} kind @param {string} secret @param {number} streams @returns {string[]} */
-function headsOf(kind, secret, streams) {
+/** @param {Kind} kind @param {string} secret @param {number} streams @param {number} first @returns {string[]} */
+function headsOf(kind, secret, streams, first) {
   if (kind === 'plain') return [headOf(`/?channel=${CHANNEL}`)];
   const target = `${HUB_PATH}?match=${encodeURIComponent(TOPIC)}`;
   if (kind === 'topic') return [headOf(target)];
   const create = signerOf({ secret, dialect: '0.x', ttlS: TTL_S });
   return Array.from({ length: kind === 'shared' ? 1 : streams }, (_, i) =>
-    headOf(target, `Authorization: Bearer ${create(`user-${i}`, 'subscribe', [TOPIC])}\r\n`),
+    headOf(target, `Authorization: Bearer ${create(`user-${first + i}`, 'subscribe', [TOPIC])}\r\n`),
   );
 }
 
