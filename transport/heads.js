@@ -12,6 +12,8 @@ import { Waiting } from './waiting.js';
 /** The end of a record, and the value of a header that was not sent. */
 const END = '\0';
 const ABSENT = '\r';
+/** In a record, after method, target and version. */
+const FIRST_HEADER = 3;
 /** How many parsed heads are kept, and the longest record that is. */
 const MOST_HEADS = 256;
 const MOST_KEPT_LENGTH = 1024;
@@ -90,18 +92,28 @@ export class Heads {
   parse(record, address) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
     const lines = isShort ? copied(record) : record;
-    const [method, target, version, ...values] = lines.split('\n');
-    /** @type {[string, string][]} */
-    const sent = [];
-    for (let i = 0; i < this.names.length; i++)
-      if (values[i] !== ABSENT) sent.push([this.names[i], values[i]]);
-    const headers = Object.fromEntries(sent); // a header may be called __proto__
+    const parts = lines.split('\n');
+    const [method, target, version] = parts;
+    const headers = this.headersIn(parts);
     const head = headOf(method, target, version, headers, this.hasAddress ? copied(address) : undefined);
     /** @type {Known} */
     const known = { head, lines, opening: undefined, alike: 0 };
     if (this.known.size >= MOST_HEADS) this.known.clear();
     if (isShort) this.known.set(lines, known);
     return known;
+  }
+
+  /** @param {readonly string[]} parts of a record @returns {Record<string, string>} */
+  headersIn(parts) {
+    /** @type {Record<string, string>} */
+    const headers = {};
+    for (let i = 0; i < this.names.length; i++) {
+      const [name, value] = [this.names[i], parts[FIRST_HEADER + i]];
+      if (value === ABSENT) continue;
+      if (name === '__proto__') Object.defineProperty(headers, name, { value, enumerable: true });
+      else headers[name] = value;
+    }
+    return headers;
   }
 
   /** @param {number} id @param {Known} known @param {string} address */
