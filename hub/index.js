@@ -2,6 +2,7 @@
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
 
+import { BoundedMap } from '../lib/boundedmap.js';
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, subscribeTo } from './applications.js';
 import { handle } from './protocol/handler.js';
@@ -58,8 +59,8 @@ export class Hub {
     this.onError = onError;
     this.core = new HubCore({ ...parts, onError });
     this.wishes = new Wishes(rules);
-    /** By the headers of a request, which are the same object for equal heads. @type {Map<object, Subscriber>} */
-    this.known = new Map();
+    /** By the headers of a request, which are the same object for equal heads. @type {BoundedMap<object, Subscriber>} */
+    this.known = new BoundedMap(MOST_KNOWN);
     /** By the headers of `cors`, which are the same object for the same origin. @type {WeakMap<object, Readonly<Record<string, string>>>} */
     this.headers = new WeakMap();
     this.handler = this.handler.bind(this);
@@ -183,14 +184,8 @@ export class Hub {
       checkedMs: Date.now(),
     };
     // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
-    if (session || this.access?.isAnonymousAllowed) this.keep(request.headers, subscriber);
+    if (session || this.access?.isAnonymousAllowed) this.known.set(request.headers, subscriber);
     return subscriber;
-  }
-
-  /** @param {object} headers @param {Subscriber} subscriber */
-  keep(headers, subscriber) {
-    if (this.known.size >= MOST_KNOWN) this.known.clear(); // a WeakMap would cost more
-    this.known.set(headers, subscriber);
   }
 
   /** @param {Readonly<Record<string, string>>} cors @returns {Readonly<Record<string, string>>} of a stream without a cursor; always the same object */

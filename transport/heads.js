@@ -2,6 +2,7 @@
  * Answers request heads for the native core: parses its records of them, asks the policy, and writes the decisions as
  * commands.
  */
+import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
@@ -61,8 +62,8 @@ export class Heads {
     this.names = [...new Set(policy.headers ?? [])];
     /** Whether records end with the client's address. */
     this.hasAddress = policy.address === true;
-    /** @type {Map<string, Known>} by record, because clients send the same heads over and over */
-    this.known = new Map();
+    /** @type {BoundedMap<string, Known>} by record, because clients send the same heads over and over */
+    this.known = new BoundedMap(MOST_HEADS);
   }
 
   /** @param {Float64Array} ids @param {string} lines one record each, Latin-1; an empty record repeats the one before */
@@ -98,7 +99,6 @@ export class Heads {
     const head = headOf(method, target, version, headers, this.hasAddress ? copied(address) : undefined);
     /** @type {Known} */
     const known = { head, lines, opening: undefined, alike: 0 };
-    if (this.known.size >= MOST_HEADS) this.known.clear();
     if (isShort) this.known.set(lines, known);
     return known;
   }
