@@ -62,7 +62,7 @@ export async function measureLatency(round) {
   const server = await startHub(round, { part: 'latency' });
   const crowd = await startCrowd(round, server);
   const publisher = await startPublisher(round, server, {});
-  const warmUp = await publish(publisher, { ms: paceMs / 4, perSecond: PER_SECOND });
+  const warmUp = await publish(publisher, { ms: paceMs, perSecond: PER_SECOND });
   await crowd.ask('untilDelivered', warmUp.sent);
   await crowd.ask('take');
   const { sent } = await publish(publisher, { ms: paceMs, perSecond: PER_SECOND });
