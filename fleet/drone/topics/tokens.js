@@ -90,7 +90,8 @@ export class Tokens {
 
   /** @returns {number} how many streams have one */
   get ready() {
-    return this.isShared ? Number.POSITIVE_INFINITY : this.madeMs.length * SOME;
+    if (this.isShared && this.madeMs.length > 0) return Number.POSITIVE_INFINITY;
+    return this.madeMs.length * SOME;
   }
 
   /**

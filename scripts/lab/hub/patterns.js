@@ -12,6 +12,7 @@ import { HUB_PATH, headOf, SECRET, startHub } from './subjects.js';
 import { TickWatch } from './ticks.js';
 
 const PATTERNS = 1000;
+const PER_SECOND = 100;
 const BATCH = 100;
 const ELSEWHERE = 'https://example.com/elsewhere/{n}';
 /** With backtracking, each takes longer than the universe will exist. */
@@ -33,7 +34,7 @@ export async function measureNoMatch(round) {
   const costUs = async () => {
     let sent = 0;
     const us = await busyUs(server, idle, async () => {
-      ({ sent } = await publish(publisher, { ms: floodMs / 3, perSecond: 20 }));
+      ({ sent } = await publish(publisher, { ms: floodMs, perSecond: PER_SECOND }));
     });
     return us / sent;
   };
