@@ -15,7 +15,7 @@ import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
 /** The most heads answered before other callbacks can run. */
-const HEADS_PER_BATCH = 512;
+const HEADS_PER_BATCH = 64;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
 /** Errors of a process, or a system, that may open no more. */
