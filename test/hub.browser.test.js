@@ -279,7 +279,7 @@ for (const kind of KINDS) {
         await hub.publish({ topic: 'a', data: before, retry: 100 });
         await untilState(page, ({ events }) => events.at(-1)?.data === before, 'the one before');
         hub.revoke({ topic: 'a' });
-        await until(() => hold.counters().streams === 0, 'it has ended');
+        await until(() => hold.counters().closed.revoked === round, 'it has ended');
         await hub.publish({ topic: 'a', data: meanwhile });
         await untilState(page, ({ opened }) => opened === round + 1, 'it is open again');
         await hub.publish({ topic: 'a', data: after });
@@ -304,7 +304,7 @@ for (const kind of KINDS) {
       const { pings } = hold.counters();
       await until(() => hold.counters().pings > pings + 3, 'some pings');
       hub.revoke({ topic: 'quiet' });
-      await until(() => hold.counters().streams === 0, 'it has ended');
+      await until(() => hold.counters().closed.revoked === 1, 'it has ended');
       await hub.publish({ topic: 'quiet', data: 'missed' });
       await untilState(page, ({ opened }) => opened === 2, 'it is open again');
       await untilState(page, ({ events }) => events.length === 1, 'what it missed');
