@@ -138,6 +138,12 @@ for (const kind of KINDS) {
         list.map(({ data }) => data),
       );
       assert.equal((await post([...list, list[0]])).status, 413);
+      const topics = Array.from({ length: 1000 }, (_, i) => `t${i}`);
+      const many = await post([...Array(10).fill({ topics }), { topic: 'a', data: 'x' }]);
+      assert.deepEqual(
+        [many.status, await many.text()],
+        [413, 'a request can have at most 10000 topics, not 10001\n'],
+      );
       const wrong = await post([
         { topic: 'a', data: 'x' },
         { topic: '*', data: 'y' },
