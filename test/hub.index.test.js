@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Hub } from '../hub/index.js';
+import { parseSelector } from '../hub/matching/selectors.js';
+import { Audience } from '../hub/streams/audience.js';
 import { KINDS, startHold } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, PUBLISHER, SECRET, startHub } from './helpers/hub.js';
 import { randomNumbers } from './helpers/random.js';
@@ -136,6 +138,12 @@ for (const kind of KINDS) {
         list.map(({ data }) => data),
       );
       assert.equal((await post([...list, list[0]])).status, 413);
+      const topics = Array.from({ length: 1000 }, (_, i) => `t${i}`);
+      const many = await post([...Array(10).fill({ topics }), { topic: 'a', data: 'x' }]);
+      assert.deepEqual(
+        [many.status, await many.text()],
+        [413, 'a request can have at most 10000 topics, not 10001\n'],
+      );
       const wrong = await post([
         { topic: 'a', data: 'x' },
         { topic: '*', data: 'y' },
@@ -178,10 +186,8 @@ for (const kind of KINDS) {
       assert.deepEqual([hub.core.places.size, hub.core.audience.uses.size], [5, 3]);
       for (const client of clients) client.close();
       await until(() => hub.core.places.size === 0, 'they are gone');
-      assert.deepEqual(
-        [hub.core.audience.uses.size, hub.core.audience.patterns.size, hub.core.audience.granted.size],
-        [0, 0, 0],
-      );
+      const { uses, open, covered, granted } = hub.core.audience;
+      assert.deepEqual([uses.size, open.size, covered.size, granted.size], [0, 0, 0, 0]);
     });
 
     test('with publications and forced reconnects, every client gets each publication exactly once, in order', async (t) => {
@@ -251,4 +257,17 @@ test('what was decided about a client here does not hold for one elsewhere that 
     ['127.0.0.1', true],
   ]))
     assert.equal('hold' in (await from(address)), isHere, address);
+});
+
+test('a private publication is not offered to the patterns of those who may not read it', () => {
+  const audience = new Audience();
+  const any = parseSelector('template', '{+any}', 'http://localhost/.well-known/mercure');
+  const place = audience.placeOf([any], null);
+  audience.enter(place);
+  const [channel] = place.channels;
+  assert.equal(audience.channelsAbout('a').includes(channel), true);
+  assert.equal(audience.channelsOf({ topics: ['a'], private: false }).includes(channel), true);
+  assert.deepEqual(audience.channelsOf({ topics: ['a'], private: true }), ['\u0001a=a']);
+  audience.leave(place);
+  assert.equal(audience.channelsOf({ topics: ['a'], private: false }).length, 2);
 });

@@ -6,8 +6,11 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import { describe, test } from 'node:test';
 import { MemoryBroker } from '../broker/memory.js';
+import { draftGrants, Session } from '../hub/access/grants.js';
+import { parseSelector } from '../hub/matching/selectors.js';
 import { Presence } from '../hub/presence/index.js';
 import { RemotePresence } from '../hub/presence/remote.js';
+import { subscriptionsIn, textOf } from '../hub/presence/texts.js';
 import { HoldfastError } from '../lib/errors.js';
 import { KINDS, listening } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, startHub, tokenOf } from './helpers/hub.js';
@@ -546,4 +549,24 @@ test('a stream that leaves before it entered, or twice, changes nothing', async 
   presence.retire({});
   await presence.flush();
   assert.deepEqual([(await told()).length, presence.bytes, presence.count], [2, 0, 0]);
+});
+
+test('the payload of a stream is kept once, however many subscriptions have it', () => {
+  const type = 'https://mercure.rocks/authorization-detail';
+  const payloads = { a: { name: 'Ann' }, b: { name: 'x'.repeat(1000) } };
+  const details = Object.entries(payloads).map(([start, payload]) => {
+    const topics = Array.from({ length: 50 }, (_, i) => ({ match: `${start}${i}` }));
+    return { type, actions: ['subscribe'], topics, payload };
+  });
+  const facts = { expiresAtMs: Number.POSITIVE_INFINITY, subject: 0, token: 0, audiences: null };
+  const session = new Session(draftGrants(details, ''), { dialect: 'draft', ...facts });
+  const topics = ['a1', 'a2', 'none', 'a3', ...Array.from({ length: 50 }, (_, i) => `b${i}`), 'none', 'a4'];
+  const selectors = topics.map((topic) => parseSelector('exact', topic, ''));
+  const text = textOf('draft', selectors, session);
+  assert.ok(text.length < 2000, `got ${text.length} characters`);
+  const expected = topics.map((topic) => {
+    const payload = payloads[/** @type {'a' | 'b'} */ (topic[0])];
+    return { key: `=${topic}`, payload: payload ? JSON.stringify(payload) : '' };
+  });
+  assert.deepEqual(subscriptionsIn(text), expected);
 });

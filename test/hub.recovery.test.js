@@ -96,6 +96,21 @@ test('a publication about several of its topics comes once', async () => {
   assert.deepEqual(datasIn(text), ['1']);
 });
 
+test('what a hundred patterns find is kept once for each, and replayed once', async () => {
+  const { publish, open, cursors, window } = hub();
+  for (let i = 1; i <= 300; i++) await publish(`https://x.example/${i}`, String(i));
+  const patterns = Array.from({ length: 100 }, (_, i) => pattern(`https://x.example/:id${i}`));
+  const { text } = await open(patterns, cursors.of(100));
+  const expected = Array.from({ length: 200 }, (_, i) => String(i + 101));
+  assert.deepEqual(datasIn(text), expected);
+  const found = window.foundFor(patterns[0]);
+  const { sequences } = found;
+  await publish('https://x.example/301', '301');
+  window.extend(found, patterns[0], 100);
+  assert.ok(found.sequences === sequences, 'a copy for each step is the square of their number');
+  assert.equal(sequences.at(-1), 301);
+});
+
 test('ids of publishers are cursors too, and the first publication with an id counts', async () => {
   const { publish, open } = hub();
   await publish('a', '1', { id: 'urn:one' });

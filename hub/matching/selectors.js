@@ -2,7 +2,7 @@
  * What a subscriber asks for, and what a token grants: all topics, one topic, a URL pattern (draft-08), or a URI template (0.x).
  * Selectors are small and immutable. Equal patterns that are asked for again soon are the same object, and compiled once.
  */
-import { resolve } from './address.js';
+import { addressOf } from './address.js';
 import { UrlPattern } from './patterns.js';
 import { Recent } from './recent.js';
 import { compileTemplate, matchesTemplate } from './templates.js';
@@ -67,7 +67,7 @@ export class PatternSelector {
 
   /** @param {string} topic */
   matches(topic) {
-    const url = resolve(topic, this.baseUrl);
+    const url = addressOf(topic, this.baseUrl);
     return url !== null && this.pattern.matches(url);
   }
 }

@@ -5,9 +5,10 @@
  *     0.x        /.well-known/mercure/subscriptions/{topic}/{subscriber}
  *
  * While a stream is open, one text is kept for it: its dialect, and a line for each subscription, with the payload of the token if
- * there is one. Selectors contain no control characters, and JSON escapes them.
+ * there is one. Most streams have the same one for all subscriptions, so nothing after a tab is the one before. Selectors contain no
+ * control characters, and JSON escapes them.
  *
- *     '8=https://example.com/books/1\t{"name":"Ann"}\n~https://example.com/:id'
+ *     '8=https://example.com/books/1\t{"name":"Ann"}\n=https://example.com/books/2\t\n~https://example.com/:id'
  */
 
 const DRAFT = '8';
@@ -29,9 +30,14 @@ const RESERVED = /[!'()*]/g;
  * @returns {string}
  */
 export function textOf(dialect, selectors, session) {
+  let before = '';
   const lines = selectors.map((selector) => {
     const payload = session?.payload(selector) ?? undefined;
-    return payload === undefined ? selector.key : `${selector.key}\t${JSON.stringify(payload)}`;
+    if (payload === undefined) return selector.key;
+    const json = JSON.stringify(payload);
+    const line = `${selector.key}\t${json === before ? '' : json}`;
+    before = json;
+    return line;
   });
   // A copy: parts of a longer text would keep all of it in memory.
   return Buffer.from((dialect === 'legacy' ? LEGACY : DRAFT) + lines.join('\n')).toString();
@@ -44,12 +50,15 @@ export function dialectOf(text) {
 
 /** @param {string} text @returns {Subscription[]} */
 export function subscriptionsIn(text) {
+  let before = '';
   return text
     .slice(1)
     .split('\n')
     .map((line) => {
       const tab = line.indexOf('\t');
-      return tab < 0 ? { key: line, payload: '' } : { key: line.slice(0, tab), payload: line.slice(tab + 1) };
+      if (tab < 0) return { key: line, payload: '' };
+      before = line.slice(tab + 1) || before;
+      return { key: line.slice(0, tab), payload: before };
     });
 }
 

@@ -7,6 +7,8 @@ import { valueIn, valuesIn } from './query.js';
 
 /** The most publications in one request. */
 export const MOST_IN_BATCH = 1000;
+/** The most topics of all of them: each is parsed, and compared with each grant, in one turn of the event loop. */
+const MOST_TOPICS_IN_BATCH = 10_000;
 const FIELDS = ['topic', 'topics', 'data', 'private', 'id', 'type', 'retry'];
 const DIGITS = /^[0-9]+$/;
 const MOST_RETRY_MS = 0x7fffffff;
@@ -69,6 +71,9 @@ export function draftsOf(list, rules) {
       413,
       `a request can have at most ${MOST_IN_BATCH} publications, not ${list.length}`,
     );
+  const topics = list.reduce((sum, given) => sum + topicCountIn(given), 0);
+  if (topics > MOST_TOPICS_IN_BATCH)
+    throw new RequestError(413, `a request can have at most ${MOST_TOPICS_IN_BATCH} topics, not ${topics}`);
   return list.map((given, i) => {
     try {
       return draftOf(given, rules);
@@ -101,6 +106,12 @@ export function draftOf(given, rules) {
   if (!['undefined', 'number', 'string'].includes(typeof retry)) throw badRetry();
   const ms = retryOf(retry === undefined ? undefined : String(retry));
   return checked({ topics: topicsOf(fields), data, private: isPrivate, id, type, retry: ms }, rules);
+}
+
+/** @param {any} given not checked yet @returns {number} */
+function topicCountIn(given) {
+  const topics = given?.topic ?? given?.topics;
+  return Array.isArray(topics) ? topics.length : 1;
 }
 
 /** @param {Record<string, unknown>} fields @returns {string[]} */

@@ -25,7 +25,7 @@ const PREFIXES = [ALL, PUBLIC];
 /**
  * Something that is counted while streams use it.
  * @typedef {object} Use
- * @property {string} key
+ * @property {string} key its channel
  * @property {Selector} selector
  * @property {readonly Selector[]} grants none for a pattern
  * @property {number} count streams
@@ -45,8 +45,10 @@ export class Audience {
   constructor() {
     /** @type {Map<string, Use>} */
     this.uses = new Map();
-    /** Patterns in use. @type {SelectorIndex<Use>} */
-    this.patterns = new SelectorIndex();
+    /** Patterns of streams that get only public publications about them, which cost private ones nothing. @type {SelectorIndex<Use>} */
+    this.open = new SelectorIndex();
+    /** Patterns of streams whose grants cover them. @type {SelectorIndex<Use>} */
+    this.covered = new SelectorIndex();
     /** Selectors with grants of their own, by these grants. @type {SelectorIndex<Use>} */
     this.granted = new SelectorIndex();
   }
@@ -60,8 +62,9 @@ export class Audience {
     for (const selector of selectors) {
       const { key, kind } = selector;
       const isCovered = session !== null && covers(session, selector);
-      channels.push((isCovered ? ALL : PUBLIC) + key);
-      if (kind !== 'exact') uses.push({ key, selector, grants: [] });
+      const channel = (isCovered ? ALL : PUBLIC) + key;
+      channels.push(channel);
+      if (kind !== 'exact') uses.push({ key: channel, selector, grants: [] });
       if (isCovered || session === null || session.subscribe.length === 0) continue;
       const own = `${GRANTED}${key}\n${session.key}`;
       channels.push(own);
@@ -80,7 +83,7 @@ export class Audience {
       }
       const use = { key, selector, grants, count: 1 };
       this.uses.set(key, use);
-      if (grants.length === 0) this.patterns.add(selector, use);
+      if (grants.length === 0) this.patternsLike(key).add(selector, use);
       for (const grant of grants) this.granted.add(grant, use);
     }
   }
@@ -91,9 +94,14 @@ export class Audience {
       const use = this.uses.get(key);
       if (!use || --use.count > 0) continue;
       this.uses.delete(key);
-      if (use.grants.length === 0) this.patterns.delete(use.selector, use);
+      if (use.grants.length === 0) this.patternsLike(key).delete(use.selector, use);
       for (const grant of use.grants) this.granted.delete(grant, use);
     }
+  }
+
+  /** @param {string} channel of a pattern @returns {SelectorIndex<Use>} where it is */
+  patternsLike(channel) {
+    return channel.startsWith(ALL) ? this.covered : this.open;
   }
 
   /** @param {{ topics: readonly string[], private: boolean }} publication @returns {string[]} channels it goes to */
@@ -102,10 +110,9 @@ export class Audience {
     const channels = [];
     const prefixes = isPrivate ? PRIVATE_PREFIXES : PREFIXES;
     for (const prefix of prefixes) for (const topic of topics) channels.push(`${prefix}=${topic}`);
-    if (this.patterns.size > 0) {
-      const found = this.patterns.matching(topics);
-      for (const prefix of prefixes) for (const { key } of found) channels.push(prefix + key);
-    }
+    if (this.covered.size > 0) for (const { key } of this.covered.matching(topics)) channels.push(key);
+    if (!isPrivate && this.open.size > 0)
+      for (const { key } of this.open.matching(topics)) channels.push(key);
     if (!isPrivate || this.granted.size === 0) return channels;
     for (const { key, selector } of this.granted.matching(topics))
       if (topics.some((topic) => selector.matches(topic))) channels.push(key);
@@ -114,9 +121,9 @@ export class Audience {
 
   /** @param {string} topic @returns {string[]} channels of all streams that asked for it, but not of those that asked for everything */
   channelsAbout(topic) {
-    const patterns = this.patterns.matching([topic]).filter(({ selector }) => selector.kind !== 'all');
-    const keys = [`=${topic}`, ...patterns.map(({ key }) => key)];
-    return keys.flatMap((key) => [ALL + key, PUBLIC + key]);
+    const uses = [this.covered, this.open].flatMap((patterns) => patterns.matching([topic]));
+    const patterns = uses.filter(({ selector }) => selector.kind !== 'all').map(({ key }) => key);
+    return [...PREFIXES.map((prefix) => `${prefix}=${topic}`), ...patterns];
   }
 }
 

@@ -211,6 +211,7 @@ export class Recovery {
     let [text, count] = ['', 0];
     for (const sequence of merged(
       [...found].map(([selector, one]) => window.sequencesOf(one, selector, from)),
+      window.last,
     )) {
       if (!mayRead(window.at(sequence).publication, session)) continue;
       text += window.eventAt(sequence);
@@ -226,8 +227,18 @@ function unknown() {
   return { after: undefined, reported: 'earliest' };
 }
 
-/** @param {readonly (readonly number[])[]} lists ascending @returns {readonly number[]} ascending, each once */
-function merged(lists) {
+/**
+ * A client may ask for a hundred patterns that all match the same, so this costs hardly more than looking at each once.
+ * @param {readonly (readonly number[])[]} lists sequences, ascending @param {number} last not less than any of them
+ * @returns {readonly number[]} ascending, each once
+ */
+function merged(lists, last) {
   if (lists.length === 1) return lists[0];
-  return [...new Set(lists.flat())].sort((one, other) => one - other);
+  const first = lists.reduce((least, list) => Math.min(least, list[0] ?? last), last);
+  const isThere = new Uint8Array(last - first + 1);
+  for (const list of lists) for (const sequence of list) isThere[sequence - first] = 1;
+  /** @type {number[]} */
+  const all = [];
+  for (let i = isThere.indexOf(1); i >= 0; i = isThere.indexOf(1, i + 1)) all.push(first + i);
+  return all;
 }

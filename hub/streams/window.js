@@ -16,10 +16,10 @@ const NONE = [];
 /** @typedef {import('../../broker/index.js').Publication} Publication */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {{ publication: Publication, bytes: number, event: string | undefined }} Entry `event` is made when it is first needed */
-/** @typedef {{ through: number, sequences: readonly number[] }} Found publications about a pattern's topics, up to a sequence */
+/** @typedef {{ through: number, sequences: number[] }} Found publications about a pattern's topics, up to a sequence */
 
 /** Other selectors need no search. @type {Found} */
-const KNOWN = Object.freeze({ through: Number.POSITIVE_INFINITY, sequences: NONE });
+const KNOWN = Object.freeze({ through: Number.POSITIVE_INFINITY, sequences: [] });
 
 export class Window {
   /**
@@ -100,7 +100,11 @@ export class Window {
       this.byTopic.delete(topic);
       return;
     }
-    // Shifting each time would cost the square of a busy topic's length.
+    this.trim(sequences);
+  }
+
+  /** Drops what is gone. Shifting each time would cost the square of a busy topic's length. @param {number[]} sequences ascending */
+  trim(sequences) {
     const gone = countThrough(sequences, this.first - 1);
     if (gone >= SLACK || gone * 2 >= sequences.length) sequences.splice(0, gone);
   }
@@ -147,13 +151,13 @@ export class Window {
    */
   extend(found, selector, most) {
     if (this.missing(found) === 0) return;
-    const sequences = [...following(found.sequences, this.first - 1)];
+    const { sequences } = found; // added to in place: a copy for each step would cost the square of their number
+    this.trim(sequences);
     const from = Math.max(found.through, this.first - 1);
     const through = Math.min(this.last, from + most);
     for (let sequence = from + 1; sequence <= through; sequence++)
       if (this.at(sequence).publication.topics.some((topic) => selector.matches(topic)))
         sequences.push(sequence);
-    found.sequences = sequences;
     found.through = through;
   }
 
