@@ -12,13 +12,7 @@ import { labelsOf } from '../streams/openings.js';
 import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
 
 /** Headers that `decide` reads. */
-export const HEADERS = [
-  ...ACCESS_HEADERS,
-  'last-event-id',
-  'if-none-match',
-  'access-control-request-method',
-  'access-control-request-headers',
-];
+export const HEADERS = [...ACCESS_HEADERS, 'last-event-id', 'if-none-match'];
 
 /** @typedef {import('../index.js').Hub} Hub */
 /** @typedef {import('../index.js').Subscriber} Subscriber */
