@@ -6,7 +6,7 @@ import { checkData, checkId, checkSizes, checkTopic, checkType } from '../matchi
 import { valueIn, valuesIn } from './query.js';
 
 /** The most publications in one request. */
-export const MOST_IN_BATCH = 1000;
+const MOST_IN_BATCH = 1000;
 const FIELDS = ['topic', 'topics', 'data', 'private', 'id', 'type', 'retry'];
 const DIGITS = /^[0-9]+$/;
 const MOST_RETRY_MS = 0x7fffffff;
