@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import { MemoryBroker } from '../broker/memory.js';
 import { Presence } from '../hub/presence/index.js';
 import { RemotePresence } from '../hub/presence/remote.js';
+import { PresenceServer } from '../hub/presence/server.js';
 import { HoldfastError } from '../lib/errors.js';
 import { KINDS, listening } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, startHub, tokenOf } from './helpers/hub.js';
@@ -546,4 +547,29 @@ test('a stream that leaves before it entered, or twice, changes nothing', async 
   presence.retire({});
   await presence.flush();
   assert.deepEqual([(await told()).length, presence.bytes, presence.count], [2, 0, 0]);
+});
+
+test('what a worker said last, and what arrives only after its death, does not come back on the list', async (t) => {
+  const { presence, told } = presenceAlone(t);
+  const server = new PresenceServer(presence);
+  const worker = {};
+  server.add(worker, async () => {});
+  const { attendance } = server.handlersOf(worker);
+  attendance({ type: 'attendance', entered: [[1, '8=a']], left: [] });
+  server.remove(worker);
+  attendance({ type: 'attendance', entered: [[2, '8=b']], left: [] });
+  await presence.flush();
+  assert.deepEqual([server.count, (await told()).length], [0, 2]);
+});
+
+test('a stream that comes while the last events are being finished is announced too', async (t) => {
+  const { presence, told } = presenceAlone(t);
+  let isFirst = true;
+  presence.announcements.onProgress = () => {
+    if (isFirst) queueMicrotask(() => presence.enter(presence, 2, '8=b'));
+    isFirst = false;
+  };
+  presence.enter(presence, 1, '8=a');
+  await presence.flush();
+  await until(async () => (await told()).length === 2, 'both');
 });
