@@ -98,7 +98,8 @@ export class HubCore {
 
   /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */
   async start() {
-    for (const publication of await this.broker.latest()) this.latest.add(publication);
+    for (const publication of await this.broker.latest())
+      if (publication.sequence <= this.window.last) this.latest.add(publication); // others are on their way
     const older = [];
     const { first } = this.window;
     for (let after = Math.max(this.broker.first - 1, first - 1 - MOST_RECENT); after < first - 1; ) {

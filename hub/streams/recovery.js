@@ -151,7 +151,9 @@ export class Recovery {
   async collect(plan) {
     const { selectors, session } = plan.place;
     const from = plan.after ?? 0;
-    const publications = await this.pages.read(from);
+    const page = await this.pages.read(from);
+    // The Hold may have no room yet for what the broker has already: that follows live.
+    const publications = page.filter(({ sequence }) => sequence <= this.window.last);
     if (publications[0]?.sequence !== from + 1) plan.reported = 'earliest'; // what followed is no longer stored
     if (publications.length === 0) plan.after = this.window.first - 1;
     for (const publication of publications) {
