@@ -71,8 +71,8 @@ function allOf(rawHeaders, name) {
 async function subscribe(hub, request, incoming, response) {
   const { address = '' } = request;
   hub.core.limits?.open(address);
-  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : [];
-  const { cursor, place, dialect, cors } = await hub.subscriberOf(request, more);
+  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : undefined;
+  const { cursor, place, dialect, cors } = await hub.subscribers.find(request, more);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();

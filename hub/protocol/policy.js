@@ -67,7 +67,7 @@ function decided({ headers, ...answer }) {
 /** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<() => Decision>} */
 function subscribe(hub, request, id) {
   hub.core.limits?.open(request.address ?? '');
-  const subscriber = hub.subscriberOf(request);
+  const subscriber = hub.subscribers.of(request);
   if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
   const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
   if (opening instanceof Promise)
