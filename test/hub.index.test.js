@@ -43,6 +43,19 @@ for (const kind of KINDS) {
       assert.deepEqual(datasOf(client), ['once', 'last']);
     });
 
+    test('delivers what is larger than the queue of its Hold', async (t) => {
+      const holdOptions = { maxQueueBytes: 10_000, maxBacklogBytes: 1e6 };
+      const { subscribe, publish } = await startHub(t, kind, { onError: assert.ifError }, holdOptions);
+      const client = await subscribe('match=a');
+      for (const size of [1, 9000, 50_000, 9000, 20_000, 1])
+        await publish({ topic: 'a', data: 'x'.repeat(size) });
+      await until(() => datasOf(client).length === 6, 'all of them');
+      assert.deepEqual(
+        datasOf(client).map((data) => data?.length),
+        [1, 9000, 50_000, 9000, 20_000, 1],
+      );
+    });
+
     test('takes templates and topics of 0.x', async (t) => {
       const { subscribe, publish } = await startHub(t, kind);
       const client = await subscribe('topic=https://x.example/books/{id}&topic=plain');

@@ -29,7 +29,7 @@ import { Window } from './window.js';
 /**
  * What the hub needs of a Hold.
  * @typedef {object} HoldLike
- * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean }) => unknown} publish
+ * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
  * @property {(id: number, payload: string) => void} write
  * @property {(id: number, channel: string) => void} subscribe
  * @property {(id: number, labels: Labels) => void} label
