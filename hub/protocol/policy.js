@@ -5,11 +5,10 @@
  * Clients send the same heads over and over, and a Hold gives us the same headers object for the same head. So what a head asks for
  * is worked out once, and is used as long as its token is valid.
  */
-import { RequestError } from '../../lib/router.js';
 import { HEADERS as ACCESS_HEADERS } from '../access/index.js';
 import { LimitError } from '../streams/limits.js';
 import { labelsOf } from '../streams/openings.js';
-import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
 
 /** Headers that `decide` reads. */
 export const HEADERS = [...ACCESS_HEADERS, 'last-event-id', 'if-none-match'];
@@ -115,9 +114,10 @@ function held(hub, { method, address = '' }, subscriber, opening, id) {
 
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */
 function refused(hub, request, error) {
-  if (!(error instanceof RequestError)) throw error;
-  if (error instanceof LimitError) hub.core.counts[error.counter]++;
-  const { status, message, headers } = error;
+  const known = requestErrorOf(error);
+  if (!known) throw error;
+  if (known instanceof LimitError) hub.core.counts[known.counter]++;
+  const { status, message, headers } = known;
   const cors = hub.corsOf(request);
   return { refuse: status, headers: { ...NOSNIFF, ...headers, ...cors }, body: `${message}\n` };
 }

@@ -43,6 +43,8 @@ import { Window } from './window.js';
 /** Publications from before the start that are kept at hand. */
 const MOST_RECENT = 10_000;
 const RETRY_AFTER_S = '10';
+/** Why publications can't be read now: the client comes back for them. */
+const PASSING = ['BUSY', 'CLOSED', 'STORE'];
 const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
@@ -80,7 +82,7 @@ export class HubCore {
     /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
     this.joining = new Set();
     this.failed = (/** @type {unknown} */ error) => {
-      if (codeOf(error) !== 'CLOSED') onError(error);
+      if (!PASSING.includes(codeOf(error))) onError(error);
       return false;
     };
     broker.follow((publications) => this.feed.take(publications));
