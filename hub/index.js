@@ -3,6 +3,7 @@
  */
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, subscribeTo } from './applications.js';
+import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
@@ -11,8 +12,6 @@ import { answerSubscriptions } from './protocol/subscriptions.js';
 import { settingsOf } from './settings.js';
 import { HubCore } from './streams/core.js';
 import { Subscribers } from './subscribers.js';
-
-const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 
 /** @typedef {import('../lib/router.js').RequestError} RequestError */
 /** @typedef {import('./protocol/protocol.js').Request} Request */
@@ -149,7 +148,7 @@ export class Hub {
     const resource = resourceOf(target, this.path);
     if (method === 'OPTIONS') return this.cors.preflight(request);
     if (resource === null) throw nothingThere();
-    if (resource === 'stream') throw notAllowed(METHODS);
+    if (resource === 'stream') throw notAllowed(ALLOW);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
     return answerSubscriptions(this, request);
