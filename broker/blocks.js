@@ -57,7 +57,7 @@ export function publicationsOf([first, at, rows]) {
 }
 
 /** @param {Row} row @param {number} sequence @param {number} at @returns {Publication} */
-export function publicationOf([topics, data, isPrivate, id, type, retry], sequence, at) {
+function publicationOf([topics, data, isPrivate, id, type, retry], sequence, at) {
   return {
     sequence,
     at,

@@ -7,17 +7,16 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
 import { HoldfastError } from '../lib/errors.js';
 import { Appends } from './appends.js';
 import { Cached } from './cached.js';
+import { Calls } from './disk/calls.js';
 import { fileOf } from './disk/environment.js';
 import { decodeFrame, encodeFrames, framesOf } from './disk/frames.js';
 import { sizeOf } from './limits.js';
 import { numbered } from './order.js';
 import { SharedReads, TRIM_MS } from './parts.js';
 
-const THREAD = new URL('./disk/thread.js', import.meta.url);
 const CHECK = fileURLToPath(new URL('./disk/check.js', import.meta.url));
 const CHECK_MS = 30_000;
 /** A transaction costs much CPU, because it is flushed. */
@@ -25,9 +24,7 @@ const GATHER_MS = 2;
 
 /** @typedef {import('./disk/log.js').Part} Part */
 /** @typedef {import('./disk/store.js').Stored} Stored */
-/** @typedef {import('./disk/thread.js').Call} Call */
 /** @typedef {import('./disk/thread.js').Opened} Opened */
-/** @typedef {import('./disk/thread.js').Reply} Reply */
 /** @typedef {import('./index.js').Broker} Broker */
 /** @typedef {import('./index.js').Draft} Draft */
 /** @typedef {import('./index.js').Listener} Listener */
@@ -43,7 +40,7 @@ export async function openDisk({ store, syncs, ...limits }) {
   await check(store);
   const { historyCount, historyAgeMs, historyBytes } = limits;
   const retention = { historyCount, historyAgeMs, historyBytes };
-  const thread = new Thread({ folder: store, syncs, retention });
+  const thread = new Calls({ folder: store, syncs, retention });
   try {
     /** @type {Opened} */
     const opened = await thread.call({ name: 'open' });
@@ -69,57 +66,9 @@ function check(folder) {
   });
 }
 
-/** Calls the thread of a store. */
-class Thread {
-  /** @param {{ folder: string, syncs: boolean, retention: import('./index.js').Retention }} options */
-  constructor(options) {
-    /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} by id */
-    this.calls = new Map();
-    this.lastId = 0;
-    /** @type {HoldfastError | null} why it has ended */
-    this.problem = null;
-    this.worker = new Worker(THREAD, { workerData: options, execArgv: [] });
-    this.worker.on('message', (/** @type {Reply} */ reply) => this.replied(reply));
-    this.worker.on('error', (error) => this.ended(`its thread failed: ${error.message}`));
-    this.worker.on('exit', () => this.ended('its thread has ended'));
-  }
-
-  /**
-   * @param {Call} call @param {ArrayBuffer[]} [moved] memory that is moved, not copied
-   * @returns {Promise<any>}
-   */
-  call(call, moved = []) {
-    if (this.problem) return Promise.reject(this.problem);
-    const id = ++this.lastId;
-    return new Promise((resolve, reject) => {
-      this.calls.set(id, { resolve, reject });
-      this.worker.postMessage({ id, call }, moved);
-    });
-  }
-
-  /** @param {Reply} reply */
-  replied({ id, result, problem }) {
-    const call = this.calls.get(id);
-    this.calls.delete(id);
-    if (problem) call?.reject(new HoldfastError(problem.code, problem.message));
-    else call?.resolve(result);
-  }
-
-  /** @param {string} why */
-  ended(why) {
-    this.problem ??= new HoldfastError('STORE', `the store can't be used: ${why}`);
-    for (const { reject } of this.calls.values()) reject(this.problem);
-    this.calls.clear();
-  }
-
-  async end() {
-    await this.worker.terminate();
-  }
-}
-
 /** @implements {Broker} */
 class DiskBroker {
-  /** @param {Thread} thread @param {Opened} opened @param {import('./index.js').Limits} limits */
+  /** @param {Calls} thread @param {Opened} opened @param {import('./index.js').Limits} limits */
   constructor(thread, { epoch, key, first, last }, { historyAgeMs, isCached, maxQueueBytes }) {
     this.thread = thread;
     this.epoch = epoch;

@@ -2,6 +2,7 @@
  * Small parts that several brokers need.
  */
 import { randomBytes } from 'node:crypto';
+import { Slices } from '../lib/slices.js';
 
 /** How often publications that are too old are looked for, and most that are dropped at once. */
 export const TRIM_MS = 1000;
@@ -23,12 +24,9 @@ export function endOfTurn() {
 export class SharedReads {
   /** @param {number} [most] reads at a time; the others wait */
   constructor(most = Number.POSITIVE_INFINITY) {
-    this.most = most;
-    this.running = 0;
+    this.slices = new Slices(most);
     /** @type {Map<string, Promise<any>>} */
     this.answers = new Map();
-    /** @type {(() => void)[]} */
-    this.waiting = [];
   }
 
   /**
@@ -40,21 +38,8 @@ export class SharedReads {
   share(key, read) {
     const answer = this.answers.get(key);
     if (answer) return answer;
-    const fresh = this.run(read).finally(() => this.answers.delete(key));
+    const fresh = this.slices.run(read).finally(() => this.answers.delete(key));
     this.answers.set(key, fresh);
     return fresh;
-  }
-
-  /** @template T @param {() => Promise<T>} read @returns {Promise<T>} */
-  async run(read) {
-    if (this.running >= this.most) await new Promise((resolve) => this.waiting.push(() => resolve(null)));
-    else this.running++;
-    try {
-      return await read();
-    } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.running--;
-    }
   }
 }

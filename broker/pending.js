@@ -1,5 +1,5 @@
 /*
- * Questions that wait for an answer, each with the same time for it. One timer watches the oldest.
+ * Questions that wait for an answer, or its next part, each with the same time for it. One timer watches the oldest.
  */
 import { HoldfastError } from '../lib/errors.js';
 
@@ -17,7 +17,7 @@ export class Pending {
   constructor(answerMs) {
     this.answerMs = answerMs;
     this.lastId = 0;
-    /** @type {Map<number, Question>} by id, oldest first */
+    /** @type {Map<number, Question>} by id, those whose time ends first are first */
     this.questions = new Map();
     /** @type {NodeJS.Timeout | null} */
     this.timer = null;
@@ -45,6 +45,15 @@ export class Pending {
   /** @param {number} id */
   has(id) {
     return this.questions.has(id);
+  }
+
+  /** A part of its answer has come, so the rest has the same time again. @param {number} id */
+  renew(id) {
+    const question = this.questions.get(id);
+    if (!question) return;
+    this.questions.delete(id);
+    question.endMs = performance.now() + this.answerMs;
+    this.questions.set(id, question);
   }
 
   /** @returns {Promise<void>} when all are answered or expired */

@@ -193,6 +193,7 @@ export class RemoteBroker {
   /** @param {number} id @param {Block[]} blocks */
   addPart(id, blocks) {
     if (!this.pending.has(id)) return;
+    this.pending.renew(id);
     const parts = this.parts.get(id) ?? [];
     this.parts.set(id, parts);
     for (const block of blocks) parts.push(...publicationsOf(block));

@@ -1,43 +1,23 @@
 /*
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
-
-import { BoundedMap } from '../lib/boundedmap.js';
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, subscribeTo } from './applications.js';
+import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
 import { decide, HEADERS } from './protocol/policy.js';
-import { notAllowed, nothingThere, resourceOf, streamHeaders } from './protocol/protocol.js';
+import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
 import { pairsOf, queryOf } from './protocol/query.js';
 import { answerSubscriptions } from './protocol/subscriptions.js';
-import { Wishes } from './protocol/wishes.js';
 import { settingsOf } from './settings.js';
 import { HubCore } from './streams/core.js';
-
-const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
-/** How long a token that was checked is not checked again for an equal request. */
-const KNOWN_MS = 60_000;
-/** Heads whose outcome is kept; the Hold doesn't remember more either. */
-const MOST_KNOWN = 256;
+import { Subscribers } from './subscribers.js';
 
 /** @typedef {import('../lib/router.js').RequestError} RequestError */
 /** @typedef {import('./protocol/protocol.js').Request} Request */
-/** @typedef {import('./streams/audience.js').Place} Place */
 /** @typedef {import('./access/grants.js').Session} Session */
-/** @typedef {import('./protocol/subscription.js').Dialect} Dialect */
+/** @typedef {import('./subscribers.js').Subscriber} Subscriber */
 /** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
-
-/**
- * What is known about a request for a stream.
- * @typedef {object} Subscriber
- * @property {Dialect} dialect
- * @property {string | undefined} cursor
- * @property {Place} place
- * @property {Record<string, string>} cors headers of the response for pages of other origins
- * @property {Record<string, string>} headers of the response to a stream without a cursor
- * @property {number} version of the access when its token was checked
- * @property {number} checkedMs
- */
 
 export class Hub {
   /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
@@ -58,11 +38,7 @@ export class Hub {
     this.cors = cors;
     this.onError = onError;
     this.core = new HubCore({ ...parts, onError });
-    this.wishes = new Wishes(rules);
-    /** By the headers of a request, which are the same object for equal heads. @type {BoundedMap<object, Subscriber>} */
-    this.known = new BoundedMap(MOST_KNOWN);
-    /** By the headers of `cors`, which are the same object for the same origin. @type {WeakMap<object, Readonly<Record<string, string>>>} */
-    this.headers = new WeakMap();
+    this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
   }
 
@@ -137,21 +113,6 @@ export class Hub {
   }
 
   /**
-   * @param {Request} request @param {readonly import('./protocol/query.js').Pair[]} [more] in the body of a QUERY
-   * @returns {Subscriber | Promise<Subscriber>}
-   * @throws {RequestError}
-   */
-  subscriberOf(request, more) {
-    const known = this.known.get(request.headers);
-    if (known && more === undefined && this.isValid(known)) return known;
-    const wanted = this.wishes.of(request, more);
-    const { method, headers, address } = request;
-    const session = this.accessTo({ method, headers, address, query: wanted.pairs, dialect: wanted.dialect });
-    if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
-    return this.subscriber(request, wanted, session);
-  }
-
-  /**
    * @param {import('./access/index.js').Request} request
    * @returns {Session | null | Promise<Session | null>} null for somebody without a token
    * @throws {RequestError}
@@ -159,42 +120,6 @@ export class Hub {
   accessTo(request) {
     if (this.access) return this.access.sessionOf(request);
     return this.opened.then((access) => access.sessionOf(request));
-  }
-
-  /** @param {Subscriber} subscriber @returns {boolean} whether its token is still good, as far as we know */
-  isValid({ version, checkedMs, place: { session } }) {
-    const nowMs = Date.now();
-    return (
-      version === this.access?.version &&
-      nowMs < checkedMs + KNOWN_MS &&
-      (session === null || session.expiresAtMs > nowMs)
-    );
-  }
-
-  /** @param {Request} request @param {import('./protocol/wishes.js').Wish} wanted @param {Session | null} session */
-  subscriber(request, { dialect, selectors, cursor }, session) {
-    const cors = this.corsOf(request);
-    const subscriber = {
-      dialect,
-      cursor,
-      place: this.core.placeOf(selectors, session),
-      cors,
-      headers: this.headersWith(cors),
-      version: this.access?.version ?? 0,
-      checkedMs: Date.now(),
-    };
-    // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
-    if (session || this.access?.isAnonymousAllowed) this.known.set(request.headers, subscriber);
-    return subscriber;
-  }
-
-  /** @param {Readonly<Record<string, string>>} cors @returns {Readonly<Record<string, string>>} of a stream without a cursor; always the same object */
-  headersWith(cors) {
-    const known = this.headers.get(cors);
-    if (known) return known;
-    const headers = Object.freeze({ ...streamHeaders('draft', undefined), ...cors });
-    this.headers.set(cors, headers);
-    return headers;
   }
 
   /**
@@ -223,7 +148,7 @@ export class Hub {
     const resource = resourceOf(target, this.path);
     if (method === 'OPTIONS') return this.cors.preflight(request);
     if (resource === null) throw nothingThere();
-    if (resource === 'stream') throw notAllowed(METHODS);
+    if (resource === 'stream') throw notAllowed(ALLOW);
     if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
     if (resource === 'metadata') return this.metadata(request);
     return answerSubscriptions(this, request);

@@ -94,10 +94,9 @@ export function settingsOf(options) {
     hasSubscriptions: given.subscriptions,
     ...(given.onNote ? { onNote: given.onNote } : {}),
   };
-  return {
+  const settings = {
     hold: /** @type {import('./streams/core.js').HoldLike} */ (hold),
     broker,
-    opened: Access.open(access),
     cors: new Cors(originsOf('corsOrigins', given.corsOrigins)),
     path,
     url,
@@ -109,6 +108,7 @@ export function settingsOf(options) {
     limits: Limits.of(given),
     onError,
   };
+  return { ...settings, opened: Access.open(access) }; // last: nobody would handle its error if something above throws
 }
 
 /** @param {{ legacy?: boolean, maxSelectors?: number, maxTopics?: number, maxBodyBytes?: number }} options @param {string} baseUrl @returns {Rules} */

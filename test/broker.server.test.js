@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { openBroker } from '../broker/index.js';
 import { RemoteBroker } from '../broker/remote.js';
 import { BrokerServer } from '../broker/server.js';
@@ -225,4 +226,22 @@ test('an error of the broker reaches the publisher with its code', async (t) => 
   const { remote } = connect(server);
   await server.close();
   await assert.rejects(remote.append(drafts(1)), { name: 'HoldfastError', code: 'CLOSED' });
+});
+
+test('an answer in parts has its time again with each of them', async () => {
+  /** @type {any[]} */
+  const sent = [];
+  const place = { epoch: 1, key: '', first: 1, last: 3 };
+  const send = (/** @type {unknown} */ message) => void sent.push(message);
+  const remote = new RemoteBroker({ place, send, maxQueueBytes: 1000, answerMs: 300 });
+  const found = remote.latest();
+  const [{ id }] = sent;
+  for (let sequence = 1; sequence <= 3; sequence++) {
+    await wait(200);
+    remote.answer({ type: 'answer', id, blocks: [[sequence, 0, [['a', 'x', 0]]]], more: sequence < 3 });
+  }
+  assert.deepEqual(
+    (await found).map(({ sequence }) => sequence),
+    [1, 2, 3],
+  );
 });

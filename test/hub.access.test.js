@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Access, COOKIE, mayPublish } from '../hub/access/index.js';
+import { mayPublish } from '../hub/access/grants.js';
+import { Access, COOKIE } from '../hub/access/index.js';
 import { AccessError } from '../hub/access/refusals.js';
 import {
   AT_JWT,

@@ -45,6 +45,34 @@ for (const kind of KINDS) {
       assert.deepEqual(datasOf(client), ['once', 'last']);
     });
 
+    test('delivers what is larger than the queue of its Hold', async (t) => {
+      const holdOptions = { maxQueueBytes: 10_000, maxBacklogBytes: 1e6 };
+      const { subscribe, publish } = await startHub(t, kind, { onError: assert.ifError }, holdOptions);
+      const client = await subscribe('match=a');
+      for (const size of [1, 9000, 50_000, 9000, 20_000, 1])
+        await publish({ topic: 'a', data: 'x'.repeat(size) });
+      await until(() => datasOf(client).length === 6, 'all of them');
+      assert.deepEqual(
+        datasOf(client).map((data) => data?.length),
+        [1, 9000, 50_000, 9000, 20_000, 1],
+      );
+    });
+
+    test('answers 503 if what was published long ago can not be collected in time', async (t) => {
+      const onError = assert.ifError;
+      const { hub, subscribe, publish } = await startHub(t, kind, { windowBytes: 1, onError }, { onError });
+      const before = encodeURIComponent(hub.core.cursor);
+      await publish({ topic: 'a', data: '1' });
+      const { recovery } = hub.core;
+      const { mostWaitMs } = recovery;
+      recovery.mostWaitMs = -1;
+      const { status, headers } = (await subscribe(`match=a&last_event_id=${before}`)).head();
+      assert.deepEqual([status, headers['retry-after']], [503, '1']);
+      recovery.mostWaitMs = mostWaitMs;
+      const client = await subscribe(`match=a&last_event_id=${before}`);
+      await until(() => datasOf(client).length === 1, 'the replay');
+    });
+
     test('takes templates and topics of 0.x', async (t) => {
       const { subscribe, publish } = await startHub(t, kind);
       const client = await subscribe('topic=https://x.example/books/{id}&topic=plain');

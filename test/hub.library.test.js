@@ -629,6 +629,10 @@ test('options that are wrong are refused with a text that says what is wrong', a
     [{ hold, anonymous: 1 }, /^the option anonymous of a Hub must be of type boolean$/],
     [{ hold, corsOrigins: '*' }, /^the option corsOrigins of a Hub must be a list of strings$/],
     [{ hold, corsOrigins: ['example.com'] }, /^corsOrigins has 'example.com', expected an origin/],
+    [
+      { hold, jwt: { publisherKey: '-----BEGIN PRIVATE KEY-----' }, corsOrigins: ['example.com'] },
+      /^corsOrigins has 'example.com'/, // and nothing is left that rejects because of the key
+    ],
     [{ hold, cacheTopics: ['https://x.example/('] }, /is neither a topic nor a URL pattern/],
     [{ hold, path: 'hub' }, /^the path of a Hub must be like \/\.well-known\/mercure, not 'hub'$/],
     [{ hold, url: '/hub' }, /^the url of a Hub must be like https:/],

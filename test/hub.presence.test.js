@@ -10,6 +10,7 @@ import { draftGrants, Session } from '../hub/access/grants.js';
 import { parseSelector } from '../hub/matching/selectors.js';
 import { Presence } from '../hub/presence/index.js';
 import { RemotePresence } from '../hub/presence/remote.js';
+import { PresenceServer } from '../hub/presence/server.js';
 import { subscriptionsIn, textOf } from '../hub/presence/texts.js';
 import { HoldfastError } from '../lib/errors.js';
 import { KINDS, listening } from './helpers/hold.js';
@@ -569,4 +570,29 @@ test('the payload of a stream is kept once, however many subscriptions have it',
     return { key: `=${topic}`, payload: payload ? JSON.stringify(payload) : '' };
   });
   assert.deepEqual(subscriptionsIn(text), expected);
+});
+
+test('what a worker said last, and what arrives only after its death, does not come back on the list', async (t) => {
+  const { presence, told } = presenceAlone(t);
+  const server = new PresenceServer(presence);
+  const worker = {};
+  server.add(worker, async () => {});
+  const { attendance } = server.handlersOf(worker);
+  attendance({ type: 'attendance', entered: [[1, '8=a']], left: [] });
+  server.remove(worker);
+  attendance({ type: 'attendance', entered: [[2, '8=b']], left: [] });
+  await presence.flush();
+  assert.deepEqual([server.count, (await told()).length], [0, 2]);
+});
+
+test('a stream that comes while the last events are being finished is announced too', async (t) => {
+  const { presence, told } = presenceAlone(t);
+  let isFirst = true;
+  presence.announcements.onProgress = () => {
+    if (isFirst) queueMicrotask(() => presence.enter(presence, 2, '8=b'));
+    isFirst = false;
+  };
+  presence.enter(presence, 1, '8=a');
+  await presence.flush();
+  await until(async () => (await told()).length === 2, 'both');
 });

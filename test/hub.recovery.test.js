@@ -132,6 +132,35 @@ test('ids that left the window are found in the history', async () => {
   assert.equal(reported, 'urn:10');
 });
 
+test('what the Hold has no room for yet is not in a replay: it follows live', async () => {
+  const { publish, open, window, cursors } = hub({ windowBytes: 2000 });
+  for (let i = 1; i <= 20; i++) await publish('a', String(i));
+  window.push = () => {}; // as if it waited in feed.js
+  await publish('a', '21');
+  const { text, isWhole } = await open([exact('a')], cursors.of(10));
+  assert.deepEqual(
+    datasIn(text),
+    Array.from({ length: 10 }, (_, i) => String(i + 11)),
+  );
+  assert.deepEqual([lastIdIn(text), isWhole], [cursors.of(20), true]);
+});
+
+test('a replay that is being collected misses nothing when older publications come into the window', async () => {
+  const { publish, open, openings, window, broker, cursors } = hub({ historyCount: 2000 });
+  for (let i = 1; i <= 1200; i++) await publish('a', String(i));
+  const older = await broker.read(0, 1100);
+  for (let i = 0; i < 1100; i++) window.shift(); // as if this process had begun with 1101
+  const selectors = [pattern('a')];
+  await open(selectors, cursors.of(1100)); // now the publications of the pattern are known
+  const place = { selectors, session: null, channels: [], uses: [], listing: '' };
+  const opening = openings.prepare(cursors.of(2), place);
+  window.prepend(older);
+  assert.deepEqual(
+    datasIn((await opening).begin().text),
+    Array.from({ length: 1198 }, (_, i) => String(i + 3)),
+  );
+});
+
 test('unknown cursors, empty ones and those of another epoch report earliest, and replay nothing', async () => {
   const { publish, open } = hub();
   const other = new Cursors({ epoch: 1, key: Buffer.alloc(16) });

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import {
   checkData,
   checkId,
-  checkRetry,
   checkSelector,
   checkSizes,
   checkTopic,
@@ -131,12 +130,6 @@ test('an id has no control characters and can not be taken for one of the hub', 
 test('a type has no control characters and is not mercure', () => {
   for (const type of ['message', 'a b', 'Mercure', '']) assert.equal(checkType(type), '', type);
   for (const type of ['mercure', ...FORBIDDEN]) assert.notEqual(checkType(type), '', JSON.stringify(type));
-});
-
-test('a retry is written in ASCII digits and fits into 31 bits', () => {
-  for (const retry of ['0', '1', '0100', '2147483647']) assert.equal(checkRetry(retry), '', retry);
-  for (const retry of ['', '-1', '+1', '1.5', '1e3', ' 1', '٣', '１', '0x10', '2147483648', '9'.repeat(400)])
-    assert.notEqual(checkRetry(retry), '', retry);
 });
 
 test('data is anything that is UTF-8', () => {

@@ -89,7 +89,6 @@ export const OPTIONS = [
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
   inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
-  inNative('reportsCloses', null, () => true),
   inNative('reportsAddresses', null, ({ policy }) => policy.address === true),
 ];
 
@@ -127,7 +126,7 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * All options with their defaults filled in, and values derived from them.
  * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
  *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
- *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean, reportsAddresses: boolean }} Settings
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsAddresses: boolean }} Settings
  */
 
 /** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */

@@ -23,7 +23,7 @@ import { isInJs } from './streams.js';
 /** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {'revoked' | 'expired' | 'drain'} EndReason */
 
-const PUBLISH_OPTIONS = ['cursor', 'isCounted'];
+const PUBLISH_OPTIONS = ['cursor', 'isCounted', 'mayBeLarge'];
 const NOBODY = Promise.resolve(0);
 
 export class Teller {
@@ -42,19 +42,20 @@ export class Teller {
    * Sends a message to every stream that listens to at least one of the channels, once.
    * @param {string | readonly string[]} channels
    * @param {Bytes | GivenMessage | null} message a string or bytes are its data; null only moves the cursor
-   * @param {{ cursor?: string, isCounted?: boolean }} [options] `cursor`: from now on that of all streams of updates; `isCounted`: false
-   *   if nobody wants to know the number of streams, which costs less
+   * @param {{ cursor?: string, isCounted?: boolean, mayBeLarge?: boolean }} [options] `cursor`: from now on that of all streams of
+   *   updates; `isCounted`: false if nobody wants to know the number of streams, which costs less; `mayBeLarge`: a message that
+   *   takes more than `maxQueueBytes`, with its channels, gets BUSY too as long as much is waiting, and not BAD_ARGUMENT
    * @returns {Promise<number>} the streams it was for, once it was written to all of them; 0 at once if it is not counted; never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
   publish(channels, message, options = {}) {
     const targets = checkedTargets(channels);
     checkKeys('publish', options, PUBLISH_OPTIONS);
-    const { cursor, isCounted = true } = options;
+    const { cursor, isCounted = true, mayBeLarge = false } = options;
     checkCursor(cursor);
     if (message === null && (targets.length > 0 || cursor === undefined))
       throw badArgument('a publication without a message must have a cursor, and no channels');
-    const checked = message === null ? null : this.messageOf(message, channelBytesOf(targets));
+    const checked = message === null ? null : this.messageOf(message, channelBytesOf(targets), mayBeLarge);
     if (targets.length === 0 && cursor === undefined) return NOBODY;
     const said = targets.length === 0 ? null : checked;
     const published = this.shards?.publish(targets, said, cursor, isCounted);
@@ -99,16 +100,18 @@ export class Teller {
 
   /**
    * @param {Bytes | GivenMessage} given
-   * @param {number} [others] bytes that it takes besides
+   * @param {number} [others] bytes that it takes besides @param {boolean} [mayBeLarge]
    * @returns {Message} for which there is room in the queue
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY
    */
-  messageOf(given, others = 0) {
+  messageOf(given, others = 0, mayBeLarge = false) {
     const message = messageOf(given);
     const bytes = queuedBytesOf(message) + others;
-    if (bytes > this.maxQueueBytes)
+    const isLarge = bytes > this.maxQueueBytes;
+    if (isLarge && !mayBeLarge)
       throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
-    this.shards?.checkRoom(bytes);
+    // Whoever waits for an empty queue may wait for ever.
+    this.shards?.checkRoom(isLarge ? this.maxQueueBytes / 2 : bytes);
     return message;
   }
 

@@ -10,7 +10,7 @@
  */
 import { HoldfastError } from '../../lib/errors.js';
 
-export const BLOCK_VERSION = 1;
+const BLOCK_VERSION = 1;
 export const BLOCK_HEAD = 9;
 const PRIVATE = 1;
 const HAS_ID = 2;

@@ -1,16 +1,13 @@
 /*
  * Who may do what: finds the token of a request, and turns it into a session or into the answer that refuses the request.
  */
-import { inRanges, LOOPBACK } from '../../lib/addresses.js';
+import { isLocal, PROXY_HEADERS } from '../../lib/local.js';
 import { inOrigins } from '../../lib/origins.js';
 import { MALFORMED, originOf, presentedIn } from './credentials.js';
-import { mayPublish } from './grants.js';
 import { openKeys } from './keys.js';
 import { AccessError, BusyError, refusal, TokenError, unavailable } from './refusals.js';
-import { isLocalHost, Resource } from './resource.js';
+import { Resource } from './resource.js';
 import { Tokens } from './tokens.js';
-
-export { mayPublish };
 
 /** The name that draft-08 recommends. */
 export const COOKIE = '__Secure-mercure_access_token';
@@ -21,17 +18,10 @@ export const HEADERS = /** @type {const} */ ([
   'cookie',
   'origin',
   'referer',
-  'forwarded',
-  'x-forwarded-for',
-  'x-real-ip',
-  'via',
+  ...PROXY_HEADERS,
 ]);
-/** Headers that say that a proxy passed the request on. */
-const PROXIED = /** @type {const} */ (['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']);
 /** Methods that change nothing, so that no page can do harm with the cookie of its visitor. */
 const SAFE_METHODS = ['GET', 'HEAD', 'QUERY', 'OPTIONS'];
-
-const isLoopback = inRanges(LOOPBACK);
 
 /** @typedef {import('./grants.js').Session} Session */
 /** @typedef {import('./grants.js').Dialect} Dialect */
@@ -137,7 +127,7 @@ export class Access {
 
   /** @param {Request} request @param {boolean} isSafe @returns {null} */
   anonymous(request, isSafe) {
-    if (isSafe && (this.isAnonymousAllowed || isFromHere(request))) return null;
+    if (isSafe && (this.isAnonymousAllowed || isLocal(request))) return null;
     throw this.refusal('missing', request);
   }
 
@@ -216,15 +206,3 @@ export class Access {
 }
 
 const OTHER_HUB = new TokenError('it is for another audience');
-
-/**
- * A page on another site can make a browser on this machine send requests here, but only with the Host of that site, or
- * without reading the answer.
- * @param {Request} request
- * @returns {boolean} whether it comes from this machine, as far as we can see: a proxy may pass on what others say
- */
-function isFromHere({ headers, address = '' }) {
-  return (
-    isLoopback(address) && isLocalHost(headers.host) && PROXIED.every((name) => headers[name] === undefined)
-  );
-}

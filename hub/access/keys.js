@@ -201,7 +201,7 @@ function jwksIn(text) {
  * @param {Jwk} jwk @param {Roles} role
  * @returns {Promise<Key | null>} null if it is not a public key for signatures that we verify
  */
-export async function publicKeyOf(jwk, role) {
+async function publicKeyOf(jwk, role) {
   const algorithm = algorithmOf(jwk);
   if (!algorithm) return null;
   const { kty, crv, n, e, x, y, kid } = jwk;

@@ -5,28 +5,18 @@
  * Host, so this only keeps out tokens that were meant for another hub by mistake; it doesn't stop someone who has a token for
  * another service with the same keys. That is why --jwks-url should come with --jwt-audience.
  */
+import { isLocalHost } from '../../lib/local.js';
 import { DETAIL_TYPE } from './grants.js';
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i;
-const LOCAL_HOST = /^(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?$/i;
-
-/** @param {string} hubPath '/.well-known/mercure' @returns {string} of the document */
-export function metadataPathOf(hubPath) {
-  return METADATA_PATH + hubPath;
-}
-
-/** @param {string | undefined} host of a request @returns {boolean} whether it names this machine */
-export function isLocalHost(host = '') {
-  return LOCAL_HOST.test(host);
-}
 
 export class Resource {
   /** @param {{ audience: string, hubPath: string }} options audience: '' if it is not fixed */
   constructor({ audience, hubPath }) {
     this.audience = audience;
     this.hubPath = hubPath;
-    this.metadataPath = metadataPathOf(hubPath);
+    this.metadataPath = METADATA_PATH + hubPath;
     this.origin = URL.canParse(audience) ? originOf(new URL(audience)) : '';
   }
 

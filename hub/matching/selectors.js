@@ -4,8 +4,9 @@
  */
 import { addressOf } from './address.js';
 import { UrlPattern } from './patterns.js';
+import { matches } from './program.js';
 import { Recent } from './recent.js';
-import { compileTemplate, matchesTemplate } from './templates.js';
+import { compileTemplate } from './templates.js';
 import { PatternError } from './tokens.js';
 import { checkSelector } from './topics.js';
 
@@ -90,7 +91,7 @@ export class TemplateSelector {
 
   /** @param {string} topic */
   matches(topic) {
-    return topic === this.value || matchesTemplate(this.program, topic);
+    return topic === this.value || matches(this.program, topic);
   }
 }
 

@@ -7,7 +7,6 @@
  *   {.a} {/a} {;a} {?a} {&a}   nothing, or the sign and such a run; with another sign before each further variable
  */
 import { Charset, FORK, JOIN } from './operations.js';
-import { matches } from './program.js';
 import { PatternError } from './tokens.js';
 
 /** @typedef {import('./operations.js').Operation} Operation */
@@ -54,11 +53,6 @@ export function compileTemplate(value) {
   }
   if (program.length > MOST_OPERATIONS) throw new PatternError('too many variables');
   return program;
-}
-
-/** @param {readonly Operation[]} program @param {string} topic @returns {boolean} */
-export function matchesTemplate(program, topic) {
-  return matches(program, topic);
 }
 
 /** @param {string} expression what is in the braces @returns {Operation[] | null} null if it is not valid */

@@ -20,8 +20,6 @@ export const LIMITS = Object.freeze({
 const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}]/u;
 /** Percent-encoded letters, digits, and - . _ ~, which mean the same when they are not encoded (RFC 3986, 6.2.2.2). */
 const UNRESERVED = /%(?:2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])/gi;
-/** A retry is a 32-bit number of milliseconds. */
-const MOST_RETRY_MS = 2 ** 31 - 1;
 
 /**
  * @param {string} topic
@@ -47,13 +45,6 @@ export function checkId(id) {
 export function checkType(type) {
   if (FORBIDDEN.test(type)) return 'a type must not contain control or format characters';
   if (type === 'mercure') return "the type 'mercure' is reserved";
-  return '';
-}
-
-/** @param {string} retry as it was sent @returns {string} '' or what is wrong, for a 400 */
-export function checkRetry(retry) {
-  if (!/^[0-9]+$/.test(retry)) return 'retry must be a number of milliseconds, in digits';
-  if (Number(retry) > MOST_RETRY_MS) return `retry must be at most ${MOST_RETRY_MS} ms`;
   return '';
 }
 

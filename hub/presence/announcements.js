@@ -8,6 +8,8 @@ import { dialectOf, jsonOf, subscriptionsIn, topicOf, withContext } from './text
 
 /** Publications of one append. */
 const MOST_AT_ONCE = 500;
+/** The front of the list is given back when it is at least this long, and half of the list. */
+const SLACK = 1024;
 /** How soon an append that failed is tried again: for lack of room, and for other reasons. */
 const BUSY_MS = 20;
 const FAILED_MS = 1000;
@@ -59,17 +61,19 @@ export class Announcements {
   }
 
   run() {
-    this.running ??= this.publish().finally(() => {
-      this.running = null;
-    });
+    this.running ??= this.publish();
   }
 
   /** Publishes whatever has changed until nothing is left. */
   async publish() {
     await endOfTurn();
-    for (let drafts = this.nextDrafts(); drafts.length > 0; drafts = this.nextDrafts()) {
-      await this.append(drafts);
-      this.onProgress();
+    try {
+      for (let drafts = this.nextDrafts(); drafts.length > 0; drafts = this.nextDrafts()) {
+        await this.append(drafts);
+        this.onProgress();
+      }
+    } finally {
+      this.running = null; // in one step with finding nothing: whatever comes from now on begins anew
     }
   }
 
@@ -86,7 +90,7 @@ export class Announcements {
 
   /** @returns {Change | undefined} */
   next() {
-    if (this.waiting > 0) return this.changes[this.start++];
+    if (this.waiting > 0) return this.shift();
     this.changes = [];
     this.start = 0;
     for (;;) {
@@ -94,6 +98,16 @@ export class Announcements {
       if (change || this.series.length === 0) return change;
       this.series.shift();
     }
+  }
+
+  /** @returns {Change} the first that waits */
+  shift() {
+    const change = this.changes[this.start++];
+    if (this.start >= SLACK && this.start * 2 >= this.changes.length) {
+      this.changes.splice(0, this.start);
+      this.start = 0;
+    }
+    return change;
   }
 
   /** @param {Change} change @returns {Draft[]} one for each subscription */

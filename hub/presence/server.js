@@ -37,6 +37,7 @@ export class PresenceServer {
     return {
       /** @param {import('./messages.js').Attendance} message */
       attendance: ({ entered, left }) => {
+        if (!this.workers.has(worker)) return; // it died, and its last messages came after that
         for (const [id, text] of entered) this.presence.enter(worker, id, text);
         for (const id of left) this.presence.leave(worker, id);
       },

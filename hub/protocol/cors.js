@@ -20,7 +20,7 @@ const NONE = Object.freeze({});
 const MOST_KEPT = 256;
 
 /** What the hub answers to. */
-const ALLOW = `${METHODS}, OPTIONS`;
+export const ALLOW = `${METHODS}, OPTIONS`;
 
 /**
  * @typedef {object} Request

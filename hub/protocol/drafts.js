@@ -6,7 +6,7 @@ import { checkData, checkId, checkSizes, checkTopic, checkType } from '../matchi
 import { valueIn, valuesIn } from './query.js';
 
 /** The most publications in one request. */
-export const MOST_IN_BATCH = 1000;
+const MOST_IN_BATCH = 1000;
 /** The most topics of all of them: each is parsed, and compared with each grant, in one turn of the event loop. */
 const MOST_TOPICS_IN_BATCH = 10_000;
 const FIELDS = ['topic', 'topics', 'data', 'private', 'id', 'type', 'retry'];

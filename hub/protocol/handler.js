@@ -3,12 +3,12 @@
  * an application of its own, such as an Express app.
  */
 import { plainAddress } from '../../lib/addresses.js';
-import { codeOf, messageOf } from '../../lib/errors.js';
+import { codeOf } from '../../lib/errors.js';
 import { RequestError } from '../../lib/router.js';
 import { LimitError } from '../streams/limits.js';
 import { draftsIn, parametersIn } from './bodies.js';
 import { answerOf } from './posts.js';
-import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
 const BEYOND_ASCII = /[\x80-\xff]/;
@@ -71,8 +71,8 @@ function allOf(rawHeaders, name) {
 async function subscribe(hub, request, incoming, response) {
   const { address = '' } = request;
   hub.core.limits?.open(address);
-  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : [];
-  const { cursor, place, dialect, cors } = await hub.subscriberOf(request, more);
+  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : undefined;
+  const { cursor, place, dialect, cors } = await hub.subscribers.find(request, more);
   const opening = await hub.core.prepare(cursor, place);
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
@@ -105,15 +105,10 @@ async function publish(hub, request, incoming) {
   return { status, headers: { 'Content-Type': type, ...hub.corsOf(request) }, body };
 }
 
-/** Statuses of errors that are not the client's fault, or not in what it asked for. @type {Record<string, number>} */
-const STATUSES = { BUSY: 503, CLOSED: 503, STORE: 503, OVER_CAPACITY: 503, NOT_ADOPTABLE: 400 };
-
 /** @param {unknown} error @returns {Answer} */
 function problem(error) {
-  if (error instanceof RequestError) return textAnswer(error.status, error.message, error.headers);
-  const status = STATUSES[codeOf(error)] ?? 500;
-  const message = status === 500 ? 'the hub failed to answer' : messageOf(error);
-  return textAnswer(status, message, status === 503 ? { 'Retry-After': '1' } : {});
+  const known = requestErrorOf(error) ?? new RequestError(500, 'the hub failed to answer');
+  return textAnswer(known.status, known.message, known.headers);
 }
 
 /** @param {number} status @param {string} message @param {Record<string, string>} headers @returns {Answer} */

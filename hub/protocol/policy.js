@@ -5,20 +5,13 @@
  * Clients send the same heads over and over, and a Hold gives us the same headers object for the same head. So what a head asks for
  * is worked out once, and is used as long as its token is valid.
  */
-import { RequestError } from '../../lib/router.js';
 import { HEADERS as ACCESS_HEADERS } from '../access/index.js';
 import { LimitError } from '../streams/limits.js';
 import { labelsOf } from '../streams/openings.js';
-import { NOSNIFF, resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
 
 /** Headers that `decide` reads. */
-export const HEADERS = [
-  ...ACCESS_HEADERS,
-  'last-event-id',
-  'if-none-match',
-  'access-control-request-method',
-  'access-control-request-headers',
-];
+export const HEADERS = [...ACCESS_HEADERS, 'last-event-id', 'if-none-match'];
 
 /** @typedef {import('../index.js').Hub} Hub */
 /** @typedef {import('../index.js').Subscriber} Subscriber */
@@ -73,7 +66,7 @@ function decided({ headers, ...answer }) {
 /** @param {Hub} hub @param {Request} request @param {number} id @returns {Decision | Promise<() => Decision>} */
 function subscribe(hub, request, id) {
   hub.core.limits?.open(request.address ?? '');
-  const subscriber = hub.subscriberOf(request);
+  const subscriber = hub.subscribers.of(request);
   if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
   const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
   if (opening instanceof Promise)
@@ -121,9 +114,10 @@ function held(hub, { method, address = '' }, subscriber, opening, id) {
 
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */
 function refused(hub, request, error) {
-  if (!(error instanceof RequestError)) throw error;
-  if (error instanceof LimitError) hub.core.counts[error.counter]++;
-  const { status, message, headers } = error;
+  const known = requestErrorOf(error);
+  if (!known) throw error;
+  if (known instanceof LimitError) hub.core.counts[known.counter]++;
+  const { status, message, headers } = known;
   const cors = hub.corsOf(request);
   return { refuse: status, headers: { ...NOSNIFF, ...headers, ...cors }, body: `${message}\n` };
 }

@@ -9,6 +9,7 @@
  *     GET     /.well-known/mercure/subscriptions…     who is subscribed to what
  *     GET     /.well-known/oauth-protected-resource…  what a client has to know to get a token
  */
+import { codeOf, messageOf } from '../../lib/errors.js';
 import { RequestError } from '../../lib/router.js';
 import { pairsOf, queryOf } from './query.js';
 import { subscriptionOf } from './subscription.js';
@@ -25,6 +26,8 @@ const STREAM_HEADERS = {
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 const BEYOND_ASCII = /[^ -~]/;
 const CONTROLS = /\p{Cc}/gu;
+/** Statuses of errors that are not the client's fault, or not in what it asked for. @type {Record<string, number>} */
+const STATUSES = { BUSY: 503, CLOSED: 503, STORE: 503, OVER_CAPACITY: 503, NOT_ADOPTABLE: 400 };
 
 /** @typedef {import('./subscription.js').Subscription} Subscription */
 /** @typedef {import('../access/grants.js').Session} Session */
@@ -94,4 +97,12 @@ export function notAllowed(allowed) {
 /** @returns {RequestError} */
 export function nothingThere() {
   return new RequestError(404, 'there is nothing at this address');
+}
+
+/** @param {unknown} error @returns {RequestError | null} what it means for the client; null if the hub itself has failed */
+export function requestErrorOf(error) {
+  if (error instanceof RequestError) return error;
+  const status = STATUSES[codeOf(error)];
+  if (status === undefined) return null;
+  return new RequestError(status, messageOf(error), status === 503 ? { 'Retry-After': '1' } : {});
 }

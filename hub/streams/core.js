@@ -29,7 +29,7 @@ import { Window } from './window.js';
 /**
  * What the hub needs of a Hold.
  * @typedef {object} HoldLike
- * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean }) => unknown} publish
+ * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
  * @property {(id: number, payload: string) => void} write
  * @property {(id: number, channel: string) => void} subscribe
  * @property {(id: number, labels: Labels) => void} label
@@ -43,6 +43,8 @@ import { Window } from './window.js';
 /** Publications from before the start that are kept at hand. */
 const MOST_RECENT = 10_000;
 const RETRY_AFTER_S = '10';
+/** Why publications can't be read now: the client comes back for them. */
+const PASSING = ['BUSY', 'CLOSED', 'STORE'];
 const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
@@ -80,7 +82,7 @@ export class HubCore {
     /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
     this.joining = new Set();
     this.failed = (/** @type {unknown} */ error) => {
-      if (codeOf(error) !== 'CLOSED') onError(error);
+      if (!PASSING.includes(codeOf(error))) onError(error);
       return false;
     };
     broker.follow((publications) => this.feed.take(publications));
@@ -98,7 +100,8 @@ export class HubCore {
 
   /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */
   async start() {
-    for (const publication of await this.broker.latest()) this.latest.add(publication);
+    for (const publication of await this.broker.latest())
+      if (publication.sequence <= this.window.last) this.latest.add(publication); // others are on their way
     const older = [];
     const { first } = this.window;
     for (let after = Math.max(this.broker.first - 1, first - 1 - MOST_RECENT); after < first - 1; ) {

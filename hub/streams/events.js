@@ -1,6 +1,6 @@
 /*
  * Publications as Server-Sent Events, for replays. Live ones are encoded by the transport, byte for byte alike
- * (test/hub.events.test.js compares them).
+ * (test/hub.protocol.test.js compares them).
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 

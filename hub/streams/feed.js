@@ -69,7 +69,9 @@ export class Feed {
     const cursor = this.cursors.of(sequence);
     const message = { id: id ?? cursor, type, retry, data };
     try {
-      this.hold.publish(this.audience.channelsOf(publication), message, { cursor, isCounted: false });
+      // However large it is, it is in the order: to leave it out would be a gap that nobody is told of.
+      const options = { cursor, isCounted: false, mayBeLarge: true };
+      this.hold.publish(this.audience.channelsOf(publication), message, options);
     } catch (error) {
       if (codeOf(error) === 'BUSY') return false;
       this.onError(error); // it is in the history all the same

@@ -8,6 +8,7 @@
  *     locate(cursor) --> position --prepare--> (waits) --replay--> the text, in one step with opening the stream
  */
 import { setTimeout as after } from 'node:timers/promises';
+import { HoldfastError } from '../../lib/errors.js';
 import { Slices } from '../../lib/slices.js';
 import { mayRead } from './audience.js';
 import { positionOf } from './events.js';
@@ -19,6 +20,8 @@ const AT_ONCE = 500;
 const STEP = 100;
 /** Replays that are collected at the same time. */
 const MOST_AT_WORK = 8;
+/** A replay that has waited longer than this is not collected: by then, the Hold has refused its request. */
+const MOST_WAIT_MS = 10_000;
 /** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
 const AHEAD_MS = 2000;
 const AHEAD_STEP_MS = 5;
@@ -57,13 +60,15 @@ export class Recovery {
    * @param {import('./latest.js').Latest} parts.latest
    * @param {import('./cursor.js').Cursors} parts.cursors
    * @param {number} parts.mostBytes of a replay
+   * @param {number} [parts.mostWaitMs] until its publications are collected
    */
-  constructor({ broker, window, latest, cursors, mostBytes }) {
+  constructor({ broker, window, latest, cursors, mostBytes, mostWaitMs = MOST_WAIT_MS }) {
     this.broker = broker;
     this.window = window;
     this.latest = latest;
     this.cursors = cursors;
     this.mostBytes = mostBytes;
+    this.mostWaitMs = mostWaitMs;
     this.pages = new Pages(broker);
     this.slices = new Slices(MOST_AT_WORK);
   }
@@ -121,9 +126,12 @@ export class Recovery {
    * Collects what can't be found at once.
    * @param {Plan} plan
    * @returns {Promise<void>} when it is ready
+   * @throws {HoldfastError} rejects with BUSY if too many others were collected before it
    */
   prepare(plan) {
+    const endMs = performance.now() + this.mostWaitMs;
     return this.slices.run(async () => {
+      if (performance.now() > endMs) throw tooMany();
       if (plan.after === undefined) return this.findTopics(plan);
       while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes)
         await this.collect(plan);
@@ -151,7 +159,9 @@ export class Recovery {
   async collect(plan) {
     const { selectors, session } = plan.place;
     const from = plan.after ?? 0;
-    const publications = await this.pages.read(from);
+    const page = await this.pages.read(from);
+    // The Hold may have no room yet for what the broker has already: that follows live.
+    const publications = page.filter(({ sequence }) => sequence <= this.window.last);
     if (publications[0]?.sequence !== from + 1) plan.reported = 'earliest'; // what followed is no longer stored
     if (publications.length === 0) plan.after = this.window.first - 1;
     for (const publication of publications) {
@@ -220,6 +230,10 @@ export class Recovery {
     }
     return { text, through: window.last, count };
   }
+}
+
+function tooMany() {
+  return new HoldfastError('BUSY', 'too many clients ask for what was published long ago: try again later');
 }
 
 /** @returns {Position} */

@@ -74,6 +74,7 @@ export class Window {
     this.entries = [];
     this.start = 0;
     this.bytes = 0;
+    for (const found of this.patterns.values()) Object.assign(found, { through: 0, sequences: [] }); // some are in use
     for (const map of [this.byTopic, this.byId, this.patterns]) map.clear();
     for (const publication of [...older, ...newer]) this.push(publication);
   }

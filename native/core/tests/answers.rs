@@ -94,17 +94,6 @@ fn a_stream_over_capacity_is_refused_and_reported_but_not_counted_as_closed() {
 }
 
 #[test]
-fn a_stream_over_capacity_is_not_reported_when_nobody_asked_for_it() {
-    let mut held = Held::start(options_with(|options| (options.capacity, options.reports_closes) = (0, false)));
-    let (mut client, id) = asked_about(&mut held, &request("/"));
-    held.command(&hold(id, TEXT, &[]));
-    expect_refusal(&mut client, 503);
-    drop(client);
-    held.until_connections(0);
-    assert!(held.rest.closed.is_empty());
-}
-
-#[test]
 fn when_js_takes_too_long_to_decide_the_client_gets_503_and_a_late_answer_changes_nothing() {
     let mut held = Held::start(options_with(|options| options.answer_timeout_ms = 100));
     let mut held_late = None;

@@ -438,19 +438,6 @@ fn the_end_of_a_stream_is_reported_with_its_reason() {
 }
 
 #[test]
-fn ends_are_not_reported_when_nobody_asked_for_it() {
-    let mut held = Held::start(options_with(|options| options.reports_closes = false));
-    let (client, _) = held.stream(TEXT, &[]);
-    drop(client);
-    held.until_connections(0);
-    let (mut client, _) = held.stream(TEXT, &[]);
-    held.command(&drain(0));
-    expect_end(&mut client, b"");
-    held.until("the end of the drain", |held| held.rest.drained.pop());
-    assert!(held.rest.closed.is_empty());
-}
-
-#[test]
 fn a_client_that_leaves_while_js_decides_is_noticed_when_it_is_held() {
     let mut held = Held::start(options());
     let client = ask(held.address, &request("/x"));

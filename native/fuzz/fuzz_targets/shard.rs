@@ -175,7 +175,6 @@ impl World {
             max_backlog_bytes: bit(4, 20_000, 1000),
             max_channel_bytes: bit(6, 1 << 20, 300),
             user_timeout_ms: 1000,
-            reports_closes: true,
             reports_addresses: false,
             headers: vec!["host".into()],
             pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into()],

@@ -171,10 +171,8 @@ impl Shard {
     /// Counts and reports every stream as lost. Called on a shard that panicked in the middle of anything.
     fn retire(&mut self) -> Legacy {
         lose_streams(&self.telemetry);
-        if self.options.reports_closes {
-            let held = (0..self.rows.len() as u32).filter(|index| self.rows.state(*index) == State::Held);
-            self.mail.events.closed.extend(held.map(|index| (self.rows.id_of(index), Reason::Failed)));
-        }
+        let held = (0..self.rows.len() as u32).filter(|index| self.rows.state(*index) == State::Held);
+        self.mail.events.closed.extend(held.map(|index| (self.rows.id_of(index), Reason::Failed)));
         for (queued, listeners) in self.channels.abandon() {
             self.mail.events.published.extend(queued.finish(listeners));
         }

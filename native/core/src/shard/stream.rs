@@ -47,15 +47,13 @@ impl Shard {
     /// that.
     pub(super) fn miss(&mut self, id: Id) {
         // If it was said twice, the end of the stream will be reported.
-        if self.options.reports_closes && self.held_row(id).is_none() {
+        if self.held_row(id).is_none() {
             self.mail.events.closed.push((id, Reason::ClientGone));
         }
     }
 
     fn refuse_stream(&mut self, index: u32) {
-        if self.options.reports_closes {
-            self.mail.events.closed.push((self.rows.id_of(index), Reason::OverCapacity));
-        }
+        self.mail.events.closed.push((self.rows.id_of(index), Reason::OverCapacity));
         self.refuse_row(index, Refusal::ServiceUnavailable);
     }
 
@@ -250,9 +248,7 @@ impl Shard {
         subtract(&self.telemetry.streams, 1);
         subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
         add(&self.telemetry.closed[reason as usize], 1);
-        if self.options.reports_closes {
-            self.mail.events.closed.push((self.rows.id_of(index), reason));
-        }
+        self.mail.events.closed.push((self.rows.id_of(index), reason));
     }
 
     /// Frees a row that is not held, with everything it left behind.

@@ -184,7 +184,6 @@ pub fn options() -> Options {
         max_backlog_bytes: 1 << 20,
         max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
-        reports_closes: true,
         reports_addresses: false,
         headers: vec!["host".into()],
         pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into()],
