@@ -36,8 +36,9 @@ export function checkTopic(topic, baseUrl) {
 /** @param {string} id @returns {string} '' or what is wrong, for a 400 */
 export function checkId(id) {
   if (FORBIDDEN.test(id)) return 'an id must not contain control or format characters';
-  if (id.startsWith('#')) return 'ids that start with # are made by the hub';
-  if (id === 'earliest') return "the id 'earliest' is reserved";
+  const name = id.trim(); // as clients send it in a header
+  if (name.startsWith('#')) return 'ids that start with # are made by the hub';
+  if (name === 'earliest') return "the id 'earliest' is reserved";
   return '';
 }
 

@@ -52,8 +52,8 @@ export class Openings {
   /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
   planned(position, place) {
     const { recovery } = this;
-    if (position.after === undefined && position.reported !== undefined) return this.lost;
-    if (position.after === undefined && recovery.latest.byTopic.size === 0) return this.live;
+    if (position.after === undefined && recovery.latest.byTopic.size === 0)
+      return position.reported === undefined ? this.live : this.lost;
     const plan = recovery.planOf(position, place);
     const opening = {
       get reported() {
@@ -70,7 +70,7 @@ export class Openings {
     const whole = recovery.replay(plan, retryMs());
     const replay = whole.isWhole ? whole : recovery.replay(plan, SOON_MS);
     counts.hubReplayed += replay.count;
-    if (plan.start !== undefined) counts.hubRecoveries++;
+    if (plan.reported !== undefined) counts.hubRecoveries++;
     if (plan.reported === 'earliest') counts.hubEarliest++;
     return replay;
   }

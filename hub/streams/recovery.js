@@ -35,10 +35,12 @@ const AHEAD_STEP_MS = 5;
  * @property {number | undefined} after replay what follows this sequence; undefined to begin with what is published next
  * @property {string | undefined} reported in the head of the response: the client's cursor, or 'earliest' if publications may
  *   be lost; undefined if the client has no cursor
+ * @property {number} [since] where the client was, if what followed is no longer stored. Of cached topics the last publication is
  *
  * @typedef {object} Plan a replay that is being collected
  * @property {Place} place
  * @property {number | undefined} start where it begins
+ * @property {number | undefined} since of the position, until the cached topics have been looked at
  * @property {number | undefined} after where `text` ends
  * @property {string | undefined} reported 'earliest' too if what followed the cursor is no longer stored
  * @property {string} text what does not come from the window
@@ -88,7 +90,9 @@ export class Recovery {
   /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
   positionAt(sequence, cursor) {
     if (sequence > this.window.last) return this.untilReached(sequence, cursor);
-    return sequence < this.broker.first - 1 ? this.earliest() : { after: sequence, reported: cursor };
+    return sequence < this.broker.first - 1
+      ? { ...this.earliest(), since: sequence }
+      : { after: sequence, reported: cursor };
   }
 
   /** @returns {Position} */
@@ -106,15 +110,16 @@ export class Recovery {
   }
 
   /** @param {Position} position @param {Place} place @returns {Plan} */
-  planOf({ after: start, reported }, place) {
+  planOf({ after: start, reported, since }, place) {
     const found = new Map();
     if (start !== undefined)
       for (const selector of place.selectors) found.set(selector, this.window.foundFor(selector));
-    return { place, start, after: start, reported, text: '', count: 0, found, topics: undefined };
+    return { place, start, since, after: start, reported, text: '', count: 0, found, topics: undefined };
   }
 
   /** @param {Plan} plan @returns {boolean} whether its replay can be made at once */
-  isReady({ place: { selectors }, after: from, found, topics }) {
+  isReady({ place: { selectors }, after: from, since, found, topics }) {
+    if (since !== undefined && this.latest.byTopic.size > 0) return false;
     if (from === undefined) return topics !== undefined || this.latest.costOf(selectors) <= AT_ONCE;
     if (from < this.window.first - 1) return false;
     let missing = 0;
@@ -133,6 +138,7 @@ export class Recovery {
     return this.slices.run(async () => {
       if (performance.now() > endMs) throw tooMany();
       if (plan.after === undefined) return this.findTopics(plan);
+      if (plan.since !== undefined) await this.collectCached(plan, plan.since);
       while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes)
         await this.collect(plan);
       for (const [selector, found] of plan.found) {
@@ -153,6 +159,32 @@ export class Recovery {
       if (++looked % STEP === 0) await this.slices.pause();
     }
     plan.topics = topics;
+  }
+
+  /** Adds what is only stored because it is the last publication of a cached topic. @param {Plan} plan @param {number} since */
+  async collectCached(plan, since) {
+    await this.findTopics(plan);
+    const { after: through = since, place, topics = [] } = plan;
+    const publications = this.latest
+      .of(topics)
+      .filter(({ sequence }) => sequence > since && sequence <= through)
+      .filter((publication) => mayRead(publication, place.session));
+    if (publications.length === 0) return;
+    const { text, end, count } = this.textOf(publications);
+    plan.start = since;
+    plan.text = text;
+    plan.count = count;
+    if (end !== undefined) plan.after = end;
+  }
+
+  /** @param {readonly Publication[]} publications @returns {{ text: string, count: number, end: number | undefined }} `end`: the sequence after which it is cut off */
+  textOf(publications) {
+    let text = '';
+    for (let count = 0; count < publications.length; count++) {
+      if (text.length >= this.mostBytes) return { text, count, end: publications[count - 1].sequence };
+      text += this.window.eventOf(publications[count]);
+    }
+    return { text, count: publications.length, end: undefined };
   }
 
   /** Adds a page from the broker. @param {Plan} plan */
@@ -185,7 +217,7 @@ export class Recovery {
    */
   replay(plan, retryMs) {
     const { start } = plan;
-    if (start === undefined) return { text: this.beginning(plan, retryMs), isWhole: true, count: 0 };
+    if (start === undefined) return this.beginning(plan, retryMs);
     const { text, through, count } = this.rest(plan);
     const begin = positionOf(this.cursors.of(start), retryMs);
     const end = positionOf(this.cursors.of(through));
@@ -202,15 +234,19 @@ export class Recovery {
     return positionOf(this.cursors.of(this.window.last), retryMs);
   }
 
-  /** @param {Plan} plan without a cursor @param {number} retryMs @returns {string} the last publications of cached topics */
+  /**
+   * @param {Plan} plan without a cursor @param {number} retryMs
+   * @returns {Replay} the last publications of cached topics. Until the client has them all, its cursor is behind them
+   */
   beginning({ place: { selectors, session }, topics }, retryMs) {
-    const cursor = this.cursors.of(this.window.last);
-    const begin = positionOf(cursor, retryMs);
-    const publications = this.latest.of(topics ?? this.latest.topicsOf(selectors));
-    const events = publications
-      .filter((publication) => mayRead(publication, session))
-      .map((publication) => this.window.eventOf(publication));
-    return events.length === 0 ? begin : `${begin}${events.join('')}${positionOf(cursor)}`;
+    const publications = this.latest
+      .of(topics ?? this.latest.topicsOf(selectors))
+      .filter((publication) => mayRead(publication, session));
+    if (publications.length === 0) return { text: this.positionText(retryMs), isWhole: true, count: 0 };
+    const { text, end } = this.textOf(publications);
+    const before = positionOf(this.cursors.of(publications[0].sequence - 1), retryMs);
+    const last = positionOf(this.cursors.of(end ?? this.window.last));
+    return { text: `${before}${text}${last}`, isWhole: end === undefined, count: 0 };
   }
 
   /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number, count: number }} `through` a sequence */
