@@ -555,7 +555,7 @@ export class Hub {
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
-  owns(target: string): boolean;
+  owns(target: string | undefined): boolean;
 
   /**
    * For the policy of a Hold that listens: decides about a request that the hub owns. Requests with a body are passed on to
@@ -597,6 +597,7 @@ export class Hub {
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
    * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
    */
   revoke(what: { subject?: string; token?: string; topic?: string }): void;
 }

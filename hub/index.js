@@ -4,7 +4,7 @@
 
 import { BoundedMap } from '../lib/boundedmap.js';
 import { labelOf, mayPublish } from './access/grants.js';
-import { linkOf, publishTo, subscribeTo } from './applications.js';
+import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
 import { handle } from './protocol/handler.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf, streamHeaders } from './protocol/protocol.js';
@@ -94,8 +94,8 @@ export class Hub {
     return decide(this, head, id);
   }
 
-  /** @param {string} target of a request @returns {boolean} whether the hub answers it */
-  owns(target) {
+  /** @param {string | undefined} target of a request @returns {boolean} whether the hub answers it */
+  owns(target = '') {
     return resourceOf(target, this.path) !== null;
   }
 
@@ -249,8 +249,14 @@ export class Hub {
    * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`. Their tokens
    * are checked again when they come back.
    * @param {{ subject?: string, token?: string, topic?: string }} what
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
    */
-  revoke({ subject = '', token = '', topic = '' }) {
+  revoke(what) {
+    for (const one of revocationsFor(what)) this.end(one);
+  }
+
+  /** @param {import('./revocations.js').Revocation} which */
+  end({ subject = '', token = '', topic = '' }) {
     this.access?.forget({ ...(subject ? { subject } : {}), ...(token ? { tokenId: token } : {}) });
     const { hold, audience } = this.core;
     if (subject) hold.endLabelled('subject', labelOf(subject), 'revoked');
