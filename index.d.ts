@@ -500,7 +500,7 @@ export interface HubOptions {
   proxies?: readonly string[];
   /** Called with unexpected errors; without it, they become process warnings. */
   onError?: (error: unknown) => void;
-  /** Called with lines for the log, such as that `jwt.jwksUrl` doesn't answer. */
+  /** Called with lines for the log: that `jwt.jwksUrl` doesn't answer, and why tokens were refused, each reason once a minute. */
   onNote?: (line: string) => void;
 }
 

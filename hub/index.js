@@ -17,6 +17,8 @@ import { HubCore } from './streams/core.js';
 const METHODS = 'GET, HEAD, POST, QUERY, OPTIONS';
 /** How long a token that was checked is not checked again for an equal request. */
 const KNOWN_MS = 60_000;
+/** How long the same reason to refuse a token is not noted again. */
+const QUIET_MS = 60_000;
 /** Heads whose outcome is kept; the Hold doesn't remember more either. */
 const MOST_KNOWN = 256;
 
@@ -42,7 +44,7 @@ const MOST_KNOWN = 256;
 export class Hub {
   /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
   constructor(options) {
-    const { opened, cors, path, url, rules, onError, ...parts } = settingsOf(options);
+    const { opened, cors, path, url, rules, onError, onNote, ...parts } = settingsOf(options);
     this.path = path;
     /** How pages find it. */
     this.url = url || path;
@@ -51,12 +53,15 @@ export class Hub {
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
-      access.onRefused = () => this.core.counts.hubTokensRefused++;
+      access.onRefused = (reason) => this.tokenRefused(reason);
       return access;
     });
     this.opened.catch(() => {}); // `start` and each request report it
     this.cors = cors;
     this.onError = onError;
+    this.onNote = onNote;
+    /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
+    this.quietUntilMs = new Map();
     this.core = new HubCore({ ...parts, onError });
     this.wishes = new Wishes(rules);
     /** By the headers of a request, which are the same object for equal heads. @type {BoundedMap<object, Subscriber>} */
@@ -149,6 +154,18 @@ export class Hub {
     const session = this.accessTo({ method, headers, address, query: wanted.pairs, dialect: wanted.dialect });
     if (session instanceof Promise) return session.then((one) => this.subscriber(request, wanted, one));
     return this.subscriber(request, wanted, session);
+  }
+
+  /**
+   * The client isn't told why, so the log is; but clients must not fill it.
+   * @param {string} reason one of a few
+   */
+  tokenRefused(reason) {
+    this.core.counts.hubTokensRefused++;
+    const nowMs = performance.now();
+    if (nowMs < (this.quietUntilMs.get(reason) ?? 0)) return;
+    this.quietUntilMs.set(reason, nowMs + QUIET_MS);
+    this.onNote(`a token was refused: ${reason} (noted once a minute)`);
   }
 
   /**

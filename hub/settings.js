@@ -68,6 +68,7 @@ export const HISTORY = {
  * @property {LocalPresence | null} presence null if it is off
  * @property {Limits | null} limits null if there are none
  * @property {(error: unknown) => void} onError
+ * @property {(line: string) => void} onNote
  *
  * @typedef {object} Rules
  * @property {string} baseUrl
@@ -82,7 +83,7 @@ export const HISTORY = {
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
   const given = checked(options);
-  const { path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
+  const { path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn, onNote = () => {} } = given;
   const hold = /** @type {import('./streams/core.js').HoldLike} */ (given.hold);
   const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
   const baseUrl = url || NOWHERE + path;
@@ -96,7 +97,7 @@ export function settingsOf(options) {
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
     hasSubscriptions: given.subscriptions,
-    ...(given.onNote ? { onNote: given.onNote } : {}),
+    onNote,
   };
   const cors = new Cors(originsOf('corsOrigins', given.corsOrigins));
   taken.add(hold);
@@ -114,6 +115,7 @@ export function settingsOf(options) {
     presence: given.subscriptions ? LocalPresence.open({ ...given, broker, onError }) : null,
     limits: Limits.of(given),
     onError,
+    onNote,
   };
 }
 

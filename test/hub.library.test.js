@@ -678,6 +678,22 @@ test('what can not be revoked is refused with a text that says what is wrong', (
   hub.revoke({ subject: 'ann', token: undefined });
 });
 
+test('why a token was refused is noted, each reason once', async (t) => {
+  /** @type {string[]} */
+  const notes = [];
+  const onNote = (/** @type {string} */ line) => notes.push(line);
+  const hub = new Hub({ hold: new Hold(), jwt: { secret: SECRET }, onNote });
+  await hub.start();
+  const port = await listening(t, createServer(hub.handler));
+  const body = new URLSearchParams({ topic: 'a' });
+  for (const token of ['x', legacyToken({ publish: ['*'] }, { exp: 1 }), 'x'])
+    assert.equal((await post(port, body, { Authorization: `Bearer ${token}` })).status, 401);
+  assert.deepEqual(notes, [
+    'a token was refused: it is not a signed token (noted once a minute)',
+    'a token was refused: it has expired (noted once a minute)',
+  ]);
+});
+
 test('brokers keep what their options say', async (t) => {
   for (const broker of [new MemoryBroker({ historyCount: 2 }), await openBroker({ historyCount: 2 })]) {
     t.after(() => broker.close());
