@@ -29,6 +29,7 @@ const MOST_RETRY_MS = 2 ** 31 - 1;
  * @returns {string} '' or what is wrong, for a 400
  */
 export function checkTopic(topic, baseUrl) {
+  if (topic === '') return 'a topic must not be empty';
   if (FORBIDDEN.test(topic)) return 'a topic must not contain control or format characters';
   if (topic === '*') return 'the topic * is reserved: it selects all topics';
   if (isReserved(topic, baseUrl)) return "the topic is in the hub's own namespace";
