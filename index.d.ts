@@ -413,40 +413,40 @@ export type Topics = string | readonly string[];
 /** What a publisher gives. */
 export interface Publication {
   /** What it is about. The first is the canonical one. */
-  topic?: Topics;
+  topic?: Topics | undefined;
   /** Another name for `topic`; use one of them. */
-  topics?: Topics;
+  topics?: Topics | undefined;
   /** '' by default. */
-  data?: string;
+  data?: string | undefined;
   /** Whether only streams whose grants match one of its topics get it; false by default. */
-  private?: boolean;
+  private?: boolean | undefined;
   /**
    * Your own id, by default one of the hub's. What was published with an id that is still stored is not published again. It must
    * not be 'earliest' or begin with '#'.
    */
-  id?: string;
+  id?: string | undefined;
   /** The type of the event; not 'mercure'. */
-  type?: string;
+  type?: string | undefined;
   /** ms that clients wait before they reconnect, up to 2,147,483,647. */
-  retry?: number;
+  retry?: number | undefined;
 }
 
 /** Keys and rules for tokens (JWT). A key is text: a PEM of a public key, a JWK or a set of them, or a secret for HS256. */
 export interface JwtOptions {
   /** For HS256: tokens signed with it may publish and subscribe. */
-  secret?: string;
+  secret?: string | undefined;
   /** Then only tokens signed with it may publish. */
-  publisherKey?: string;
+  publisherKey?: string | undefined;
   /** Then only tokens signed with it may subscribe. */
-  subscriberKey?: string;
+  subscriberKey?: string | undefined;
   /** Where the issuer has its public keys. They are fetched again when a token has an unknown one. */
-  jwksUrl?: string;
+  jwksUrl?: string | undefined;
   /** What `iss` of every token must be. */
-  issuer?: string;
+  issuer?: string | undefined;
   /** What `aud` of every token must contain; by default the URL of the hub, and tokens of Mercure 0.x need none. */
-  audience?: string;
+  audience?: string | undefined;
   /** Name of the cookie with the token of a browser, '__Secure-mercure_access_token' by default. */
-  cookie?: string;
+  cookie?: string | undefined;
 }
 
 export interface HubOptions {
@@ -500,31 +500,31 @@ export interface HubOptions {
   proxies?: readonly string[];
   /** Called with unexpected errors; without it, they become process warnings. */
   onError?: (error: unknown) => void;
-  /** Called with lines for the log, such as that `jwt.jwksUrl` doesn't answer. */
+  /** Called with lines for the log: that `jwt.jwksUrl` doesn't answer, and why tokens were refused, each reason once a minute. */
   onNote?: (line: string) => void;
 }
 
 /** What a stream is about, and what its client may read; at least one topic or pattern. */
 export interface SubscribeOptions {
   /** Exactly these; '*' is all. */
-  topics?: Topics;
+  topics?: Topics | undefined;
   /** URL patterns, such as 'https://example.com/books/:id'. */
-  patterns?: Topics;
+  patterns?: Topics | undefined;
   /**
    * The last event id of the client: the stream begins with what was published after it. By default that of the request (the
    * header Last-Event-ID, or `last_event_id` or `lastEventID` in its query); null begins with what is published next. 'earliest'
    * is everything that is stored.
    */
-  cursor?: string | null;
+  cursor?: string | null | undefined;
   /**
    * Topics whose private publications the client may read: it gets those that match one of its topics and one of its grants.
    * None by default.
    */
-  grants?: Topics | { topics?: Topics; patterns?: Topics };
+  grants?: Topics | { topics?: Topics; patterns?: Topics } | undefined;
   /** Whose stream it is, for `revoke`. */
-  subject?: string;
+  subject?: string | undefined;
   /** In ms since 1970: the stream ends then, or earlier by up to a tenth of the time, so that not all end at once. */
-  expiresAtMs?: number;
+  expiresAtMs?: number | undefined;
 }
 
 /**
@@ -555,7 +555,7 @@ export class Hub {
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
-  owns(target: string): boolean;
+  owns(target: string | undefined): boolean;
 
   /**
    * For the policy of a Hold that listens: decides about a request that the hub owns. Requests with a body are passed on to
@@ -597,8 +597,13 @@ export class Hub {
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
    * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
    */
-  revoke(what: { subject?: string; token?: string; topic?: string }): void;
+  revoke(what: {
+    subject?: string | undefined;
+    token?: string | undefined;
+    topic?: string | undefined;
+  }): void;
 }
 
 /** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */

@@ -93,7 +93,7 @@ async function start({ type, config, transport: name, place, ...share }) {
     else void serve(made, own, request, response).catch(fail);
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
-  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail });
+  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail, onNote: note });
   if (presence) hub.attend(presence);
   await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
@@ -162,6 +162,11 @@ function collectGarbage() {
 /** @param {unknown} error that ends this worker */
 function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
+}
+
+/** @param {string} line for the log: the primary reads what its workers write */
+function note(line) {
+  process.stderr.write(`${line}\n`);
 }
 
 /** @param {import('./primary/messages.js').ToPrimary} message */

@@ -12,6 +12,7 @@ import { beginStream } from './protocol/handler.js';
 import { streamHeaders } from './protocol/protocol.js';
 import { queryOf } from './protocol/query.js';
 import { cursorOf } from './protocol/subscription.js';
+import { checkedRevocations } from './revocations.js';
 
 const OPTIONS = ['topics', 'patterns', 'cursor', 'grants', 'subject', 'expiresAtMs'];
 const GRANTS = ['topics', 'patterns'];
@@ -79,8 +80,22 @@ export async function publishTo(hub, given) {
 
 /** @param {Given} given @param {import('./protocol/drafts.js').Rules} rules */
 function draftFor(given, rules) {
+  return asArgument(() => draftOf(given, rules));
+}
+
+/**
+ * @param {import('./revocations.js').Revocation} what
+ * @returns {import('./revocations.js').Revocation[]} at least one; each has one of them
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function revocationsFor(what) {
+  return asArgument(() => checkedRevocations([what]));
+}
+
+/** @template T @param {() => T} check of what a request may also have @returns {T} @throws {HoldfastError} BAD_ARGUMENT */
+function asArgument(check) {
   try {
-    return draftOf(given, rules);
+    return check();
   } catch (error) {
     throw error instanceof RequestError ? badArgument(error.message) : error;
   }

@@ -2,7 +2,7 @@
  * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
  */
 import { labelOf, mayPublish } from './access/grants.js';
-import { linkOf, publishTo, subscribeTo } from './applications.js';
+import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
 import { decide, HEADERS } from './protocol/policy.js';
@@ -13,6 +13,9 @@ import { settingsOf } from './settings.js';
 import { HubCore } from './streams/core.js';
 import { Subscribers } from './subscribers.js';
 
+/** How long the same reason to refuse a token is not noted again. */
+const QUIET_MS = 60_000;
+
 /** @typedef {import('../lib/router.js').RequestError} RequestError */
 /** @typedef {import('./protocol/protocol.js').Request} Request */
 /** @typedef {import('./access/grants.js').Session} Session */
@@ -22,7 +25,7 @@ import { Subscribers } from './subscribers.js';
 export class Hub {
   /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
   constructor(options) {
-    const { opened, cors, path, url, rules, onError, ...parts } = settingsOf(options);
+    const { opened, cors, path, url, rules, onError, onNote, ...parts } = settingsOf(options);
     this.path = path;
     /** How pages find it. */
     this.url = url || path;
@@ -31,12 +34,15 @@ export class Hub {
     this.access = null;
     this.opened = opened.then((access) => {
       this.access = access;
-      access.onRefused = () => this.core.counts.hubTokensRefused++;
+      access.onRefused = (reason) => this.tokenRefused(reason);
       return access;
     });
     this.opened.catch(() => {}); // `start` and each request report it
     this.cors = cors;
     this.onError = onError;
+    this.onNote = onNote;
+    /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
+    this.quietUntilMs = new Map();
     this.core = new HubCore({ ...parts, onError });
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
@@ -70,8 +76,8 @@ export class Hub {
     return decide(this, head, id);
   }
 
-  /** @param {string} target of a request @returns {boolean} whether the hub answers it */
-  owns(target) {
+  /** @param {string | undefined} target of a request @returns {boolean} whether the hub answers it */
+  owns(target = '') {
     return resourceOf(target, this.path) !== null;
   }
 
@@ -110,6 +116,18 @@ export class Hub {
    */
   link(topic) {
     return linkOf(this.url, this.cursor, topic, this.rules.baseUrl);
+  }
+
+  /**
+   * The client isn't told why, so the log is; but clients must not fill it.
+   * @param {string} reason one of a few
+   */
+  tokenRefused(reason) {
+    this.core.counts.hubTokensRefused++;
+    const nowMs = performance.now();
+    if (nowMs < (this.quietUntilMs.get(reason) ?? 0)) return;
+    this.quietUntilMs.set(reason, nowMs + QUIET_MS);
+    this.onNote(`a token was refused: ${reason} (noted once a minute)`);
   }
 
   /**
@@ -174,8 +192,14 @@ export class Hub {
    * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`. Their tokens
    * are checked again when they come back.
    * @param {{ subject?: string, token?: string, topic?: string }} what
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
    */
-  revoke({ subject = '', token = '', topic = '' }) {
+  revoke(what) {
+    for (const one of revocationsFor(what)) this.end(one);
+  }
+
+  /** @param {import('./revocations.js').Revocation} which */
+  end({ subject = '', token = '', topic = '' }) {
     this.access?.forget({ ...(subject ? { subject } : {}), ...(token ? { tokenId: token } : {}) });
     const { hold, audience } = this.core;
     if (subject) hold.endLabelled('subject', labelOf(subject), 'revoked');

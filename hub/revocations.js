@@ -27,11 +27,17 @@ export async function revocationsIn(incoming) {
     : Array.isArray(json)
       ? json
       : [json];
+  const revocations = checkedRevocations(list);
+  if (revocations.length > MOST)
+    throw new RequestError(413, `at most ${MOST} can be revoked at once, not ${revocations.length}`);
+  return revocations;
+}
+
+/** @param {readonly unknown[]} list @returns {Revocation[]} at least one @throws {RequestError} 400 */
+export function checkedRevocations(list) {
   const revocations = list.flatMap(revocationsOf);
   if (revocations.length === 0)
     throw new RequestError(400, 'nothing to revoke: give subject, token (its jti) or topic');
-  if (revocations.length > MOST)
-    throw new RequestError(413, `at most ${MOST} can be revoked at once, not ${revocations.length}`);
   return revocations;
 }
 
@@ -39,7 +45,8 @@ export async function revocationsIn(incoming) {
 function revocationsOf(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     throw new RequestError(400, 'what to revoke is an object such as { "subject": "ann" }');
-  return Object.entries(given).map(([name, value]) => {
+  const named = Object.entries(given).filter(([, value]) => value !== undefined);
+  return named.map(([name, value]) => {
     const known = NAMES.find((one) => one === name);
     if (!known) throw new RequestError(400, `"${shown(name)}" can't be revoked: use subject, token or topic`);
     if (typeof value !== 'string' || value === '') throw new RequestError(400, `${known} must be a text`);

@@ -3,9 +3,10 @@
  * from those of the server.
  */
 import { MemoryBroker } from '../broker/memory.js';
-import { LOOPBACK } from '../lib/addresses.js';
+import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
-import { readOrigin } from '../lib/origins.js';
+import { shown } from '../lib/format.js';
+import { isHttpUrl, readOrigin } from '../lib/origins.js';
 import { Access } from './access/index.js';
 import { parseSelector } from './matching/selectors.js';
 import { LIMITS } from './matching/topics.js';
@@ -41,6 +42,8 @@ const DEFAULTS = {
 const JWT = ['secret', 'publisherKey', 'subscriberKey', 'jwksUrl', 'issuer', 'audience', 'cookie'];
 const PATH_FORM = /^\/[\w\-.~!$&'()*+,;=:@%/]*$/;
 const OTHERS = ['hold', 'broker', 'url', 'onError', 'onNote'];
+/** Holds that have a Hub: another one would publish on the same channels, and put its cursors in the same pings. @type {WeakSet<object>} */
+const taken = new WeakSet();
 /** What is kept for clients that come back. */
 export const HISTORY = {
   historyCount: 10_000,
@@ -65,6 +68,7 @@ export const HISTORY = {
  * @property {LocalPresence | null} presence null if it is off
  * @property {Limits | null} limits null if there are none
  * @property {(error: unknown) => void} onError
+ * @property {(line: string) => void} onNote
  *
  * @typedef {object} Rules
  * @property {string} baseUrl
@@ -79,7 +83,8 @@ export const HISTORY = {
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
   const given = checked(options);
-  const { hold, path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn } = given;
+  const { path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn, onNote = () => {} } = given;
+  const hold = /** @type {import('./streams/core.js').HoldLike} */ (given.hold);
   const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
   const baseUrl = url || NOWHERE + path;
   const isCached = cachedBy(given.cacheTopics, baseUrl);
@@ -92,7 +97,7 @@ export function settingsOf(options) {
     isLegacyAllowed: legacy,
     publishOrigins: originsOf('publishOrigins', given.publishOrigins),
     hasSubscriptions: given.subscriptions,
-    ...(given.onNote ? { onNote: given.onNote } : {}),
+    onNote,
   };
   const settings = {
     hold: /** @type {import('./streams/core.js').HoldLike} */ (hold),
@@ -107,7 +112,9 @@ export function settingsOf(options) {
     presence: given.subscriptions ? LocalPresence.open({ ...given, broker, onError }) : null,
     limits: Limits.of(given),
     onError,
+    onNote,
   };
+  taken.add(hold);
   return { ...settings, opened: Access.open(access) }; // last: nobody would handle its error if something above throws
 }
 
@@ -140,7 +147,7 @@ function cachedSelectors(value, baseUrl) {
     return [parseSelector('exact', value, baseUrl), parseSelector('urlpattern', value, baseUrl)];
   } catch {
     throw badOption(
-      `'${value}' is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
+      `${shown(value)} is neither a topic nor a URL pattern: topics to cache are written like https://example.com/prices/*`,
     );
   }
 }
@@ -149,17 +156,39 @@ function cachedSelectors(value, baseUrl) {
 function checked(options) {
   const hold = /** @type {{ adopt?: unknown } | undefined} */ (options?.hold);
   if (typeof hold?.adopt !== 'function') throw badOption('a Hub needs a Hold: new Hub({ hold: new Hold() })');
+  if (taken.has(hold)) throw badOption('this Hold has a Hub already: give each Hub a Hold of its own');
   checkKeys('a Hub', options, [...Object.keys(DEFAULTS), ...OTHERS]);
   const given = { ...DEFAULTS, ...withoutUndefined(options) };
   for (const [name, value] of Object.entries(DEFAULTS)) checkType(name, value, Object.entries(given));
-  checkKeys('the option jwt of a Hub', given.jwt, JWT);
-  const { path, url, broker } = given;
-  if (!PATH_FORM.test(path)) throw badOption(`the path of a Hub must be like ${PATH}, not '${path}'`);
+  checkJwt(given.jwt);
+  const { path, url, broker, proxies } = given;
+  if (!PATH_FORM.test(path)) throw badOption(`the path of a Hub must be like ${PATH}, not ${shown(path)}`);
   if (url !== undefined && !isHttp(url))
-    throw badOption(`the url of a Hub must be like https://example.com${path}`);
+    throw badOption(`the url of a Hub must be like https://example.com${path}, not ${shown(url)}`);
+  const wrong = proxies.find((one) => !isRange(one));
+  if (wrong !== undefined)
+    throw badOption(`proxies has ${shown(wrong)}, expected an address or a range such as 10.0.0.0/8`);
+  for (const [name, value] of Object.entries({ onError: given.onError, onNote: given.onNote }))
+    if (value !== undefined && typeof value !== 'function')
+      throw badOption(`the option ${name} of a Hub must be a function, not ${shown(value)}`);
   if (broker !== undefined && typeof broker?.append !== 'function')
     throw badOption('the broker of a Hub is made by openBroker or new MemoryBroker');
   return given;
+}
+
+/** @param {import('./access/index.js').JwtSettings} jwt */
+function checkJwt(jwt) {
+  checkKeys('the option jwt of a Hub', jwt, JWT);
+  for (const [name, value] of Object.entries(jwt))
+    if (value !== undefined && typeof value !== 'string')
+      throw badOption(
+        `${name} in the option jwt of a Hub must be a string (read files as 'utf8'), not ${shown(value)}`,
+      );
+  const { jwksUrl } = jwt;
+  if (jwksUrl && !isHttpUrl(jwksUrl))
+    throw badOption(
+      'jwksUrl in the option jwt of a Hub must be an http or https URL without a user or password',
+    );
 }
 
 /** @param {string} name of an option @param {unknown} byDefault @param {[string, unknown][]} given */
@@ -171,7 +200,7 @@ function checkType(name, byDefault, given) {
     : typeof value === typeof byDefault && value !== null;
   if (!isRight)
     throw badOption(
-      `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}`,
+      `the option ${name} of a Hub must be ${isList ? 'a list of strings' : `of type ${typeof byDefault}`}, not ${shown(value)}`,
     );
   const least = byDefault === 0 ? 0 : 1; // 0 turns a limit off if it is off by default
   if (typeof value === 'number' && !(Number.isInteger(value) && value >= least))
@@ -180,13 +209,15 @@ function checkType(name, byDefault, given) {
 
 /** @param {string} what @param {object} given @param {readonly string[]} known */
 export function checkKeys(what, given, known) {
+  if (typeof given !== 'object' || given === null)
+    throw badOption(`the options of ${what} must be an object, not ${shown(given)}`);
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) throw badOption(`${what} has no '${unknown}': expected ${known.join(', ')}`);
 }
 
-/** @param {string} text */
-function isHttp(text) {
-  return /^https?:\/\//i.test(text) && URL.canParse(text);
+/** @param {unknown} given */
+export function isHttp(given) {
+  return typeof given === 'string' && /^https?:\/\//i.test(given) && URL.canParse(given);
 }
 
 /** @param {string} message */
@@ -199,7 +230,7 @@ function originsOf(name, origins) {
   return origins.map((origin) => {
     const read = readOrigin(origin);
     if (read === undefined)
-      throw badOption(`${name} has '${origin}', expected an origin such as https://example.com`);
+      throw badOption(`${name} has ${shown(origin)}, expected an origin such as https://example.com`);
     return read;
   });
 }

@@ -18,7 +18,7 @@ import {
   secret,
   text,
 } from './options.js';
-import { readOrigin } from './origins.js';
+import { isHttpUrl, readOrigin } from './origins.js';
 
 /**
  * @typedef {object} Config
@@ -101,13 +101,6 @@ const COOKIE_NAME = {
   word: 'NAME',
   read: (given) => (/^[\w!#$%&'*+.^`|~-]+$/.test(given) ? given : undefined),
 };
-
-/** @param {string} given */
-function isHttpUrl(given) {
-  if (!URL.canParse(given)) return false;
-  const { protocol, username, password } = new URL(given);
-  return /^https?:$/.test(protocol) && username === '' && password === '';
-}
 
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [

@@ -1,5 +1,5 @@
 /*
- * Lists of web origins, as in --cors-origins. Pure. RFC 6454, section 6.2.
+ * Lists of web origins, as in --cors-origins, and URLs as in --jwks-url. Pure. RFC 6454, section 6.2.
  *
  *     https://example.com      exactly this one; a port that is not the scheme's own is part of it
  *     https://*.example.com    every subdomain of it, at any depth
@@ -21,6 +21,13 @@ export function readOrigin(text) {
   const isWeb = `${scheme}:` in OWN_PORTS;
   if (host === '' && (wildcard || port || isWeb)) return undefined;
   return `${scheme}://${wildcard}${host}${port === OWN_PORTS[`${scheme}:`] ? '' : port}`;
+}
+
+/** @param {string} text @returns {boolean} whether it is a URL that can be fetched, without a user or password */
+export function isHttpUrl(text) {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
 }
 
 /**

@@ -34,7 +34,7 @@ const FRAMEWORKS = {
   Fastify: async (hub, answer) => {
     const app = fastify();
     app.addHook('onRequest', (request, reply, done) => {
-      if (!hub.owns(request.raw.url ?? '')) return done();
+      if (!hub.owns(request.raw.url)) return done();
       reply.hijack();
       hub.handler(request.raw, reply.raw);
     });
@@ -624,10 +624,18 @@ test('options that are wrong are refused with a text that says what is wrong', a
     [{}, /^a Hub needs a Hold/],
     [{ hold, port: 1 }, /^a Hub has no 'port': expected path, jwt/],
     [{ hold, jwt: { key: 'x' } }, /^the option jwt of a Hub has no 'key': expected secret/],
-    [{ hold, jwt: 'secret' }, /^the option jwt of a Hub must be of type object$/],
-    [{ hold, jwt: null }, /^the option jwt of a Hub must be of type object$/],
-    [{ hold, anonymous: 1 }, /^the option anonymous of a Hub must be of type boolean$/],
-    [{ hold, corsOrigins: '*' }, /^the option corsOrigins of a Hub must be a list of strings$/],
+    [{ hold, jwt: 'secret' }, /^the option jwt of a Hub must be of type object, not 'secret'$/],
+    [{ hold, jwt: null }, /^the option jwt of a Hub must be of type object, not null$/],
+    [
+      { hold, jwt: { secret: Buffer.from('x') } },
+      /^secret in the option jwt of a Hub must be a string .*, not an object$/,
+    ],
+    [{ hold, jwt: { jwksUrl: 'example.com' } }, /^jwksUrl in the option jwt of a Hub must be an http/],
+    [{ hold, proxies: ['proxy'] }, /^proxies has 'proxy', expected an address or a range/],
+    [{ hold, onError: 'log' }, /^the option onError of a Hub must be a function, not 'log'$/],
+    [{ hold, onNote: 1 }, /^the option onNote of a Hub must be a function, not 1$/],
+    [{ hold, anonymous: 1 }, /^the option anonymous of a Hub must be of type boolean, not 1$/],
+    [{ hold, corsOrigins: '*' }, /^the option corsOrigins of a Hub must be a list of strings, not '\*'$/],
     [{ hold, corsOrigins: ['example.com'] }, /^corsOrigins has 'example.com', expected an origin/],
     [
       { hold, jwt: { publisherKey: '-----BEGIN PRIVATE KEY-----' }, corsOrigins: ['example.com'] },
@@ -635,16 +643,59 @@ test('options that are wrong are refused with a text that says what is wrong', a
     ],
     [{ hold, cacheTopics: ['https://x.example/('] }, /is neither a topic nor a URL pattern/],
     [{ hold, path: 'hub' }, /^the path of a Hub must be like \/\.well-known\/mercure, not 'hub'$/],
-    [{ hold, url: '/hub' }, /^the url of a Hub must be like https:/],
+    [{ hold, url: '/hub' }, /^the url of a Hub must be like https:.*, not '\/hub'$/],
+    [{ hold, url: Symbol('url') }, /^the url of a Hub must be like https:/],
     [{ hold, maxTopics: 0 }, /^the option maxTopics of a Hub must be a whole number from 1, not 0$/],
     [{ hold, broker: openBroker() }, /^the broker of a Hub is made by openBroker/],
   ];
   for (const [options, message] of WRONG)
     assert.throws(() => new Hub(/** @type {any} */ (options)), { code: 'BAD_OPTION', message });
-  for (const options of [{ store: 'x' }, { historyCount: -1 }, { historyCount: '1' }])
+  const wrong = [null, { historyCount: -1 }, { historyCount: '1' }, { cacheTopics: 'a' }, { url: 'hub' }];
+  for (const options of [{ store: 'x' }, ...wrong])
     assert.throws(() => new MemoryBroker(/** @type {any} */ (options)), { code: 'BAD_OPTION' });
-  for (const options of [{ store: 1 }, { sync: 'on' }, { folder: 'x' }])
+  for (const options of [{ store: 1 }, { sync: 'on' }, { folder: 'x' }, ...wrong])
     await assert.rejects(openBroker(/** @type {any} */ (options)), { code: 'BAD_OPTION' });
+});
+
+test('a Hold is for one Hub: two would publish on the same channels', () => {
+  const hold = new Hold();
+  assert.throws(() => new Hub({ hold, url: 'hub' }), { code: 'BAD_OPTION' });
+  new Hub({ hold });
+  assert.throws(() => new Hub({ hold }), { code: 'BAD_OPTION', message: /^this Hold has a Hub already: / });
+});
+
+test('what can not be revoked is refused with a text that says what is wrong', () => {
+  const hub = new Hub({ hold: new Hold() });
+  /** @type {[unknown, RegExp][]} */
+  const WRONG = [
+    [undefined, /^what to revoke is an object such as/],
+    ['ann', /^what to revoke is an object such as/],
+    [{}, /^nothing to revoke: give subject, token/],
+    [{ subject: undefined }, /^nothing to revoke: give subject, token/],
+    [{ user: 'ann' }, /^"user" can't be revoked: use subject, token or topic$/],
+    [{ subject: 7 }, /^subject must be a text$/],
+    [{ subject: '' }, /^subject must be a text$/],
+    [{ topic: '*' }, /^revoke the topics one by one/],
+  ];
+  for (const [what, message] of WRONG)
+    assert.throws(() => hub.revoke(/** @type {any} */ (what)), { code: 'BAD_ARGUMENT', message });
+  hub.revoke({ subject: 'ann', token: undefined });
+});
+
+test('why a token was refused is noted, each reason once', async (t) => {
+  /** @type {string[]} */
+  const notes = [];
+  const onNote = (/** @type {string} */ line) => notes.push(line);
+  const hub = new Hub({ hold: new Hold(), jwt: { secret: SECRET }, onNote });
+  await hub.start();
+  const port = await listening(t, createServer(hub.handler));
+  const body = new URLSearchParams({ topic: 'a' });
+  for (const token of ['x', legacyToken({ publish: ['*'] }, { exp: 1 }), 'x'])
+    assert.equal((await post(port, body, { Authorization: `Bearer ${token}` })).status, 401);
+  assert.deepEqual(notes, [
+    'a token was refused: it is not a signed token (noted once a minute)',
+    'a token was refused: it has expired (noted once a minute)',
+  ]);
 });
 
 test('brokers keep what their options say', async (t) => {

@@ -36,6 +36,10 @@ test('a topic is any text without control and format characters, URL or not', ()
   }
 });
 
+test('a topic that is empty is refused for that, and not because it is relative to the hub', () => {
+  assert.equal(checkTopic('', HUB), 'a topic must not be empty');
+});
+
 test('the topic * can not be published', () => {
   assert.match(checkTopic('*', HUB), /reserved/);
 });
@@ -65,7 +69,6 @@ test("relative topics that resolve into the hub's namespace are reserved", () =>
     '//elsewhere.example/.well-known/mercure/a',
     '?query',
     '#hash',
-    '',
     ' ',
   ])
     assert.ok(isReserved(topic), JSON.stringify(topic));

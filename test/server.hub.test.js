@@ -2,7 +2,9 @@
  * The hub of the server, over several workers, and with the disk broker across restarts and crashes.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
+import { listening } from './helpers/hold.js';
 import { clientsOf, datasOf, legacyToken, PATH, SECRET } from './helpers/hub.js';
 import { startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -118,4 +120,16 @@ test('without a key nobody can publish, and the server says so', async (t) => {
   const { publish } = clientsOf(t, server.port);
   assert.equal((await publish({ topic: 'a', data: '1' })).status, 405);
   assert.match(server.output.stderr, /publishing to only the admin port, because there is no key/);
+});
+
+test('the log says that the JWKS URL does not answer, and that it is back', async (t) => {
+  let status = 500;
+  const keys = createServer((_request, response) => response.writeHead(status).end('{"keys":[]}'));
+  const url = `http://127.0.0.1:${await listening(t, keys)}/keys`;
+  const server = await startServer(t, ['--workers', '1', '--jwks-url', url]);
+  const has = (/** @type {string} */ text) =>
+    until(() => server.output.stderr.includes(`worker 1: ${text}`), text);
+  await has(`can't get the keys of ${url} (status 500): tokens get 503 until it answers`);
+  status = 200;
+  await has(`${url} is back`);
 });

@@ -4,11 +4,10 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import { shown } from '../lib/format.js';
 import { ENCODINGS, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
-/** Characters of a wrong value that a message shows. */
-const MOST_SHOWN = 100;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
 const MOST_CHANNELS = 1024;
 /** Channels of one publication. */
@@ -237,13 +236,4 @@ export function checkPeriod(ms) {
 /** @param {string} line */
 export function badArgument(line) {
   return new HoldfastError('BAD_ARGUMENT', line);
-}
-
-/** @param {unknown} value @returns {string} as it appears in a message of one line */
-export function shown(value) {
-  if (typeof value === 'string') return `'${JSON.stringify(value.slice(0, MOST_SHOWN)).slice(1, -1)}'`;
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint') return `${value}n`;
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -4,7 +4,8 @@
  * does the framing.
  */
 import { types } from 'node:util';
-import { badArgument, checkKeys, LINE_BREAK, shown, whole } from './checks.js';
+import { shown } from '../lib/format.js';
+import { badArgument, checkKeys, LINE_BREAK, whole } from './checks.js';
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 

@@ -4,8 +4,10 @@
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
+
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
+import { shown } from '../lib/format.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
   badArgument,
@@ -15,7 +17,6 @@ import {
   checkKeys,
   checkPeriod,
   checkPort,
-  shown,
 } from './checks.js';
 import { Door } from './door.js';
 import { listenFailure } from './failures.js';

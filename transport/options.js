@@ -7,7 +7,8 @@ import { Server } from 'node:net';
 import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
-import { DAY_MS, shown, whole } from './checks.js';
+import { shown } from '../lib/format.js';
+import { DAY_MS, whole } from './checks.js';
 import { ENCODERS } from './encodings.js';
 
 /** Shard numbers are one byte, and one of them stands for streams held in JS. */

@@ -1,7 +1,9 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
+
 import { types } from 'node:util';
+import { shown } from '../lib/format.js';
 import {
   badArgument,
   checkEncoding,
@@ -9,7 +11,6 @@ import {
   checkedHeaders,
   checkedLabels,
   checkKeys,
-  shown,
 } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */

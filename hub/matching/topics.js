@@ -27,6 +27,7 @@ const UNRESERVED = /%(?:2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])/gi;
  * @returns {string} '' or what is wrong, for a 400
  */
 export function checkTopic(topic, baseUrl) {
+  if (topic === '') return 'a topic must not be empty';
   if (FORBIDDEN.test(topic)) return 'a topic must not contain control or format characters';
   if (topic === '*') return 'the topic * is reserved: it selects all topics';
   if (isReserved(topic, baseUrl)) return "the topic is in the hub's own namespace";
