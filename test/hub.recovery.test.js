@@ -251,6 +251,51 @@ test('new subscribers get the last publication of each cached topic, in order, a
   );
 });
 
+test('the last publications of many cached topics come in parts too', async () => {
+  const { publish, open } = hub({
+    historyCount: 10,
+    mostBytes: 500,
+    isCached: (topic) => topic.startsWith('c/'),
+  });
+  for (let i = 0; i < 100; i++) await publish(`c/${i}`, `${i}`);
+  for (let i = 0; i < 50; i++) await publish('other', 'x');
+  /** @type {string[]} */
+  const got = [];
+  /** @type {string | undefined} */
+  let cursor;
+  let parts = 0;
+  for (let isWhole = false; !isWhole; parts++) {
+    assert.ok(parts < 50, 'it comes to an end');
+    const part = await open([parseSelector('exact', '*', BASE)], cursor);
+    assert.ok(part.text.length < 1000, `${part.text.length} characters`);
+    got.push(...datasIn(part.text).filter((data) => data !== 'x'));
+    [cursor, isWhole] = [lastIdIn(part.text), part.isWhole];
+  }
+  assert.ok(parts > 5, `${parts} parts`);
+  assert.deepEqual(
+    got,
+    Array.from({ length: 100 }, (_, i) => `${i}`),
+  );
+});
+
+test('a cursor older than the history gets what was published to cached topics since, wherever it was cut off', async () => {
+  const { publish, open, cursors } = hub({ historyCount: 5, isCached: (topic) => topic.startsWith('c/') });
+  for (let i = 1; i <= 20; i++) await publish(`c/${i}`, `${i}`);
+  for (let i = 1; i <= 10; i++) await publish('other', 'x');
+  for (const after of [0, 7, 19]) {
+    const { text, reported, isWhole } = await open([parseSelector('exact', '*', BASE)], cursors.of(after));
+    const cached = datasIn(text).filter((data) => data !== 'x');
+    assert.deepEqual(
+      cached,
+      Array.from({ length: 20 - after }, (_, i) => `${after + i + 1}`),
+    );
+    assert.deepEqual([reported, isWhole, lastIdIn(text)], ['earliest', true, cursors.of(30)]);
+    // If the connection breaks after any event, its cursor leads to the rest.
+    const first = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => cursors.read(id))[0];
+    assert.equal(first, after);
+  }
+});
+
 test('every client gets exactly what it missed, for thousands of random cursors and selectors', async () => {
   const draw = randomNumbers(13);
   const topics = Array.from({ length: 8 }, (_, i) => `https://x.example/rooms/${i}`);
