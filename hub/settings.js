@@ -83,7 +83,15 @@ export const HISTORY = {
 /** @param {HubOptions} options @returns {Settings} @throws {HoldfastError} BAD_OPTION */
 export function settingsOf(options) {
   const given = checked(options);
-  const { path, jwt, legacy, windowBytes, maxReplayBytes, onError = warn, onNote = () => {} } = given;
+  const {
+    path,
+    jwt,
+    legacy,
+    windowBytes,
+    maxReplayBytes,
+    onError: listener = warn,
+    onNote = () => {},
+  } = given;
   const hold = /** @type {import('./streams/core.js').HoldLike} */ (given.hold);
   const url = given.url === undefined ? urlOf(jwt.audience) : new URL(given.url).href;
   const baseUrl = url || NOWHERE + path;
@@ -99,6 +107,8 @@ export function settingsOf(options) {
     hasSubscriptions: given.subscriptions,
     onNote,
   };
+  // Deferred, because a listener that throws must not interrupt what is in progress.
+  const onError = (/** @type {unknown} */ error) => process.nextTick(listener, error);
   const settings = {
     hold: /** @type {import('./streams/core.js').HoldLike} */ (hold),
     broker,

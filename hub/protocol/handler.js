@@ -77,11 +77,13 @@ async function subscribe(hub, request, incoming, response) {
   const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
   if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
   const admission = hub.core.admit(place, address);
-  beginStream(response, headers);
-  await hub.core.adopt(response, place, opening, { dialect, admission }).catch((error) => {
+  try {
+    beginStream(response, headers);
+    await hub.core.adopt(response, place, opening, { dialect, admission });
+  } catch (error) {
     hub.core.dismiss(admission);
     throw error;
-  });
+  }
 }
 
 /** @param {ServerResponse} response whose own headers stay @param {Record<string, string>} headers of a stream */

@@ -15,7 +15,7 @@ const EXPIRY_SPREAD = 0.1;
 const MOST_EXPIRY_SPREAD_MS = 60_000;
 
 /** @typedef {import('./audience.js').Place} Place */
-/** @typedef {import('./recovery.js').Position} Position */
+/** @typedef {import('./positions.js').Position} Position */
 /** @typedef {import('./recovery.js').Plan} Plan */
 
 /**
@@ -44,7 +44,7 @@ export class Openings {
    * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
    */
   prepare(cursor, place) {
-    const position = this.recovery.locate(cursor);
+    const position = this.recovery.positions.locate(cursor);
     if (position instanceof Promise) return position.then((found) => this.planned(found, place));
     return this.planned(position, place);
   }

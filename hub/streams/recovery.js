@@ -7,12 +7,12 @@
  *
  *     locate(cursor) --> position --prepare--> (waits) --replay--> the text, in one step with opening the stream
  */
-import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError } from '../../lib/errors.js';
 import { Slices } from '../../lib/slices.js';
 import { mayRead } from './audience.js';
 import { positionOf } from './events.js';
 import { Pages } from './pages.js';
+import { Positions } from './positions.js';
 
 /** Publications that may be compared with patterns at once. */
 const AT_ONCE = 500;
@@ -22,21 +22,13 @@ const STEP = 100;
 const MOST_AT_WORK = 8;
 /** A replay that has waited longer than this is not collected: by then, the Hold has refused its request. */
 const MOST_WAIT_MS = 10_000;
-/** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
-const AHEAD_MS = 2000;
-const AHEAD_STEP_MS = 5;
 
 /** @typedef {import('../../broker/index.js').Publication} Publication */
 /** @typedef {import('./audience.js').Place} Place */
+/** @typedef {import('./positions.js').Position} Position */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 
 /**
- * @typedef {object} Position
- * @property {number | undefined} after replay what follows this sequence; undefined to begin with what is published next
- * @property {string | undefined} reported in the head of the response: the client's cursor, or 'earliest' if publications may
- *   be lost; undefined if the client has no cursor
- * @property {number} [since] where the client was, if what followed is no longer stored. Of cached topics the last publication is
- *
  * @typedef {object} Plan a replay that is being collected
  * @property {Place} place
  * @property {number | undefined} start where it begins
@@ -71,42 +63,9 @@ export class Recovery {
     this.cursors = cursors;
     this.mostBytes = mostBytes;
     this.mostWaitMs = mostWaitMs;
+    this.positions = new Positions({ broker, window, cursors });
     this.pages = new Pages(broker);
     this.slices = new Slices(MOST_AT_WORK);
-  }
-
-  /** @param {string | undefined} cursor @returns {Position | Promise<Position>} */
-  locate(cursor) {
-    if (cursor === undefined) return { after: undefined, reported: undefined };
-    if (cursor === 'earliest') return this.earliest();
-    const sequence = this.cursors.read(cursor) ?? this.window.byId.get(cursor);
-    if (sequence !== undefined) return this.positionAt(sequence, cursor);
-    if (cursor === '' || cursor.startsWith('#')) return unknown();
-    return this.broker
-      .find(cursor)
-      .then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
-  }
-
-  /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
-  positionAt(sequence, cursor) {
-    if (sequence > this.window.last) return this.untilReached(sequence, cursor);
-    return sequence < this.broker.first - 1
-      ? { ...this.earliest(), since: sequence }
-      : { after: sequence, reported: cursor };
-  }
-
-  /** @returns {Position} */
-  earliest() {
-    return { after: this.broker.first - 1, reported: 'earliest' };
-  }
-
-  /** Another process may already have sent what this one is about to hear of. @param {number} sequence @param {string} cursor @returns {Promise<Position>} */
-  async untilReached(sequence, cursor) {
-    for (let waited = 0; waited < AHEAD_MS; waited += AHEAD_STEP_MS) {
-      await after(AHEAD_STEP_MS);
-      if (sequence <= this.window.last) return { after: sequence, reported: cursor };
-    }
-    return unknown();
   }
 
   /** @param {Position} position @param {Place} place @returns {Plan} */
@@ -270,11 +229,6 @@ export class Recovery {
 
 function tooMany() {
   return new HoldfastError('BUSY', 'too many clients ask for what was published long ago: try again later');
-}
-
-/** @returns {Position} */
-function unknown() {
-  return { after: undefined, reported: 'earliest' };
 }
 
 /**
