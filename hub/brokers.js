@@ -3,7 +3,7 @@
  */
 import { openBroker as open } from '../broker/index.js';
 import { MemoryBroker as Memory } from '../broker/memory.js';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { badOption, cachedBy, checkKeys, HISTORY, isHttp, PATH, withoutUndefined } from './settings.js';
 
 const DEFAULTS = {

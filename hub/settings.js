@@ -5,8 +5,8 @@
 import { MemoryBroker } from '../broker/memory.js';
 import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { HoldfastError } from '../lib/errors.js';
-import { shown } from '../lib/format.js';
 import { isHttpUrl, readOrigin } from '../lib/origins.js';
+import { shown } from '../lib/shown.js';
 import { Access } from './access/index.js';
 import { parseSelector } from './matching/selectors.js';
 import { LIMITS } from './matching/topics.js';

@@ -4,8 +4,6 @@
 
 const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'];
 /** What a terminal interprets instead of showing it: C0 and C1 control characters, and those that change the direction of text. */
-/** Characters of a wrong value that a message shows. */
-const MOST_SHOWN = 100;
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 /** @param {number} n 12345.6 → '12,346' */
@@ -55,15 +53,6 @@ export function formatElapsed(ms) {
 /** @param {string} text from elsewhere @returns {string} one line, safe to show in a terminal */
 export function printable(text) {
   return text.replace(CONTROLS, ' ');
-}
-
-/** @param {unknown} value @returns {string} as it appears in a message of one line */
-export function shown(value) {
-  if (typeof value === 'string') return `'${JSON.stringify(value.slice(0, MOST_SHOWN)).slice(1, -1)}'`;
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint') return `${value}n`;
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 /** @param {number} n */

@@ -4,7 +4,7 @@
  * is held in JS.
  */
 import { HoldfastError } from '../lib/errors.js';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { badArgument } from './checks.js';
 import { streamHeaders } from './responses.js';
 

@@ -4,7 +4,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { ENCODINGS, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;

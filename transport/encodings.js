@@ -4,7 +4,7 @@
  * does the framing.
  */
 import { types } from 'node:util';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { badArgument, checkKeys, LINE_BREAK, whole } from './checks.js';
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */

@@ -7,7 +7,7 @@
 
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
   badArgument,

@@ -7,7 +7,7 @@ import { Server } from 'node:net';
 import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import { DAY_MS, whole } from './checks.js';
 import { ENCODERS } from './encodings.js';
 

@@ -3,7 +3,7 @@
  */
 
 import { types } from 'node:util';
-import { shown } from '../lib/format.js';
+import { shown } from '../lib/shown.js';
 import {
   badArgument,
   checkEncoding,
