@@ -1,11 +1,16 @@
 /*
- * Types of `import … from 'holdfast'`. test/fixtures/types/same.ts fails to compile if this file and transport/ disagree.
+ * Types of `import … from 'holdfast'`. test/fixtures/types/same.ts fails to compile if this file disagrees with transport/, hub/
+ * or broker/.
  */
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
 
-/** How messages are written: only the data, or Server-Sent Events. */
-export type Encoding = 'text' | 'events';
+/**
+ * How messages are written: only the data, or Server-Sent Events. `updates` are events too, but their pings contain the
+ * cursor (see `publish`): an event that has only an id, so that clients send it as Last-Event-ID when they reconnect. As long
+ * as there is no cursor, the stream has no channels, or something that was published waits for it, the ping is ':\n\n'.
+ */
+export type Encoding = 'text' | 'events' | 'updates';
 
 /** A string is written as UTF-8. */
 export type Bytes = string | Uint8Array;
@@ -13,11 +18,12 @@ export type Bytes = string | Uint8Array;
 /**
  * A message. Streams of events contain all of it, streams of text only the data. Bytes are text in UTF-8; what is not
  * valid becomes U+FFFD. An id or type must be one line without NUL. When clients of events reconnect, they send the last id
- * as Last-Event-ID.
+ * as Last-Event-ID, and wait for `retry` ms before, 1 to 2,147,483,647.
  */
 export interface Message {
   id?: string;
   type?: string;
+  retry?: number;
   data: Bytes;
 }
 
@@ -47,14 +53,35 @@ export type CloseReason =
   | 'drain'
   /** The client no longer acknowledges anything. */
   | 'dead-peer'
-  /** There was no room for it, or for another channel that it subscribed to. */
+  /** There was no room for it, or for another channel that it subscribed to; or it was to be held too late. */
   | 'over-capacity'
   /** The client sent something on a connection that carries a stream. */
   | 'bad-request'
   /** Any other error of the connection. */
   | 'error'
   /** Its shard failed. */
-  | 'failed';
+  | 'failed'
+  /** The time of its label was over, or it was ended with this reason. */
+  | 'expired'
+  /** It was ended with this reason. */
+  | 'revoked';
+
+/** Reasons with which `endChannel` and `endLabelled` can end streams. */
+export type EndReason = 'revoked' | 'expired' | 'drain';
+
+/**
+ * Labels of a stream. What is left out it has none of.
+ *
+ * In the native core, labels take 12 bytes per stream, if any stream has some.
+ */
+export interface Labels {
+  /** A number of 32 bits by which streams can be ended, for example a hash of the user; 0 is none. */
+  subject?: number;
+  /** The same, for example of a token. */
+  token?: number;
+  /** In ms since 1970: the stream ends with the reason 'expired' then, or less than a second later. Infinity is never. */
+  expiresAtMs?: number;
+}
 
 /** Statuses that Holdfast itself refuses requests with. */
 export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
@@ -80,6 +107,8 @@ export interface HoldDecision {
    * exactly this decision, no matter who sends it. The native core may then hold such requests without asking.
    */
   always?: boolean;
+  /** As with `label`. Not together with `always`. */
+  labels?: Labels;
 }
 
 /** A complete response, after which the connection ends. */
@@ -118,9 +147,13 @@ export interface Policy {
   /**
    * Decides about a request, at once or with a promise. If it throws, rejects, or takes longer than `answerTimeoutMs`, the
    * request gets 503, and a later decision is ignored.
+   *
+   * The promise may resolve to a function that returns the decision. It is called when the decision takes effect: what it
+   * sees (for example, what was published so far) is up to date, because nothing comes between it and the stream. It is not
+   * called if the request was answered in the meantime.
    * @param id of the stream that this request becomes if it is held
    */
-  decide: (head: Head, id: number) => Decision | Promise<Decision>;
+  decide: (head: Head, id: number) => Decision | Promise<Decision | (() => Decision)>;
 }
 
 export interface HoldOptions {
@@ -128,7 +161,11 @@ export interface HoldOptions {
   policy?: Policy;
   /** Takes the requests that are passed on; without it they get 404. */
   server?: Server;
-  /** Called for every stream that ends, and with 'over-capacity' for each request that can't be held for lack of room. */
+  /**
+   * Called for every stream that ends. Every decision to hold leads to exactly one call, even if there is no stream: with
+   * 'over-capacity' if there was no room or the decision came too late, with 'client-gone' if the client has left before,
+   * and with 'drain' if the request was a HEAD.
+   */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
    * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
@@ -136,7 +173,7 @@ export interface HoldOptions {
    * process warnings.
    */
   onError?: (error: unknown) => void;
-  /** Payload of a ping for each encoding, not empty; by default 'ping' and ': ping\n\n'. */
+  /** Payload of a ping for these encodings, not empty; by default 'ping' and ': ping\n\n'. */
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
@@ -167,11 +204,14 @@ export interface HoldOptions {
   proxies?: readonly string[];
   /** ms that the promise of a decision may take; after that 503. 10,000 by default. */
   answerTimeoutMs?: number;
-  /** Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. */
+  /**
+   * Most bytes waiting for a client that does not read; with more, the stream is closed as 'slow'. 65,536 by default. A welcome
+   * and what was passed to `write` don't count.
+   */
   maxBacklogBytes?: number;
   /**
    * Most bytes of messages waiting for delivery; with more, `publish` and `send` throw BUSY. 16,777,216 by default. A message
-   * counts as its text plus 256 bytes.
+   * counts as its text plus 256 bytes; each channel that it is published to, except the first, as its name plus 64 bytes.
    */
   maxQueueBytes?: number;
   /**
@@ -212,13 +252,15 @@ export interface Counters {
   bytesWritten: number;
   /** Waiting now for clients that don't read fast enough. */
   backlogBytes: number;
-  /** Bytes of messages that wait now for delivery in the native core. */
+  /** Bytes of messages, and of what was passed to `write`, that wait now in the native core. */
   queuedBytes: number;
   /** Held in JS now. */
   inJs: number;
   /** Connections closed without an answer, because there was no room or their address had too many incomplete heads. */
   cut: number;
   shardFailures: number;
+  /** Open streams with the encoding 'updates': those of a hub. */
+  updates: number;
   closed: Record<CloseReason, number>;
   /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
   refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };
@@ -232,7 +274,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING or CLOSED, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
+ * LISTENING, CLOSED or STORE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -289,20 +331,42 @@ export class Hold {
   ): Promise<number>;
 
   /**
-   * Sends a message to every stream that listens to a channel. A string or bytes are the data of a message.
+   * Sends a message to every stream that listens to a channel, or to at least one of several; each gets it once. A string or
+   * bytes are the data of a message.
    *
    * Channels take turns, so a channel with many streams, or many messages, doesn't delay the others.
+   * @param channels one, or at most 1,048,576
+   * @param message null only if there are no channels and a cursor
+   * @param options `cursor`: one line of 1 to 256 bytes, without NUL. From this publication on, it is in the pings of all streams
+   *   of `updates`: each gets it once it has got everything that was published to it so far
    * @returns how many streams of this Hold the message was for, once it was written to all of them. Never rejects, so you
    *   need not wait for it
    * @throws {HoldfastError} BAD_ARGUMENT; BUSY if more than `maxQueueBytes` would wait for delivery
    */
-  publish(channel: string, message: Bytes | Message): Promise<number>;
+  publish(
+    channels: string | readonly string[],
+    message: Bytes | Message | null,
+    options?: { cursor?: string },
+  ): Promise<number>;
 
   /**
    * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
    * @throws {HoldfastError} BAD_ARGUMENT, BUSY as for `publish`
    */
   send(id: number, message: Bytes | Message): void;
+
+  /**
+   * Writes to one stream as it is, without encoding it as a message: a replay, for example. It is never too much for the stream
+   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  write(id: number, payload: Bytes): void;
+
+  /**
+   * Replaces the labels of a stream.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  label(id: number, labels: Labels): void;
 
   /** @throws {HoldfastError} BAD_ARGUMENT */
   subscribe(id: number, channel: string): void;
@@ -315,6 +379,18 @@ export class Hold {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   end(id: number): void;
+
+  /**
+   * Ends all streams that listen to a channel, after everything sent to them has been written.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endChannel(channel: string, reason: EndReason): void;
+
+  /**
+   * Ends all streams with a label, after everything sent to them has been written.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endLabelled(kind: 'subject' | 'token', label: number, reason: EndReason): void;
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
@@ -330,3 +406,277 @@ export class Hold {
    */
   counters(options?: { reset?: boolean }): Counters;
 }
+
+/** A topic, or several. A topic is any text without control characters, best a URL; `*` selects all topics. */
+export type Topics = string | readonly string[];
+
+/** What a publisher gives. */
+export interface Publication {
+  /** What it is about. The first is the canonical one. */
+  topic?: Topics | undefined;
+  /** Another name for `topic`; use one of them. */
+  topics?: Topics | undefined;
+  /** '' by default. */
+  data?: string | undefined;
+  /** Whether only streams whose grants match one of its topics get it; false by default. */
+  private?: boolean | undefined;
+  /**
+   * Your own id, by default one of the hub's. What was published with an id that is still stored is not published again. It must
+   * not be 'earliest' or begin with '#'.
+   */
+  id?: string | undefined;
+  /** The type of the event; not 'mercure'. */
+  type?: string | undefined;
+  /** ms that clients wait before they reconnect, up to 2,147,483,647. */
+  retry?: number | undefined;
+}
+
+/** Keys and rules for tokens (JWT). A key is text: a PEM of a public key, a JWK or a set of them, or a secret for HS256. */
+export interface JwtOptions {
+  /** For HS256: tokens signed with it may publish and subscribe. */
+  secret?: string | undefined;
+  /** Then only tokens signed with it may publish. */
+  publisherKey?: string | undefined;
+  /** Then only tokens signed with it may subscribe. */
+  subscriberKey?: string | undefined;
+  /** Where the issuer has its public keys. They are fetched again when a token has an unknown one. */
+  jwksUrl?: string | undefined;
+  /** What `iss` of every token must be. */
+  issuer?: string | undefined;
+  /** What `aud` of every token must contain; by default the URL of the hub, and tokens of Mercure 0.x need none. */
+  audience?: string | undefined;
+  /** Name of the cookie with the token of a browser, '__Secure-mercure_access_token' by default. */
+  cookie?: string | undefined;
+}
+
+export interface HubOptions {
+  /** Holds the streams. */
+  hold: Hold;
+  /** Orders and stores publications; by default in memory, as `new MemoryBroker()` does. You close it. */
+  broker?: Broker;
+  /** For tokens. Without keys, only `hub.publish` can publish. */
+  jwt?: JwtOptions;
+  /** Whether everybody may subscribe to what is public; by default only this machine and those with a token. */
+  anonymous?: boolean;
+  /** Whether clients and tokens of Mercure 0.x are accepted; true by default. */
+  legacy?: boolean;
+  /**
+   * Its URL, for `link`, and for relative topics and URL patterns; by default `jwt.audience` if that is a URL. Without it, `link`
+   * has only the path.
+   */
+  url?: string;
+  /** Its path, '/.well-known/mercure' by default. Topics with this path, or one below it, can't be published. */
+  path?: string;
+  /** Origins of pages that may use it, such as 'https://example.com' and 'https://*.example.com'; '*' is all, without credentials. */
+  corsOrigins?: readonly string[];
+  /** Origins of pages that may publish with the cookie of their visitor; none by default. */
+  publishOrigins?: readonly string[];
+  /** Topics and URL patterns whose last publication new subscribers get first. */
+  cacheTopics?: readonly string[];
+  /** Bytes of recent publications kept ready for clients that come back; 16,777,216 by default. The broker has the rest. */
+  windowBytes?: number;
+  /** Most bytes of a replay at once; with more, the client gets it in parts. 1,048,576 by default. */
+  maxReplayBytes?: number;
+  /** Most bytes of the body of a publish request; above it 413. 1,048,576 by default. */
+  maxBodyBytes?: number;
+  /** Most topics of a publication; above it 413. 1000 by default. */
+  maxTopics?: number;
+  /** Most topics and patterns of a stream; above it 400. 100 by default. */
+  maxSelectors?: number;
+  /**
+   * Whether clients whose tokens allow it can learn who is subscribed to what, by private publications and over HTTP; false by
+   * default, and then it costs nothing.
+   */
+  subscriptions?: boolean;
+  /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */
+  maxPresenceBytes?: number;
+  /** Most streams of one address (of IPv6: of a /64); with more, 429. 0, the default, is no limit. */
+  maxStreamsPerAddress?: number;
+  /** Most streams whose tokens have the same sub; with more, 429. 0, the default, is no limit. */
+  maxStreamsPerSubject?: number;
+  /** Most streams that one address may open per second; with more, 429. 0, the default, is no limit. */
+  maxOpensPerAddress?: number;
+  /** Addresses and ranges of proxies, to which the limits per address do not apply. Loopback by default. */
+  proxies?: readonly string[];
+  /** Called with unexpected errors; without it, they become process warnings. */
+  onError?: (error: unknown) => void;
+  /** Called with lines for the log: that `jwt.jwksUrl` doesn't answer, and why tokens were refused, each reason once a minute. */
+  onNote?: (line: string) => void;
+}
+
+/** What a stream is about, and what its client may read; at least one topic or pattern. */
+export interface SubscribeOptions {
+  /** Exactly these; '*' is all. */
+  topics?: Topics | undefined;
+  /** URL patterns, such as 'https://example.com/books/:id'. */
+  patterns?: Topics | undefined;
+  /**
+   * The last event id of the client: the stream begins with what was published after it. By default that of the request (the
+   * header Last-Event-ID, or `last_event_id` or `lastEventID` in its query); null begins with what is published next. 'earliest'
+   * is everything that is stored.
+   */
+  cursor?: string | null | undefined;
+  /**
+   * Topics whose private publications the client may read: it gets those that match one of its topics and one of its grants.
+   * None by default.
+   */
+  grants?: Topics | { topics?: Topics; patterns?: Topics } | undefined;
+  /** Whose stream it is, for `revoke`. */
+  subject?: string | undefined;
+  /** In ms since 1970: the stream ends then, or earlier by up to a tenth of the time, so that not all end at once. */
+  expiresAtMs?: number | undefined;
+}
+
+/**
+ * Topics, history, recovery and grants on top of a Hold, over the protocol Mercure (draft-08 and 0.x). The streams of the Hold's
+ * encoding 'updates', and channels whose names begin with U+0001, are the hub's.
+ *
+ * A client that comes back with its last event id gets what it missed, and then what is published: everything once, in
+ * order. If something it missed is no longer stored, the response has the header `Mercure-Last-Event-ID: earliest`.
+ */
+export class Hub {
+  /** Names of the headers that `decide` reads, for the policy of a Hold. It also needs `address: true`. */
+  static readonly headers: readonly string[];
+
+  /** @throws {HoldfastError} BAD_OPTION */
+  constructor(options: HubOptions);
+
+  /**
+   * Loads the keys, and what the broker has stored. Until then, requests wait for the keys.
+   * @throws {HoldfastError} BAD_OPTION if a key can't be used
+   */
+  start(): Promise<void>;
+
+  /**
+   * Answers requests on its path: of `node:http`, `app.use(hub.handler)` of Express, or `request.raw` and `reply.raw` of Fastify in
+   * a hook `onRequest`. It belongs before body parsers. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+
+  /** Whether a request is for the hub. @param target of the request, such as `request.url` */
+  owns(target: string | undefined): boolean;
+
+  /**
+   * For the policy of a Hold that listens: decides about a request that the hub owns. Requests with a body are passed on to
+   * `server`, which has to give them to `handler`.
+   */
+  decide(head: Head, id: number): Decision | Promise<Decision | (() => Decision)>;
+
+  /**
+   * Makes a stream of a response, for applications that know their users themselves: no token is needed or read. The head is
+   * sent now, with the headers that you have set; what the client missed follows.
+   * @param response as for `adopt` of a Hold
+   * @returns the id of the stream in the Hold
+   * @throws {HoldfastError} BAD_ARGUMENT, and as `adopt`: NOT_ADOPTABLE, OVER_CAPACITY, CLOSED. The response is then still yours,
+   *   but its head may have been sent
+   */
+  subscribe(response: ServerResponse | Http2ServerResponse, options: SubscribeOptions): Promise<number>;
+
+  /**
+   * Publishes one publication, or several in this order: all or none of them.
+   * @returns the ids, once they are stored
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; STORE, CLOSED. It rejects with them
+   */
+  publish(publication: Publication): Promise<string>;
+  publish(publications: readonly Publication[]): Promise<string[]>;
+
+  /**
+   * The cursor of what was published last: a client that begins with it gets everything that is published from now on. Read it
+   * before you read the data of a page, and publish after you have written data: then a page misses nothing.
+   */
+  readonly cursor: string;
+
+  /**
+   * The value of a Link header for a page: where the hub is, its cursor (call it before you read the data of the page), and the
+   * topic of the page. What a URI can't contain is percent-encoded.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  link(topic?: string): string;
+
+  /**
+   * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
+   * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
+   */
+  revoke(what: {
+    subject?: string | undefined;
+    token?: string | undefined;
+    topic?: string | undefined;
+  }): void;
+}
+
+/** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */
+export interface Broker {
+  /** Of 32 bits. A store that was deleted starts a new one. */
+  readonly epoch: number;
+  /** 16 bytes for cursors. */
+  readonly key: Uint8Array;
+  /** The number of the last publication; they are counted from 1. */
+  readonly last: number;
+  /** The number of the oldest one that is stored; last + 1 if none is. */
+  readonly first: number;
+  append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
+  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  read(after: number, most: number): Promise<readonly StoredPublication[]>;
+  find(id: string): Promise<number | undefined>;
+  latest(): Promise<readonly StoredPublication[]>;
+  /** Finishes what is being stored, and refuses more. */
+  close(): Promise<void>;
+}
+
+/** A publication that was checked. */
+export interface Draft {
+  topics: readonly string[];
+  data: string;
+  private: boolean;
+  id?: string;
+  type?: string;
+  retry?: number;
+}
+
+/** A publication with its number, and when it was stored, in ms since 1970. */
+export interface StoredPublication extends Draft {
+  sequence: number;
+  at: number;
+}
+
+/** What a broker keeps for clients that come back; it drops the oldest when one of the limits is exceeded. */
+export interface BrokerOptions {
+  /** Publications; 10,000 by default. */
+  historyCount?: number;
+  /** ms; 3,600,000 by default. */
+  historyAgeMs?: number;
+  /** Bytes; 67,108,864 by default. */
+  historyBytes?: number;
+  /** Most bytes that wait to be stored; with more, `publish` rejects with BUSY. 16,777,216 by default. */
+  maxQueueBytes?: number;
+  /** Topics and URL patterns whose last publication is kept for longer; the same as those of the hub. */
+  cacheTopics?: readonly string[];
+  /** URL of the hub, if `cacheTopics` has relative patterns. */
+  url?: string;
+}
+
+/** Keeps publications in memory: they are lost when the process ends. */
+export class MemoryBroker implements Broker {
+  /** @throws {HoldfastError} BAD_OPTION */
+  constructor(options?: BrokerOptions);
+  get epoch(): number;
+  get key(): Uint8Array;
+  get last(): number;
+  get first(): number;
+  append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
+  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  read(after: number, most: number): Promise<readonly StoredPublication[]>;
+  find(id: string): Promise<number | undefined>;
+  latest(): Promise<readonly StoredPublication[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a broker that keeps publications in a folder, so that they survive a restart, or a crash of the whole machine.
+ * @param options `store`: the folder, which one process at a time can use; without it publications are in memory. `sync`: whether
+ *   a publication is on the disk before `publish` resolves; true by default
+ * @throws {HoldfastError} BAD_OPTION; STORE if the folder, or the optional package lmdb, can't be used. It rejects with them
+ */
+export function openBroker(options?: BrokerOptions & { store?: string; sync?: boolean }): Promise<Broker>;

@@ -11,10 +11,19 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { openBroker } from './broker/index.js';
+import { BrokerServer } from './broker/server.js';
+import { Presence } from './hub/presence/index.js';
+import { PresenceServer } from './hub/presence/server.js';
+import { Posts } from './hub/protocol/posts.js';
+import { revocationsIn } from './hub/revocations.js';
+import { cachedIn, rulesIn } from './hub/serveroptions.js';
+import { PATH } from './hub/settings.js';
+import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
-import { codeOf, exitWith, HoldfastError, listenError } from './lib/errors.js';
+import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
@@ -25,13 +34,17 @@ import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { watchNeighbours } from './primary/neighbours.js';
-import { checkMemory, limitsLine, planLine } from './primary/verdict.js';
+import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
 const DISCARD_MS = 1000;
+/** How long the ends of the last subscriptions may take to be stored. */
+const FLUSH_MS = 1000;
+/** How long to wait at the end for a store on such a file system. What was answered is safe. */
+const CLOSE_MS = 5000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
 
@@ -75,6 +88,7 @@ class Server {
     this.warnings = [
       ...variableWarnings(OPTIONS, process.env),
       ...uselessOptions(config, globalThis.gc !== undefined),
+      ...tokenCautions(config),
     ];
     /** @type {State} */
     this.state = 'starting';
@@ -87,7 +101,16 @@ class Server {
     this.admin = new Admin({
       problem: () => this.problem(),
       publish: (channel, message) => this.workers.publish(channel, message),
+      hubPath: PATH,
+      post: (request) => this.post(request),
+      revoke: async (request) => this.workers.revocations.revoke(await revocationsIn(request)),
     });
+    /** @type {BrokerServer | null} */
+    this.broker = null;
+    /** With --subscriptions. @type {Presence | null} */
+    this.presence = null;
+    /** What is posted to the admin port. @type {Posts | null} */
+    this.posts = null;
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
     this.log = Promise.resolve(null);
     /** @type {Monitor | null} */
@@ -133,14 +156,35 @@ class Server {
     const { workers } = this.plan;
     const slow = setTimeout(() => this.note(`starting ${formatNoun(workers, 'worker')}`), SLOW_START_MS);
     try {
+      this.broker = await this.openBroker();
       this.claim = await this.claimPort();
-      return await this.workers.start(this.claim.port);
+      const presence = this.presence && new PresenceServer(this.presence);
+      return await this.workers.start(this.claim.port, this.broker, presence);
     } catch (error) {
       await this.discardLog();
       throw error;
     } finally {
       clearTimeout(slow);
     }
+  }
+
+  /** @returns {Promise<BrokerServer>} */
+  async openBroker() {
+    const { config } = this;
+    const isCached = cachedIn(config);
+    const broker = await openBroker({ ...config, syncs: config.storeSync === 'on', isCached });
+    const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
+    if (config.subscriptions)
+      this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
+    const onStored = (/** @type {Parameters<Posts['onStored']>[0]} */ counts) => this.workers.count(counts);
+    this.posts = new Posts({ broker, rules: rulesIn(config), onStored });
+    return new BrokerServer(broker);
+  }
+
+  /** Publishes what was posted to the admin port. @param {import('node:http').IncomingMessage} request */
+  async post(request) {
+    if (!this.posts) throw new HoldfastError('CLOSED', this.problem());
+    return this.posts.take(request);
   }
 
   /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
@@ -171,6 +215,7 @@ class Server {
     if (csvPath) this.note(`CSV in ${csvPath}`);
     if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: ${admin.paths}`);
     if (transport.note) this.note(transport.note);
+    this.note(openLine(config));
     this.note(limitsLine(config, plan, transport, port));
     this.note(planLine(plan, transport));
     const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
@@ -202,6 +247,9 @@ class Server {
     );
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
+    await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);
+    this.presence?.close();
+    await Promise.race([this.broker?.close(), after(CLOSE_MS)]);
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);

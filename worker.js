@@ -3,12 +3,19 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { RemoteBroker } from './broker/remote.js';
+import { Hub } from './hub/index.js';
+import { RemotePresence } from './hub/presence/remote.js';
+import { PAGE } from './hub/protocol/page.js';
+import { hubOptions } from './hub/serveroptions.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { policy } from './transport/wire.js';
+import { innerServer } from './transport/inner.js';
+import { serve } from './transport/serve.js';
+import { refusalOf, serverPolicy } from './transport/wire.js';
 
 if (!process.send) {
   exitWith(
@@ -17,10 +24,19 @@ if (!process.send) {
   );
 }
 
+/** The primary must answer sooner than publishers usually stop waiting (5 s). */
+const ANSWER_MS = 4000;
+
 /** @type {import('./transport/index.js').Transport | null} */
 let transport = null;
 /** @type {Sampler | null} */
 let sampler = null;
+/** @type {RemoteBroker | null} */
+let broker = null;
+/** With --subscriptions. @type {RemotePresence | null} */
+let presence = null;
+/** @type {Hub} as soon as there is a transport */
+let hub;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
@@ -42,6 +58,24 @@ const handlers = {
   /** @param {import('./primary/messages.js').Publish} message */
   publish: (message) => void publish(message).catch(fail),
 
+  /** @param {import('./primary/messages.js').Feed} message */
+  feed: (message) => broker?.feed(message),
+
+  /** @param {import('./primary/messages.js').Answer} message */
+  answer: (message) => broker?.answer(message),
+
+  /** @param {import('./primary/messages.js').Listed} message */
+  listed: (message) => presence?.listed(message),
+
+  /** @param {import('./primary/messages.js').Room} message */
+  room: (message) => presence?.room(message),
+
+  /** @param {import('./primary/messages.js').Revoke} message */
+  revoke({ id, list }) {
+    if (transport) for (const what of list) hub.revoke(what); // before, there are no streams
+    tell({ type: 'revoked', id });
+  },
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -49,10 +83,19 @@ const handlers = {
 };
 
 /** @param {import('./primary/messages.js').Start} message */
-async function start({ type, config, transport: name, ...share }) {
-  const { port, host, sampleIntervalMs, gcIntervalMs, pingIntervalMs, acceptLoad } = config;
-  const chosen = withConsent(policy, { consent: acceptLoad, pingIntervalMs });
-  const made = await createTransport(name, { ...config, ...share, policy: chosen });
+async function start({ type, config, transport: name, place, ...share }) {
+  const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
+  broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
+  if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
+  const own = ownPolicy(config);
+  const inner = innerServer((request, response) => {
+    if (hub.owns(request.url ?? '/')) hub.handler(request, response);
+    else void serve(made, own, request, response).catch(fail);
+  }, config);
+  const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
+  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail, onNote: note });
+  if (presence) hub.attend(presence);
+  await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
   const bound = await made.listen(port, host).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
@@ -60,6 +103,27 @@ async function start({ type, config, transport: name, ...share }) {
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
   tell({ type: 'ready', port: bound });
+}
+
+/** @param {import('./lib/config.js').Config} config */
+function ownPolicy({ anonymous, acceptLoad, pingIntervalMs }) {
+  return withConsent(serverPolicy({ isAnonymous: anonymous, page: PAGE }), {
+    consent: acceptLoad,
+    pingIntervalMs,
+  });
+}
+
+/**
+ * @param {ReturnType<typeof ownPolicy>} own for what is not the hub's
+ * @returns {import('./transport/policy.js').Policy}
+ */
+function withHub(own) {
+  return {
+    headers: [...new Set([...own.headers, ...Hub.headers])],
+    address: true,
+    decide: (head, id) =>
+      hub.owns(head.target) ? (refusalOf(head) ?? hub.decide(head, id)) : own.decide(head),
+  };
 }
 
 /** @param {import('./primary/messages.js').Publish} message */
@@ -77,13 +141,16 @@ async function publish({ id, channel, message }) {
 /** @param {number} periodMs */
 async function drain(periodMs) {
   await transport?.close(periodMs);
+  presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
 }
 
 /** @returns {import('./primary/messages.js').Snapshot | null} null until it listens */
 function takeSnapshot() {
-  return transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }) };
+  return (
+    transport && sampler && { ...sampler.take(), ...transport.counters({ reset: true }), ...hub.counters() }
+  );
 }
 
 /** Collects garbage now, with or without --expose-gc. */
@@ -95,6 +162,11 @@ function collectGarbage() {
 /** @param {unknown} error that ends this worker */
 function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
+}
+
+/** @param {string} line for the log: the primary reads what its workers write */
+function note(line) {
+  process.stderr.write(`${line}\n`);
 }
 
 /** @param {import('./primary/messages.js').ToPrimary} message */

@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { printable } from '../lib/format.js';
 import { isEncoded, MEASURES } from './drone/histograms.js';
+import { pairsOf } from './texts.js';
 
 /** A drone that takes longer to answer is late. */
 const ANSWER_MS = 1000;
@@ -81,12 +82,12 @@ function problemOf(error) {
 }
 
 /**
- * @param {Member} member @param {Record<string, string>} params
+ * @param {Member} member @param {import('./texts.js').Texts} params
  * @returns {Promise<{ params: Record<string, any> }>}
  * @throws {HoldfastError} LATE, GONE, REFUSED with the answer of the drone
  */
 export function setParams(member, params) {
-  return send(member, 'POST', `/set?${new URLSearchParams(params)}`, ACT_MS);
+  return send(member, 'POST', `/set?${new URLSearchParams(pairsOf(params))}`, ACT_MS);
 }
 
 /** @param {Member} member @param {'restart' | 'stop'} what @returns {Promise<void>} */

@@ -65,8 +65,8 @@ async function placeOptions({ options }, args) {
 
 /** The other HOLDFAST_ variables belong to the server. */
 function knownVariables() {
-  const { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN } = process.env;
-  return { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN };
+  const { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_TOKEN: HOLDFAST_CONTROL_TOKEN } = process.env;
+  return { HOLDFAST_FLEET_DIR, HOLDFAST_ON, HOLDFAST_CONTROL_TOKEN };
 }
 
 /** @param {string} name */

@@ -25,7 +25,7 @@ const START_MS = 600_000;
 /**
  * @typedef {object} Slot
  * @property {Member} member
- * @property {Record<string, string>} params its share included
+ * @property {import('./texts.js').Texts} params its share included
  * @property {Stats | null} last its last answer
  * @property {boolean} isLate
  * @property {boolean} isEmpty its drone has died, and the next one is being started
@@ -37,8 +37,9 @@ const START_MS = 600_000;
  * @typedef {object} Wanted
  * @property {number} streams of all drones together; 0 to leave them idle
  * @property {number | ''} ramp of all drones together
+ * @property {number} churn likewise
  * @property {number} drones 0 for as many as needed
- * @property {Record<string, string>} params for each
+ * @property {import('./texts.js').Texts} params for each
  */
 
 export class Crew {
@@ -136,23 +137,32 @@ export class Crew {
     members.push(...(await this.place.start(needed - members.length, {})));
   }
 
-  /** @param {number} count of drones @returns {Record<string, string>} for each of them, if all get the same */
+  /** @param {number} count of drones @returns {import('./texts.js').Texts} for each of them, if all get the same */
   evenParams(count) {
-    const { streams, ramp, params } = this.wanted;
+    const { streams, ramp, churn, params } = this.wanted;
     const share = (/** @type {number} */ n) => String(Math.ceil(n / count));
-    return { ...params, n: share(streams), ...(ramp === '' ? {} : { ramp: share(ramp) }) };
+    const rates = {
+      ...(ramp === '' ? {} : { ramp: share(ramp) }),
+      ...(churn ? { churn: share(churn) } : {}),
+    };
+    return { ...params, n: share(streams), ...rates };
   }
 
   /** Gives each drone its share. @throws {HoldfastError} with the first refusal */
   aim() {
-    const { streams, ramp, params } = this.wanted;
-    const shares = spread(streams, this.slots.length);
-    const ramps = ramp === '' ? null : spread(ramp, this.slots.length);
+    const { streams, ramp, churn, params } = this.wanted;
+    const count = this.slots.length;
+    const shares = spread(streams, count);
+    const ramps = ramp === '' ? null : spread(ramp, count);
+    const churns = spread(churn, count);
     for (const [i, slot] of this.slots.entries()) {
       slot.params = {
         ...params,
         n: String(shares[i]),
         ...(ramps ? { ramp: String(Math.max(1, ramps[i])) } : {}),
+        ...(churn ? { churn: String(churns[i]) } : {}),
+        // Drones take turns, so that the numbers of all streams are 0, 1, 2, …
+        ...(params.topic ? { first: String(i), step: String(count) } : {}),
       };
     }
     const told = each(

@@ -7,31 +7,35 @@ import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import { formatCount, printable } from '../lib/format.js';
 import { tellParent } from '../lib/listening.js';
-import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { readOptions } from '../lib/options.js';
 import { sumOf } from './drone/causes.js';
 import { Control } from './drone/control.js';
 import { createDialer } from './drone/dial.js';
 import { Drone } from './drone/drone.js';
+import { OPTIONS } from './drone/options.js';
 import { PARAMS } from './drone/params.js';
+import { topics } from './drone/topics.js';
 
 const REPORT_MS = 1000;
 
-// biome-ignore format: a table reads best with one row per line
-const OPTIONS = [
-  option('listen', 'listen', text('ADDRESS', 'an address of this machine'), '127.0.0.1', 'address of the control port; any address except loopback needs a token'),
-  option('listen-port', 'listenPort', integer(0, 65_535), 8889, 'control port; 0 takes a free one'),
-  option('token', 'token', text('TEXT', 'a text'), '', 'token required to control the drone; safer in HOLDFAST_TOKEN, which process lists do not show'),
-  option('register', 'register', text('DIR', 'a folder'), '', 'folder for a file with the address of the control port, kept while the drone runs'),
-  option('quiet', 'quiet', FLAG, false, 'print no status each second'),
-];
-
 async function main() {
-  const { HOLDFAST_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
-  const { values, help } = readOptions([...PARAMS, ...OPTIONS], process.argv.slice(2), { HOLDFAST_TOKEN });
-  if (help) return void process.stdout.write(helpText());
+  const { HOLDFAST_TOKEN: HOLDFAST_CONTROL_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
+  const options = [...PARAMS, ...OPTIONS];
+  const { values, help } = readOptions(options, process.argv.slice(2), { HOLDFAST_CONTROL_TOKEN });
+  if (help) return void process.stdout.write((await import('./drone/help.js')).helpText());
   const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
   variables?.warnAboutVariables('drone');
-  const { listen, listenPort, token, register: folder, quiet, ...params } = /** @type {any} */ (values);
+  const {
+    listen,
+    listenPort,
+    controlToken: token,
+    register: folder,
+    quiet,
+    ...given
+  } = /** @type {any} */ (values);
+  const params = /** @type {import('./drone/params.js').Params} */ (given);
+  const conflict = topics?.conflictIn(params);
+  if (conflict) throw new HoldfastError('BAD_OPTION', conflict);
   const note = (/** @type {string} */ line) => void process.stderr.write(`drone: ${printable(line)}\n`);
   const drone = new Drone(await createDialer(), note);
   const stop = () => {
@@ -107,23 +111,6 @@ function register(folder, how) {
 /** @param {string} address @param {number} port */
 function urlOf(address, port) {
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
-}
-
-function helpText() {
-  return `Usage: node fleet/drone.js [options]
-
-Opens streams to a server, keeps the requested number open, and measures what clients see. It is controlled over HTTP:
-GET / returns everything it measured, GET /counts only the counts, POST /set?n=1000&ramp=500 changes parameters,
-POST /restart reopens all streams and counts from 0, POST /stop ends it.
-
-Parameters, which can be changed while it runs:
-${optionLines(PARAMS)}
-
-Options:
-${optionLines(OPTIONS)}
-
-Ctrl-C closes the streams and ends it.
-`;
 }
 
 main().catch((error) => exitWith('drone', error));

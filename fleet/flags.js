@@ -1,15 +1,17 @@
 /*
  * The options that commands of the fleet share, and their values.
  */
+import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
-import { PARAMS } from './drone/params.js';
+import { changedParams, defaultParams, PARAMS } from './drone/params.js';
 import { defaultFolder } from './on/registry.js';
+import { pairsOf } from './texts.js';
 
 const MOST_STREAMS = 100_000_000;
 const MOST_DRONES = 1024;
-/** Parameters that these commands take as a total, and divide among the drones. */
-const SHARED = ['n', 'ramp'];
+/** Parameters that these commands take as a total and divide among the drones, or choose themselves. */
+const SHARED = ['n', 'ramp', 'churn', 'first', 'step'];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 
@@ -46,6 +48,7 @@ export const LOAD_OPTIONS = [
   option('target', 'target', TARGET, '', 'the server to load; sets --host and --port'),
   option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, divided among the drones', 'n'),
   option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open per second, over all drones (1000 per drone)'),
+  option('churn', 'churn', integer(0, MOST_STREAMS), 0, 'streams to close and open again per second, over all drones, chosen at random; with their cursors'),
   option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0: as many as needed'),
 ];
 
@@ -57,19 +60,47 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
   option(
     param.flag,
     `param-${param.flag}`,
-    { ...param.kind, read: (given) => (param.kind.read(given) === undefined ? undefined : given) },
+    param.kind === FLAG ? FLAG : textKindOf(param),
     '',
-    String(param.default) === '' ? param.help : `${param.help} (${param.default})`,
+    String(param.default) === '' || param.kind === FLAG ? param.help : `${param.help} (${param.default})`,
   ),
 );
 
+/** @param {Option} param @returns {import('../lib/options.js').Kind} whose values are the texts that were given, if they are good */
+function textKindOf({ flag, kind }) {
+  return {
+    ...kind,
+    read: (given) => {
+      const text = flag === 'token-secret' ? contentOf(given) : given;
+      return text === undefined || kind.read(text) === undefined ? undefined : text;
+    },
+  };
+}
+
+/** @param {string} given '@FILE', or the text itself @returns {string | undefined} undefined if it can't be read */
+export function contentOf(given) {
+  if (!given.startsWith('@')) return given;
+  try {
+    return readFileSync(given.slice(1), 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * @param {Record<string, any>} values of the options above
- * @returns {Record<string, string>} the parameters for each drone, as text
+ * @returns {import('./texts.js').Texts} the parameters for each drone, as text
+ * @throws {HoldfastError} BAD_PARAM if some of them exclude each other
  */
 export function paramsOf(values) {
   const given = PARAM_OPTIONS.map(({ flag, key }) => [flag, values[key]]).filter(([, value]) => value !== '');
-  return { ...values.target, ...Object.fromEntries(given) };
+  const texts = given.map(([flag, value]) => [
+    flag,
+    typeof value === 'boolean' ? (value ? '1' : '0') : value,
+  ]);
+  const params = { ...values.target, ...Object.fromEntries(texts) };
+  changedParams(defaultParams(), pairsOf(params)); // throws if some of them exclude each other
+  return params;
 }
 
 /**

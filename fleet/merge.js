@@ -56,7 +56,7 @@ export function mergeCounts(all) {
 
 /** Adds only names it knows, since drones may run elsewhere. @param {Counts} sum @param {Counts} counts */
 function add(sum, counts) {
-  for (const name of NUMBERS) sum[name] += counts[name];
+  for (const name of NUMBERS) sum[name] += counts[name] ?? 0;
   for (const name of /** @type {const} */ (['failed', 'lost'])) {
     for (const cause of Object.keys(sum[name])) sum[name][cause] += counts[name][cause] ?? 0;
   }

@@ -9,7 +9,7 @@ import { local } from './on/local.js';
 
 /**
  * @typedef {object} Place
- * @property {(count: number, params: Record<string, string>) => Promise<Member[]>} start
+ * @property {(count: number, params: import('./texts.js').Texts) => Promise<Member[]>} start
  * @property {() => Promise<Member[]>} list
  * @property {(count: number | 'all') => Promise<number>} stop returns how many it ended
  * @property {(pending?: Promise<unknown>) => Promise<void>} close ends what must not outlive the command

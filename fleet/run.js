@@ -20,7 +20,7 @@ const HOLD_POLL_MS = 1000;
 /** A rate is measured over at least this long. */
 const RATE_MS = 1000;
 /** How long the last messages may take to arrive. */
-const DELIVERY_MS = 3000;
+const DELIVERY_MS = 5000;
 
 /**
  * @typedef {object} Plan
@@ -29,6 +29,7 @@ const DELIVERY_MS = 3000;
  * @property {number} withinMs how long the ramp may take
  * @property {'local' | 'hosts' | 'ec2'} place
  * @property {string} target for the report
+ * @property {boolean} hasTopics whether streams subscribe to topics of a hub
  * @property {string} machine for the report
  */
 
@@ -39,7 +40,7 @@ export class Run {
    * @param {object} parts
    * @param {Plan} parts.plan
    * @param {import('./crew.js').Crew} parts.crew
-   * @param {import('./publisher.js').Publisher | null} parts.publisher
+   * @param {import('./publish/channel.js').ChannelPublisher | import('./publish/hub.js').HubPublisher | null} parts.publisher
    * @param {Pick<import('./show/progress.js').ProgressView, 'show'>} parts.view
    * @param {AbortSignal} parts.signal ends it early
    */
@@ -125,10 +126,7 @@ export class Run {
   async untilDelivered() {
     this.publisher?.stop();
     const endMs = performance.now() + DELIVERY_MS;
-    const isDone = () =>
-      this.publisher?.pending === 0 &&
-      this.summary.counts.messages >= this.publisher.sent * this.plan.streams;
-    while (!isDone() && performance.now() < endMs) {
+    while (!this.publisher?.isDelivered(this.summary.counts) && performance.now() < endMs) {
       await this.pause(RAMP_POLL_MS);
       await this.look('holding', this.heldMs);
     }
@@ -161,7 +159,7 @@ export class Run {
   /** @returns {import('./show/report.js').Report} */
   report() {
     const { plan, startedAt, summary, ramp, heldMs, publisher, signal, crew } = this;
-    const { streams: asked, withinMs, target, place, machine } = plan;
+    const { streams: asked, withinMs, target, place, machine, hasTopics } = plan;
     const dialer = crew.slots.find(({ last }) => last)?.last?.drone.dialer ?? '';
     return reportOf({
       startedAt,
@@ -174,6 +172,7 @@ export class Run {
       withinMs,
       heldMs,
       publications: publisher?.counts() ?? null,
+      hasTopics,
       isInterrupted: signal.aborted,
       machine,
     });

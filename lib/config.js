@@ -5,7 +5,20 @@
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
-import { choice, either, FLAG, integer, listed, option, optionLines, readOptions, text } from './options.js';
+import {
+  choice,
+  either,
+  FLAG,
+  integer,
+  listed,
+  option,
+  optionLines,
+  readOptions,
+  repeated,
+  secret,
+  text,
+} from './options.js';
+import { isHttpUrl, readOrigin } from './origins.js';
 
 /**
  * @typedef {object} Config
@@ -26,9 +39,33 @@ import { choice, either, FLAG, integer, listed, option, optionLines, readOptions
  * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
  * @property {number} maxQueueBytes
+ * @property {number} historyCount
+ * @property {number} historyAgeMs
+ * @property {number} historyBytes
+ * @property {readonly string[]} cacheTopics exact topics or URL patterns
+ * @property {string} store folder of the disk broker; '' for the memory broker
+ * @property {'on' | 'off'} storeSync
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
+ * @property {string} jwtSecret '' for none; these three are texts of keys, and must not be shown
+ * @property {string} jwtPublisherKey
+ * @property {string} jwtSubscriberKey
+ * @property {string} jwksUrl '' for none
+ * @property {string} jwtIssuer '' for any
+ * @property {string} jwtAudience '' for the URL of the hub as the client knows it
+ * @property {string} jwtCookie
+ * @property {boolean} anonymous
+ * @property {readonly string[]} corsOrigins
+ * @property {readonly string[]} publishOrigins
+ * @property {'on' | 'off'} mercureLegacy
+ * @property {boolean} subscriptions
+ * @property {number} maxPresenceBytes
+ * @property {number} maxStreamsPerAddress 0 for no limit, as for the next two
+ * @property {number} maxStreamsPerSubject
+ * @property {number} maxOpensPerAddress per second
+ * @property {number} maxTopicsPerStream
+ * @property {number} maxPublicationBytes
  * @property {'auto' | 'tui' | 'lines' | 'off'} dashboard
  * @property {string} logDir
  * @property {boolean} noLog
@@ -42,6 +79,27 @@ const RANGE = {
   expected: 'an address or a range such as 10.0.0.0/8',
   word: 'RANGE',
   read: (given) => (isRange(given) ? given : undefined),
+};
+
+/** @type {import('./options.js').Kind} */
+const ORIGIN = {
+  expected:
+    'an origin such as https://example.com or https://*.example.com, a scheme such as capacitor://, null or *',
+  word: 'ORIGIN',
+  read: readOrigin,
+};
+/** @type {import('./options.js').Kind} */
+const HTTP_URL = {
+  expected: 'an http or https URL without a user or password',
+  word: 'URL',
+  isSecret: true,
+  read: (given) => (isHttpUrl(given) ? given : undefined),
+};
+/** @type {import('./options.js').Kind} */
+const COOKIE_NAME = {
+  expected: 'the name of a cookie',
+  word: 'NAME',
+  read: (given) => (/^[\w!#$%&'*+.^`|~-]+$/.test(given) ? given : undefined),
 };
 
 // biome-ignore format: a table reads best with one row per line
@@ -60,16 +118,40 @@ export const OPTIONS = [
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
   option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
-  option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from --max-heads-per-address; separated by commas, or repeated'),
+  option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from limits per address; separated by commas, or repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
+  option('history-count', 'historyCount', integer(0, 1_000_000_000), 10_000, 'most publications kept for clients that reconnect; 0 keeps none'),
+  option('history-age', 'historyAgeMs', integer(0, 3650 * DAY_MS), 3_600_000, 'ms for which they are kept; 0 keeps none'),
+  option('history-bytes', 'historyBytes', integer(0, 2 ** 40), 67_108_864, 'most bytes of them; 0 keeps none'),
+  option('cache-topics', 'cacheTopics', repeated(text('PATTERN', 'a topic or a URL pattern')), [], 'topics whose last publication is kept for longer, and new subscribers get it first; can be repeated'),
+  option('store', 'store', text('DIR', 'a folder'), '', 'folder that keeps publications over a restart; they are in memory by default'),
+  option('store-sync', 'storeSync', choice('on', 'off'), 'on', 'on answers publishers once the disk has their publications, off once the operating system has them'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
+  option('jwt-secret', 'jwtSecret', secret('SECRET'), '', 'secret of tokens for publishing and subscribing, signed with HS256'),
+  option('jwt-publisher-key', 'jwtPublisherKey', secret('KEY'), '', 'key of tokens for publishing, if it is another: a public key as PEM or JWK (RS256, ES256, EdDSA), or a secret'),
+  option('jwt-subscriber-key', 'jwtSubscriberKey', secret('KEY'), '', 'the same for subscribing'),
+  option('jwks-url', 'jwksUrl', HTTP_URL, '', 'where the public keys of tokens are, as a JWK set; for whatever has no key of its own'),
+  option('jwt-issuer', 'jwtIssuer', text('ISSUER', 'the iss of tokens'), '', 'issuer that all tokens must have (iss)'),
+  option('jwt-audience', 'jwtAudience', text('URL', 'the aud of tokens'), '', 'audience that all tokens must have (aud); without it, only tokens of draft-08 need one: https:// and the Host of the request, and the path of the hub'),
+  option('jwt-cookie', 'jwtCookie', COOKIE_NAME, '__Secure-mercure_access_token', 'cookie that may have the token'),
+  option('anonymous', 'anonymous', FLAG, false, 'let everybody read public updates, without a token'),
+  option('cors-origins', 'corsOrigins', listed(ORIGIN), [], 'origins whose pages may use the hub, separated by commas, or repeated: https://example.com, https://*.example.com, capacitor://, null, or * (without cookies)'),
+  option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
+  option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
+  option('subscriptions', 'subscriptions', FLAG, false, 'list who is subscribed to what, and publish an event whenever that changes'),
+  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary; above it new streams of the hub get 503'),
+  option('max-streams-per-address', 'maxStreamsPerAddress', integer(0, 100_000_000), 0, 'most streams of the hub of one address (IPv6: of a /64) in each worker; above it 429; 0 is no limit'),
+  option('max-streams-per-subject', 'maxStreamsPerSubject', integer(0, 100_000_000), 0, 'most streams of the hub with tokens of one subject (sub) in each worker; above it 429; 0 is no limit'),
+  option('max-opens-per-address', 'maxOpensPerAddress', integer(0, 1_000_000), 0, 'most streams of the hub that one address may open per second in each worker; above it 429; 0 is no limit'),
+  option('max-topics-per-stream', 'maxTopicsPerStream', integer(1, 500), 100, 'most topics and patterns that a stream may ask for; above it 400'),
+  option('max-publication', 'maxPublicationBytes', integer(1024, 1_073_741_824), 1_048_576, 'most bytes of the body of a request to publish; above it 413'),
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
-  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 for /healthz, /readyz, /frame, /ticks, /metrics and /publish; 0 is off, auto a free one'),
+  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 for /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, and for publishing to the hub without a token; 0 is off, auto a free one'),
 ];
 
 /**
@@ -93,10 +175,18 @@ function checkPorts({ port, adminPort }) {
 }
 
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
-export function uselessOptions({ gcIntervalMs }, canCollect) {
-  const byDefault = OPTIONS.find(({ key }) => key === 'gcIntervalMs')?.default;
-  if (canCollect || gcIntervalMs === byDefault) return [];
-  return ['--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N'];
+export function uselessOptions({ gcIntervalMs, store, storeSync }, canCollect) {
+  const lines = [];
+  if (!canCollect && gcIntervalMs !== defaultOf('gcIntervalMs'))
+    lines.push('--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N');
+  if (store === '' && storeSync !== defaultOf('storeSync'))
+    lines.push('--store-sync has no effect without --store DIR');
+  return lines;
+}
+
+/** @param {keyof Config} key */
+function defaultOf(key) {
+  return OPTIONS.find((option) => option.key === key)?.default;
 }
 
 /** @returns {string} what `--help` prints */
@@ -108,6 +198,8 @@ Holds open HTTP streams, pings them, and shows the live cost of each.
 ${optionLines(OPTIONS)}
 
 Each option can also be set by an environment variable: --ping-interval N is HOLDFAST_PING_INTERVAL=N; flags are 1 or 0.
+Keys and secrets should be in files (--jwt-secret @/run/secrets/jwt) or in the environment: everyone on this machine can see the
+command line of a process.
 Node's own flags go before server.js and also apply to the workers: node --expose-gc server.js
 Ctrl-C drains: streams are closed gradually, then the server exits. Press Ctrl-C again to quit now.
 `;

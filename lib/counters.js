@@ -13,10 +13,11 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'deliveries', kind: 'counter', help: 'messages written to streams, once per stream' },
   { name: 'bytesWritten', kind: 'counter', help: 'bytes written to streams' },
   { name: 'backlogBytes', kind: 'gauge', help: 'bytes the kernel refused, waiting to be written' },
-  { name: 'queuedBytes', kind: 'gauge', help: 'bytes of messages waiting in the shards for delivery' },
+  { name: 'queuedBytes', kind: 'gauge', help: 'bytes waiting in the shards to be delivered or written' },
   { name: 'inJs', kind: 'gauge', help: 'streams held in JS, not in the native core' },
   { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
+  { name: 'updates', kind: 'gauge', help: 'open streams of the hub' },
 ]);
 
 /** Distributions of durations, each since it was last read. Those of CPU are empty if the transport can't measure it. */
@@ -44,7 +45,7 @@ export const HISTOGRAMS = /** @type {const} */ ([
 
 /**
  * What a worker reports each second.
- * @typedef {import('./sampler.js').ProcessSample & TransportCounters} Snapshot
+ * @typedef {import('./sampler.js').ProcessSample & TransportCounters & import('./hubcounters.js').HubCounters} Snapshot
  */
 
 /** @returns {Record<CountName, number>} all at 0 */

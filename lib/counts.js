@@ -2,13 +2,14 @@
  * Counters added up over all workers, dead ones included.
  */
 import { COUNTS } from './counters.js';
+import { HUB_COUNTS } from './hubcounters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from './reasons.js';
 
-/** @typedef {import('./counters.js').CounterName} CounterName */
+/** @typedef {import('./counters.js').CounterName | import('./hubcounters.js').HubCounterName} CounterName */
 
-const COUNTERS = COUNTS.filter(({ kind }) => kind === 'counter').map(
-  ({ name }) => /** @type {CounterName} */ (name),
-);
+const COUNTERS = [...COUNTS, ...HUB_COUNTS]
+  .filter(({ kind }) => kind === 'counter')
+  .map(({ name }) => /** @type {CounterName} */ (name));
 
 /**
  * @typedef {Record<CounterName, number> & OtherCounts} Counts

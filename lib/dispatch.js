@@ -13,6 +13,8 @@ import { HoldfastError } from './errors.js';
 export function dispatch(handlers, message) {
   const handler =
     Object.hasOwn(handlers, message?.type) && handlers[/** @type {Message['type']} */ (message.type)];
-  if (!handler) throw new HoldfastError('UNKNOWN_MESSAGE', `unknown message ${JSON.stringify(message)}`);
+  // Only the type is shown: there may be secrets in the rest.
+  if (!handler)
+    throw new HoldfastError('UNKNOWN_MESSAGE', `unknown message ${JSON.stringify(message?.type)}`);
   /** @type {(message: Message) => void} */ (handler)(message);
 }

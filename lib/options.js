@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { HoldfastError } from './errors.js';
 import { nearest } from './nearest.js';
+import { readSecret } from './secrets.js';
 
 /**
  * How the text of an option becomes its value: `read` returns undefined for a text that is not valid.
@@ -14,6 +15,7 @@ import { nearest } from './nearest.js';
  * @property {(text: string) => unknown} read
  * @property {boolean} [repeats] each use of the flag adds a value, and the option's value is the list of them
  * @property {string} [separator] between several values in one use
+ * @property {boolean} [isSecret] the value must not be shown, not even in an error
  */
 
 /**
@@ -64,6 +66,17 @@ export const repeated = (kind) => ({ ...kind, repeats: true });
  * @param {Kind} kind @returns {Kind}
  */
 export const listed = (kind) => ({ ...repeated(kind), separator: ',' });
+
+/**
+ * A text that must not be shown, or the file that has it: '@' and a path. The value is the contents.
+ * @param {string} word @returns {Kind}
+ */
+export const secret = (word) => ({
+  expected: 'a text, or @ and the path of a file',
+  word: `${word}|@FILE`,
+  isSecret: true,
+  read: (given) => readSecret(given) || undefined,
+});
 
 /** @type {Map<string, boolean>} */
 const SWITCH = new Map([
@@ -188,10 +201,20 @@ function readValues(kind, label, given) {
 
 /** @param {Kind} kind @param {string} label @param {string | undefined} given */
 function readValue(kind, label, given) {
-  const value = given === undefined ? undefined : kind.read(given);
+  const value = given === undefined ? undefined : readBy(kind, label, given);
   if (value !== undefined) return value;
-  const what = given === undefined ? 'no value' : `'${given}'`;
+  const what = given === undefined ? 'no value' : kind.isSecret && given ? 'a bad value' : `'${given}'`;
   throw new HoldfastError('BAD_OPTION', `${label} got ${what}: expected ${kind.expected}; see --help`);
+}
+
+/** @param {Kind} kind @param {string} label @param {string} given @throws {HoldfastError} with the label, if reading it failed */
+function readBy(kind, label, given) {
+  try {
+    return kind.read(given);
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    throw new HoldfastError(error.code, `${label}: ${error.message}`);
+  }
 }
 
 /**

@@ -3,7 +3,7 @@
  * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
@@ -15,6 +15,8 @@ export const CLOSE_REASONS = [
   'bad-request', // the client sent something on a connection that carries a stream
   'error', // any other error on the connection
   'failed', // its shard failed
+  'expired', // what allowed it was valid until then
+  'revoked', // what allowed it was taken back
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */

@@ -8,7 +8,7 @@
  * form that the caller chose.
  */
 import { STATUS_CODES } from 'node:http';
-import { messageOf } from './errors.js';
+import { HoldfastError, messageOf } from './errors.js';
 
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
@@ -111,18 +111,31 @@ function methodsOf({ methods }) {
 /**
  * @param {IncomingMessage} request
  * @param {number} mostBytes
- * @returns {Promise<string>} its body as UTF-8
+ * @param {'utf8' | 'latin1'} [encoding] with latin1, each character is a byte
+ * @returns {Promise<string>} its body
  * @throws {RequestError} 413
  */
-export async function readBody(request, mostBytes) {
-  const chunks = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    bytes += chunk.length;
-    if (bytes <= mostBytes) chunks.push(chunk); // the rest is read too, so that the client gets the answer
-  }
-  if (bytes > mostBytes) throw new RequestError(413, `got ${bytes} bytes, expected ${mostBytes} at most`);
-  return Buffer.concat(chunks).toString();
+export function readBody(request, mostBytes, encoding = 'utf8') {
+  return new Promise((resolve, reject) => {
+    /** @type {Buffer[]} */
+    const chunks = [];
+    let bytes = 0;
+    request.on('data', (chunk) => {
+      bytes += chunk.length;
+      if (bytes <= mostBytes) chunks.push(chunk); // the rest is read too, so that the client gets the answer
+    });
+    request.once('end', () => {
+      if (bytes <= mostBytes) resolve(Buffer.concat(chunks).toString(encoding));
+      else reject(new RequestError(413, `got ${bytes} bytes, expected ${mostBytes} at most`));
+    });
+    request.once('error', reject);
+    const leave = () =>
+      reject(new HoldfastError('ECONNRESET', 'the client has left before the end of its request'));
+    if (request.readableEnded)
+      resolve(''); // a parser has found that there is none
+    else if (request.destroyed) leave();
+    else request.once('close', () => request.complete || leave());
+  });
 }
 
 /** @param {import('node:http').ServerResponse} response @param {Answer} answer */

@@ -4,6 +4,7 @@
 import { createServer } from 'node:http';
 import { limitConnections } from '../lib/crowd.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
 import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
@@ -28,16 +29,23 @@ const RETRY_AFTER_S = 1;
 /** @typedef {import('../lib/router.js').Answer} Answer */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {{ listeners: number, unanswered: number }} Outcome of a publication: listeners, and workers whose answer is missing */
+/** @typedef {{ workers: number, unanswered: number }} Revoked */
 
 export class Admin {
   /**
    * @param {object} server
    * @param {() => string} server.problem why it does not accept all streams; '' if it does
    * @param {(channel: string, message: string) => Promise<Outcome>} server.publish
+   * @param {string} server.hubPath
+   * @param {(request: IncomingMessage) => Promise<Answer>} server.post publishes to the hub
+   * @param {(request: IncomingMessage) => Promise<Revoked>} server.revoke ends streams of the hub
    */
-  constructor({ problem, publish }) {
+  constructor({ problem, publish, hubPath, post, revoke }) {
     this.problem = problem;
     this.publish = publish;
+    this.post = post;
+    this.revoke = revoke;
+    this.routes = this.routesOf(hubPath);
     /** Waiting for their outcome. */
     this.publishers = 0;
     /** @type {import('./frame.js').Frame | null} */
@@ -50,15 +58,19 @@ export class Admin {
     limitConnections(this.server, MOST_CONNECTIONS);
   }
 
-  /** @type {import('../lib/router.js').Route[]} */
-  routes = [
-    { methods: ['GET'], path: '/healthz', handle: () => ({ status: 200, body: 'ok\n' }) },
-    { methods: ['GET'], path: '/readyz', handle: () => this.readiness() },
-    { methods: ['GET'], path: '/frame', handle: () => ({ status: 200, body: this.lastFrame() }) },
-    { methods: ['GET'], path: '/ticks', handle: () => ({ status: 200, body: this.allTicks() }) },
-    { methods: ['GET'], path: '/metrics', handle: () => this.metrics() },
-    { methods: ['POST'], path: '/publish', handle: (request, url) => this.takeMessage(request, url) },
-  ];
+  /** @param {string} hubPath @returns {import('../lib/router.js').Route[]} */
+  routesOf(hubPath) {
+    return [
+      { methods: ['GET'], path: '/healthz', handle: () => ({ status: 200, body: 'ok\n' }) },
+      { methods: ['GET'], path: '/readyz', handle: () => this.readiness() },
+      { methods: ['GET'], path: '/frame', handle: () => ({ status: 200, body: this.lastFrame() }) },
+      { methods: ['GET'], path: '/ticks', handle: () => ({ status: 200, body: this.allTicks() }) },
+      { methods: ['GET'], path: '/metrics', handle: () => this.metrics() },
+      { methods: ['POST'], path: '/publish', handle: (request, url) => this.takeMessage(request, url) },
+      { methods: ['POST'], path: hubPath, handle: (request) => this.takePublications(request) },
+      { methods: ['POST'], path: '/revoke', handle: (request) => this.takeRevocations(request) },
+    ];
+  }
 
   /** @returns {string} what there is, for people */
   get paths() {
@@ -99,12 +111,31 @@ export class Admin {
       throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
     const message = await readBody(request, MOST_MESSAGE_BYTES);
-    const { listeners, unanswered } = await this.publishInTurn(channel, message).catch(refusePublication);
+    const { listeners, unanswered } = await this.inTurn(() => this.publish(channel, message)).catch(refusal);
     return { status: 202, body: unanswered > 0 ? { listeners, unanswered } : { listeners } };
   }
 
-  /** @param {string} channel @param {string} message @throws {HoldfastError} BUSY */
-  async publishInTurn(channel, message) {
+  /** POST to the path of the hub: the same as there, but without a token. @param {IncomingMessage} request @returns {Promise<Answer>} */
+  async takePublications(request) {
+    checkSite(request);
+    return this.inTurn(() => this.post(request)).catch(refusal);
+  }
+
+  /**
+   * POST /revoke ends streams of the hub: subject, token (its jti) or topic, as a form or as JSON, as often as you like. Nobody
+   * knows how many streams that are until they have ended (closedRevoked in /frame).
+   * @param {IncomingMessage} request @returns {Promise<Answer>}
+   */
+  async takeRevocations(request) {
+    checkSite(request);
+    const { workers, unanswered } = await this.revoke(request);
+    if (unanswered === 0) return { status: 202, body: `revoked in ${formatNoun(workers, 'worker')}\n` };
+    const line = `${unanswered} of ${formatNoun(workers, 'worker')} did not answer: their streams may go on`;
+    throw new RequestError(503, line, { 'Retry-After': String(RETRY_AFTER_S) });
+  }
+
+  /** @template T @param {() => Promise<T>} publish @returns {Promise<T>} @throws {HoldfastError} BUSY */
+  async inTurn(publish) {
     if (this.publishers >= MOST_PUBLISHERS)
       throw new HoldfastError(
         'BUSY',
@@ -112,7 +143,7 @@ export class Admin {
       );
     this.publishers++;
     try {
-      return await this.publish(channel, message);
+      return await publish();
     } finally {
       this.publishers--;
     }
@@ -159,7 +190,7 @@ function checkSite({ headers }) {
 }
 
 /** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */
-function refusePublication(error) {
+function refusal(error) {
   if (!(error instanceof HoldfastError)) throw error;
   if (error.code === 'BAD_ARGUMENT') throw new RequestError(400, messageOf(error));
   throw new RequestError(503, messageOf(error), { 'Retry-After': String(RETRY_AFTER_S) });

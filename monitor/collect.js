@@ -14,6 +14,7 @@ import { readHost } from './host.js';
  * @typedef {object} Workers
  * @property {readonly Slot[]} slots
  * @property {{ bytes: number }} publications those that workers have not answered yet
+ * @property {{ count: number } | null} presence subscriptions that are listed; null if they are not
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {(deadlineMs: number) => Promise<void>} sample asks each for its snapshot; resolves at the deadline at the latest
  *
@@ -46,6 +47,7 @@ import { readHost } from './host.js';
  * @property {WorkerSample[]} workers
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {number} queueBytes publications that workers have not answered yet
+ * @property {number} subscriptions that are listed
  * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
  * @property {import('./host.js').Host | null} host
  * @property {import('./csv.js').LogStatus | null} log
@@ -81,6 +83,7 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
     workers: workers.slots.map((slot) => sampleOf(slot, usage.get(slot.pid) ?? null)),
     retired: structuredClone(workers.retired),
     queueBytes: workers.publications.bytes,
+    subscriptions: workers.presence?.count ?? 0,
     primary: { pid: process.pid, ...(usage.get(process.pid) ?? NO_USAGE), ...sampler.take() },
     host,
     log,

@@ -3,6 +3,7 @@
  * frame, the metrics of Prometheus. The order of the rows is the order of the columns.
  */
 import { closedOf, lostOf, totalOf } from '../lib/counts.js';
+import { HUB_COUNTS } from '../lib/hubcounters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { GC_KINDS } from '../lib/sampler.js';
 import { count, counter, mean, merged, percentile, rate, row, sum, sumOver, whole, worst } from './kinds.js';
@@ -65,6 +66,18 @@ export const FIELDS = [
   count('backlogBytes', 'holdfast_backlog_bytes'),
   count('queuedBytes', 'holdfast_queued_bytes'),
   whole('queueBytes', 'bytes', 'publications in the primary that workers have not delivered yet', (r) => r.queueBytes, 'holdfast_primary_queue_bytes'),
+
+  count('updates', 'holdfast_hub_streams'),
+  count('hubOpened', 'holdfast_hub_streams_opened_total'),
+  count('hubPublished', 'holdfast_hub_publications_total'),
+  count('hubDuplicates', 'holdfast_hub_duplicates_total'),
+  count('hubWaiting', 'holdfast_hub_waiting'),
+  count('hubRecoveries', 'holdfast_hub_recoveries_total'),
+  count('hubEarliest', 'holdfast_hub_recoveries_earliest_total'),
+  count('hubReplayed', 'holdfast_hub_replayed_total'),
+  count('hubTokensRefused', 'holdfast_hub_tokens_refused_total'),
+  ...HUB_COUNTS.flatMap((row) => ('limit' in row ? [limited(row.name, row.limit)] : [])),
+  whole('hubSubscriptions', 'count', 'subscriptions on the list of --subscriptions', (r) => r.subscriptions, 'holdfast_hub_subscriptions'),
 
   whole('cpuUserPercent', '%', 'CPU of the machine in user mode; 100 is one core', (r) => r.cpu?.userPercent ?? null),
   whole('cpuSysPercent', '%', 'CPU of the machine in the kernel; 100 is one core', (r) => r.cpu?.sysPercent ?? null),
@@ -141,6 +154,11 @@ export const METRICS_ONLY = GC_KINDS.flatMap((kind) => [
 /** @param {WorkerReading} worker @returns {number | null} */
 function nativeBytesOf({ usage, snapshot }) {
   return usage && snapshot ? usage.rssBytes - snapshot.heapPhysicalBytes : null;
+}
+
+/** @param {import('../lib/hubcounters.js').HubLimitName} name @param {string} limit @returns {Field} */
+function limited(name, limit) {
+  return { ...count(name, ''), metric: { name: 'holdfast_hub_limited_total', labels: { limit } } };
 }
 
 /** @param {string} words 'client-gone' → 'ClientGone' */

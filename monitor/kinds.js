@@ -2,6 +2,7 @@
  * The kinds of fields that the table in fields.js is made of. Each function returns one row.
  */
 import { COUNTS } from '../lib/counters.js';
+import { HUB_COUNTS } from '../lib/hubcounters.js';
 
 /** @typedef {import('./fields.js').Field} Field */
 /** @typedef {import('./fields.js').Value} Value */
@@ -58,14 +59,15 @@ export function counter(name, unit, help, worker, total, metric) {
 }
 
 /**
- * A row of COUNTS in lib/counters.js, which says what it means.
- * @param {import('../lib/counters.js').CountName} name @param {string} metric
+ * A row of COUNTS in lib/counters.js or of HUB_COUNTS in lib/hubcounters.js, which says what it means.
+ * @param {import('../lib/counters.js').CountName | import('../lib/hubcounters.js').HubCountName} name @param {string} metric
  * @returns {Field}
  */
 export function count(name, metric) {
-  const found = /** @type {import('../lib/counters.js').CountRow} */ (
-    COUNTS.find((one) => one.name === name)
-  );
+  const found =
+    /** @type {import('../lib/counters.js').CountRow | import('../lib/hubcounters.js').HubCountRow} */ (
+      [...COUNTS, ...HUB_COUNTS].find((one) => one.name === name)
+    );
   const unit = /bytes/i.test(name) ? 'bytes' : 'count';
   const read = (/** @type {WorkerReading} */ worker) => worker.snapshot?.[name] ?? 0;
   if (found.kind === 'gauge') return sum(name, unit, 'gauge', found.help, read, metric);

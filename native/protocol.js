@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {
@@ -19,15 +19,23 @@ export const OPS = {
   drain: 10,
   opening: 11,
   remember: 12,
+  write: 13,
+  label: 14,
+  endChannel: 15,
+  endLabelled: 16,
 };
 
-/** How a message is written. */
-export const ENCODINGS = { text: 0, events: 1 };
+/** How a message is written. `updates` are events whose pings contain the cursor. */
+export const ENCODINGS = { text: 0, events: 1, updates: 2 };
 
 /** How a payload is wrapped on the connection. */
 export const FRAMINGS = { raw: 0, chunked: 1 };
 
+/** Labels by which streams can be ended. */
+export const LABELS = { subject: 0, token: 1 };
+
 /** @typedef {keyof typeof ENCODINGS} Encoding */
+/** @typedef {keyof typeof LABELS} Label */
 /** @typedef {keyof typeof FRAMINGS} Framing */
 
 /**

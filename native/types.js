@@ -10,6 +10,7 @@
  * @property {string[]} encodings by number
  * @property {string[]} framings by number
  * @property {string[]} reasons why streams end
+ * @property {string[]} labels what streams can be ended by
  * @property {number[]} refusals statuses
  * @property {string[]} refusalBodies in the order of the statuses
  * @property {string[]} causes why a dialled connection failed or was lost
@@ -70,7 +71,8 @@
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
- * @property {() => number} queuedBytes what messages take that wait for delivery
+ * @property {() => number} queuedBytes what takes memory until it was delivered or written
+ * @property {() => number} queuedMessageBytes the part of it that consists of messages
  * @property {() => CoreCounters} takeCounters
  * @property {(shard: number) => void} failShard makes a shard panic; for tests
  * @property {() => void} stop
@@ -95,10 +97,27 @@
  * @property {number[]} ports
  * @property {string[]} sources
  * @property {Buffer} request
+ * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
  * @property {number} timeoutMs
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
+ */
+
+/**
+ * @typedef {object} DialSubscription
+ * @property {DialPiece[]} request
+ * @property {DialPiece[][]} topics
+ * @property {number} first
+ * @property {number} step
+ * @property {boolean} isTokenShared
+ */
+
+/**
+ * @typedef {object} DialPiece
+ * @property {string} kind as in fleet/drone/template.js
+ * @property {string} text
+ * @property {number} by
  */
 
 /**
@@ -116,6 +135,8 @@
  * @property {(target: DialTarget) => void} aim
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close
+ * @property {(count: number) => void} churn
+ * @property {(from: number, tokens: string[]) => void} setTokens
  * @property {() => DialCounters} take
  * @property {() => Promise<void>} stop
  */

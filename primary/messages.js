@@ -9,6 +9,17 @@
  *       | <--- snapshot {id, …} -------- |    by the deadline; after that the worker is late
  *       | ---- publish {id, …} --------> |    few at a time (publications.js)
  *       | <--- published {id, …} ------- |    once it is delivered, or if there was no room for it
+ *       | <--- append {calls} ---------- |    what publishers of this worker gave, once per turn of its event loop
+ *       | ---- feed {blocks, stored} --> |    every publication, in order; then the answers to `append`
+ *       | <--- fed {sequence} ---------- |    up to where they are delivered
+ *       | <--- read, find, latest {id} - |    questions to the broker
+ *       | ---- answer {id, …} ---------> |    by a deadline
+ *       | <--- attendance {entered, left} |    with --subscriptions: streams that were opened and have ended, once per turn
+ *       | <--- list {id, query} -------- |    who is subscribed to what?
+ *       | ---- listed {id, part}, … ---> |    by a deadline, in parts; the last has what was found
+ *       | ---- room {isFull} ----------> |    whether the list takes no more streams
+ *       | ---- revoke {id, list} ------> |    streams to be ended
+ *       | <--- revoked {id} ------------ |    they are being ended
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -27,12 +38,18 @@ export { dispatch } from '../lib/dispatch.js';
  * @property {number} shards
  * @property {number} phase of its first shard among all shards, so that they don't wake up together
  * @property {number} phases shards of all workers
+ * @property {import('../broker/messages.js').Place} place in the order; every publication after it follows in a `feed`
  *
  * @typedef {{ type: 'sample', id: number }} Sample
  * @typedef {{ type: 'publish', id: number, channel: string, message: string }} Publish
  * @typedef {{ type: 'gc' }} Gc
  * @typedef {{ type: 'drain', periodMs: number }} Drain
- * @typedef {Start | Sample | Publish | Gc | Drain} ToWorker
+ * @typedef {import('../broker/messages.js').Feed} Feed
+ * @typedef {import('../broker/messages.js').Answer} Answer
+ * @typedef {import('../hub/presence/messages.js').Listed} Listed
+ * @typedef {import('../hub/presence/messages.js').Room} Room
+ * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
+ * @typedef {Start | Sample | Publish | Feed | Answer | Listed | Room | Revoke | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number }} Ready
@@ -41,5 +58,8 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
  * @typedef {{ type: 'published', id: number, listeners?: number, busy?: boolean, problem?: string }} Published how many
  *   streams it was addressed to, or that it was dropped for lack of room, or what is wrong with it
- * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | Drained} ToPrimary
+ * @typedef {import('../broker/messages.js').ToServer} ToServer `append`, `read`, `find`, `latest` and `fed`
+ * @typedef {import('../hub/presence/messages.js').ToPresence} ToPresence `attendance` and `list`
+ * @typedef {{ type: 'revoked', id: number }} Revoked
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Drained} ToPrimary
  */

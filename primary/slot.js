@@ -15,6 +15,7 @@ const STEADY_MS = 60_000;
  * @property {number} id from 1
  * @property {import('../lib/states.js').WorkerState} state
  * @property {import('node:cluster').Worker} process
+ * @property {import('../broker/server.js').BrokerServer} broker that feeds it
  * @property {number} pid 0 if the fork failed
  * @property {number} startedMs on performance's clock
  * @property {number} failures consecutive
@@ -26,12 +27,17 @@ const STEADY_MS = 60_000;
  * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
  */
 
-/** @param {number} id @param {number} failures @param {import('node:cluster').Worker} process @returns {Slot} */
-export function makeSlot(id, failures, process) {
+/**
+ * @param {number} id @param {number} failures @param {import('node:cluster').Worker} process
+ * @param {import('../broker/server.js').BrokerServer} broker
+ * @returns {Slot}
+ */
+export function makeSlot(id, failures, process, broker) {
   return {
     id,
     state: 'forked',
     process,
+    broker,
     pid: process.process.pid ?? 0,
     startedMs: performance.now(),
     failures,

@@ -38,6 +38,25 @@ export function limitsLine(config, plan, transport, port) {
 }
 
 /**
+ * Who may use the hub.
+ * @param {import('../lib/config.js').Config} config
+ * @returns {string} one line
+ */
+export function openLine({ anonymous, jwtSecret, jwtPublisherKey, jwtSubscriberKey, jwksUrl }) {
+  const canPublish = jwtSecret || jwtPublisherKey || jwksUrl;
+  const canRead = jwtSecret || jwtSubscriberKey || jwksUrl;
+  const readers = anonymous
+    ? 'everybody'
+    : canRead
+      ? 'this machine, and tokens'
+      : 'this machine only (--anonymous is everybody)';
+  const publishers = canPublish
+    ? 'tokens, and the admin port'
+    : 'only the admin port, because there is no key (--jwt-secret)';
+  return `open: GET / to everybody; topics and channels to ${readers}; publishing to ${publishers}`;
+}
+
+/**
  * Before anything is forked: refuses what memory forbids, unless --force says otherwise.
  * @param {import('../lib/config.js').Config} config
  * @param {Choice} transport

@@ -10,6 +10,7 @@ import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Publications } from './publications.js';
+import { Revocations } from './revocations.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
@@ -21,7 +22,11 @@ const EXIT_GRACE_MS = 3000;
 const SILENT_MS = 3000;
 /** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
+/** Streams that are revoked end within a second. */
+const REVOKE_MS = 1000;
 
+/** @typedef {import('../broker/server.js').BrokerServer} BrokerServer */
+/** @typedef {import('../hub/presence/server.js').PresenceServer} PresenceServer */
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
@@ -44,11 +49,14 @@ export class Workers extends EventEmitter {
     this.port = 0;
     this.ending = false;
     this.lastId = 0;
-    /** Counters of dead workers, so that totals never fall. */
+    /** Counters of dead workers, so that totals never fall, and of the primary. */
     this.retired = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
     this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
+    this.revocations = new Revocations(REVOKE_MS);
+    /** With --subscriptions. @type {PresenceServer | null} */
+    this.presence = null;
     const { hungAfterMs, refreshMs } = config;
     const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
     /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
@@ -62,22 +70,27 @@ export class Workers extends EventEmitter {
 
   /**
    * @param {number} port to listen on
+   * @param {BrokerServer} broker that feeds them
+   * @param {PresenceServer | null} presence
    * @returns {Promise<number>} the port, once all workers listen
    * @throws {HoldfastError} the reason if a worker can't
    */
-  start(port) {
+  start(port, broker, presence) {
     this.config = { ...this.config, port };
+    this.presence = presence;
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
-      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0));
+      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker));
     });
   }
 
-  /** @param {number} id @param {number} failures consecutive @returns {Slot} */
-  fork(id, failures) {
+  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @returns {Slot} */
+  fork(id, failures, broker) {
     const process = cluster.fork();
-    const slot = makeSlot(id, failures, process);
-    process.on('message', (message) => dispatch(this.handlersOf(slot), message));
+    const slot = makeSlot(id, failures, process, broker);
+    const ofPresence = this.presence?.handlersOf(slot) ?? NO_PRESENCE;
+    const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot), ...ofPresence };
+    process.on('message', (message) => dispatch(handlers, message));
     process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
     process.on('error', (error) => {
       if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so there will be no 'exit'
@@ -106,6 +119,8 @@ export class Workers extends EventEmitter {
       },
       /** @param {import('./messages.js').Published} message */
       published: (message) => this.publications.answered(slot, message),
+      /** @param {import('./messages.js').Revoked} message */
+      revoked: ({ id }) => this.revocations.answered(slot, id),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -121,9 +136,12 @@ export class Workers extends EventEmitter {
     const { workers, shards, capacity, connectionLimit } = plan;
     const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
     slot.state = 'starting';
-    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share });
     // Not only when it is ready: it may have streams before we know.
+    const place = slot.broker.add(slot, (message) => this.send(slot, message));
+    this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share, place });
     this.publications.add(slot, (message) => this.send(slot, message));
+    this.revocations.add(slot, (message) => this.send(slot, message));
+    this.presence?.add(slot, (message) => this.sendWhole(slot, message));
   }
 
   /** @param {Slot} slot @param {import('../lib/counters.js').Snapshot} snapshot */
@@ -186,7 +204,7 @@ export class Workers extends EventEmitter {
       `${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost; restarting in ${delayMs} ms`,
     );
     slot.timer = setTimeout(() => {
-      this.slots[slot.id - 1] = this.fork(slot.id, failures);
+      this.slots[slot.id - 1] = this.fork(slot.id, failures, slot.broker);
     }, delayMs);
   }
 
@@ -198,6 +216,9 @@ export class Workers extends EventEmitter {
   retire(slot) {
     const { snapshot } = slot;
     this.publications.remove(slot);
+    this.revocations.remove(slot);
+    this.presence?.remove(slot);
+    slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
     if (!snapshot) return 0;
@@ -258,6 +279,12 @@ export class Workers extends EventEmitter {
     return this.publications.publish(channel, message);
   }
 
+  /** Counts what the primary itself has done. @param {Partial<Record<import('../lib/hubcounters.js').HubCounterName, number>>} counts */
+  count(counts) {
+    for (const [name, count] of Object.entries(counts))
+      this.retired[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
+  }
+
   gc() {
     this.tellReady({ type: 'gc' });
   }
@@ -302,6 +329,14 @@ export class Workers extends EventEmitter {
     if (slot.process.isConnected()) slot.process.send(message);
   }
 
+  /** @param {Slot} slot @param {import('./messages.js').ToWorker} message @returns {Promise<void>} when the kernel has taken it, or the worker is gone */
+  sendWhole(slot, message) {
+    return new Promise((resolve) => {
+      if (slot.process.isConnected()) slot.process.process.send(message, () => resolve());
+      else resolve();
+    });
+  }
+
   /** @param {string} line */
   note(line) {
     this.emit('note', line);
@@ -322,6 +357,9 @@ export class Workers extends EventEmitter {
     });
   }
 }
+
+/** Without --subscriptions, workers don't send these. */
+const NO_PRESENCE = { attendance: () => {}, list: () => {} };
 
 /** @param {Slot} slot @returns {string} */
 function nameOf({ id, pid }) {

@@ -9,16 +9,36 @@ import { ROOT } from './helpers/server.js';
 
 /** What the files of each folder may import besides their own folder, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
-  'server.js': ['primary', 'monitor', 'transport', 'limits', 'lib'],
-  'worker.js': ['primary/messages.js', 'transport', 'lib'],
-  primary: ['transport/index.js', 'limits', 'lib'],
+  'index.js': ['hub', 'transport'],
+  'server.js': ['primary', 'broker', 'hub', 'monitor', 'transport', 'limits', 'lib'],
+  'worker.js': ['primary/messages.js', 'broker/remote.js', 'hub', 'transport', 'lib'],
+  primary: [
+    'hub/presence/server.js',
+    'hub/presence/messages.js',
+    'hub/revocations.js',
+    'broker',
+    'transport/index.js',
+    'limits',
+    'lib',
+  ],
+  broker: ['lib'],
   monitor: ['lib'],
+  hub: ['broker', 'lib'],
   transport: ['native', 'lib'],
   limits: ['lib'],
   native: [],
   lib: [],
   fleet: ['native', 'limits', 'lib', 'monitor/fields.js'],
   scripts: ['fleet', 'monitor', 'native', 'limits', 'lib'],
+};
+
+/** The same inside hub/. @type {Record<string, string[]>} */
+const HUB_ARROWS = {
+  matching: [],
+  access: ['matching'],
+  presence: ['access', 'matching'],
+  streams: ['presence', 'access', 'matching'],
+  protocol: ['streams', 'presence', 'access', 'matching', 'index.js', 'settings.js'], // the last two for types
 };
 
 /** Static and dynamic imports, and `import('…')` of types in comments. */
@@ -51,6 +71,18 @@ for (const folder of Object.keys(ARROWS)) {
     const wrong = filesOf(folder).flatMap((file) =>
       importsOf(file)
         .filter((target) => !isAllowed(file, target))
+        .map((target) => `${file} imports ${target}`),
+    );
+    assert.deepEqual(wrong, []);
+  });
+}
+
+for (const [folder, allowed] of Object.entries(HUB_ARROWS)) {
+  test(`hub/${folder} imports only what it may`, () => {
+    const wrong = filesOf(join('hub', folder)).flatMap((file) =>
+      importsOf(file)
+        .filter((target) => target.startsWith(`hub${sep}`))
+        .filter((target) => ![folder, ...allowed].includes(target.split(sep)[1]))
         .map((target) => `${file} imports ${target}`),
     );
     assert.deepEqual(wrong, []);

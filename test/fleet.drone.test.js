@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { decode } from '../fleet/drone/histograms.js';
+import { HubFixture } from './fixtures/hub.js';
 import { startDrone } from './helpers/drone.js';
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -156,6 +157,34 @@ test('changes at the same time take turns, so that none undoes another, and only
   assert.deepEqual([params.n, params.path], [5, '/b']);
   const many = await Promise.all(Array.from({ length: 12 }, () => drone.ask('/set?ramp=500', 'POST')));
   assert.deepEqual([...new Set(many.map(({ status }) => status))].sort(), [200, 503]);
+});
+
+test('a drone can be told to subscribe to topics, and keeps its secrets to itself', async (t) => {
+  const hub = new HubFixture({ secret: 'the secret' });
+  const drone = await startDrone(t, await hub.start(t), '--topic', 'a/{n}', '--token-secret', 'another');
+  const bad = await drone.ask('/set?channel=b', 'POST');
+  assert.deepEqual([bad.status, /exclude each other/.test(bad.body.error)], [400, true]);
+  const query = 'topic=room/{n%252}&topic=all&token-secret=the%20secret&first=10&step=3&n=3';
+  const { body } = await drone.ask(`/set?${query}`, 'POST');
+  assert.deepEqual([body.params.topic, body.params.tokenSecret], [['room/{n%2}', 'all'], '(hidden)']);
+  const { params } = await drone.untilStats(({ counts: { open } }) => open === 3, 'open streams');
+  assert.deepEqual([params.tokenSecret, params.token], ['(hidden)', '']);
+  const asked = hub.requests.map(({ url, payload }) => `${url.split('?')[1]} ${payload.sub}`);
+  const expected = [10, 13, 16].map((n) => `match=room%2F${n % 2}&match=all user-${n}`);
+  assert.deepEqual(asked.sort(), expected.sort());
+});
+
+test('a drone closes streams and opens them again as often as it is told to', async (t) => {
+  const server = await startServer(t);
+  const drone = await startDrone(t, server.port, '--n', '20', '--ramp', '1000');
+  await drone.untilStats(({ counts: { open } }) => open === 20, 'open streams');
+  await drone.ask('/set?churn=50', 'POST');
+  const begunMs = performance.now();
+  const { counts } = await drone.untilStats(({ counts: { churned } }) => churned >= 50, 'churn');
+  assert.ok(performance.now() - begunMs > 800);
+  assert.deepEqual([counts.closed, counts.open + counts.inFlight], [counts.churned, 20]);
+  await drone.ask('/set?churn=0', 'POST');
+  await server.untilTotals(({ streams, opened }) => streams === 20 && opened >= 70, 'all are open');
 });
 
 test('a restart reopens all streams and counts from 0', async (t) => {

@@ -134,7 +134,9 @@ test('instances get exactly the files that the drone imports, which need no pack
   ])
     assert.ok(path in files, path);
   for (const path of Object.keys(files))
-    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|transport|types/);
+    assert.doesNotMatch(path, /cli|commands|fleet\/on|server|monitor|transport|types|topics\//);
+  for (const text of Object.values(files))
+    assert.doesNotMatch(text, /streams to keep open|publications skipped/, 'no help');
 });
 
 test('the files are shorter than their sources, and leave room in the user data', () => {
@@ -441,7 +443,14 @@ test('against the API of EC2', async (t) => {
     const home = join(folder, FOLDER);
     const unpacked = spawnSync(process.execPath, ['unpack.mjs'], { cwd: home, encoding: 'utf8' });
     assert.equal(unpacked.stderr, '');
-    assert.deepEqual(readdirSync(join(home, 'native')), ['index.js', 'protocol.js']);
+    assert.deepEqual(readdirSync(home).sort(), [
+      'fleet',
+      'lib',
+      'package.json',
+      'parcel',
+      'setup.sh',
+      'unpack.mjs',
+    ]);
 
     // As in the unit, except for the machine: its Node.js, a free port, its own server as the target.
     const [, script, ...words] = commandOf(fileIn(config, '.service').content);

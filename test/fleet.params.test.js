@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } from '../fleet/drone/params.js';
+import { hostsOf, loopbackSources } from '../fleet/drone/addresses.js';
+import { changedParams, defaultParams } from '../fleet/drone/params.js';
+import { requestOf } from '../fleet/drone/request.js';
+import { signerFor, subscriptionOf } from '../fleet/drone/topics/subscription.js';
+import { fill } from '../fleet/drone/topics/template.js';
 
 /** @param {Record<string, string>} changes */
 const changed = (changes) => changedParams(defaultParams(), Object.entries(changes));
@@ -92,4 +96,60 @@ test('a text of many ranges is refused before it takes up memory', () => {
     code: 'BAD_PARAM',
   });
   assert.ok(process.memoryUsage().heapUsed - before < 100_000_000);
+});
+
+test('a parameter that repeats is given several times, and removed with an empty text', () => {
+  const params = changedParams(changed({ topic: 'old' }), [['topic', 'a'], ['topic', 'b/{n}']]); // biome-ignore format: one line
+  assert.deepEqual(params.topic, ['a', 'b/{n}']);
+  assert.deepEqual(changedParams(params, [['topic', '']]).topic, []);
+});
+
+/** @type {[Record<string, string>, RegExp][]} */
+const CONFLICTS = [
+  [{ topic: 'a', channel: 'b' }, /^topic and channel exclude each other/],
+  [{ token: 'x' }, /^token needs a topic/],
+  [{ topic: 'a', token: 'x', 'token-secret': 'y' }, /^token and token-secret exclude each other/],
+  [{ topic: 'a', 'token-shared': '1' }, /^token-shared needs a token-secret/],
+  [{ 'token-secret': 'y' }, /^token-secret needs a topic/],
+  [{ 'mercure-legacy': '1' }, /^mercure-legacy needs a topic/],
+];
+
+for (const [given, message] of CONFLICTS) {
+  test(`${JSON.stringify(given)} is an error`, () => {
+    assert.throws(() => changed(given), { code: 'BAD_PARAM', message });
+  });
+}
+
+/** @param {Record<string, string>} changes @param {number} number */
+function subscribing(changes, number = 7) {
+  const { request } = subscriptionOf(changed(changes)) ?? assert.fail();
+  return fill(request, { number, token: 'T', cursor: '#c' });
+}
+
+test('the request to a hub contains the topics of the stream, its token and its cursor', () => {
+  const head = 'HTTP/1.1\r\nHost: 127.0.0.1:8888\r\nAccept: text/event-stream\r\n';
+  const cursor = 'Last-Event-ID: #c\r\n';
+  assert.equal(
+    subscribing({ topic: 'a b/{n%5}&' }),
+    `GET /.well-known/mercure?match=a%20b%2F2%26 ${head}${cursor}\r\n`,
+  );
+  assert.equal(
+    subscribing({ topic: 'x', 'token-secret': 's', 'mercure-legacy': '1', path: '/hub?a=b' }),
+    `GET /hub?a=b&topic=x ${head}Authorization: Bearer T\r\n${cursor}\r\n`,
+  );
+  assert.equal(subscriptionOf(defaultParams()), null);
+});
+
+test('tokens of the draft are for the hub, unless the claims say something else', () => {
+  const given = {
+    topic: 'x',
+    'token-secret': 's',
+    'token-dialect': 'draft-08',
+    host: 'a.example',
+    port: '80',
+  };
+  assert.deepEqual(signerFor(changed(given))?.claims, { aud: 'https://a.example:80/.well-known/mercure' });
+  const claims = { 'token-claims': '{"aud":"b","iss":"c"}' };
+  assert.deepEqual(signerFor(changed({ ...given, ...claims }))?.claims, { aud: 'b', iss: 'c' });
+  assert.deepEqual(signerFor(changed({ topic: 'x', 'token-secret': 's' }))?.claims, {});
 });

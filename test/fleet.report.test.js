@@ -95,6 +95,54 @@ test('failed publications are a problem', () => {
   assert.deepEqual(reportOf(factsOf({ publications })).problems, ['2 publications failed: ECONNREFUSED']);
 });
 
+/** @param {Record<string, number>} counts @param {Partial<import('../fleet/show/publications.js').Published>} [published] */
+function withTopics(counts, published = {}) {
+  const summary = summaryOf(1, 2);
+  Object.assign(summary.counts, counts);
+  const publications = {
+    sent: 100,
+    failed: 0,
+    problem: '',
+    topics: 10,
+    batch: 1,
+    clock: /** @type {const} */ ('wall'),
+  };
+  return reportOf(factsOf({ summary, hasTopics: true, publications: { ...publications, ...published } }));
+}
+
+test('if each publication arrived once and in order, the report says so', () => {
+  const counts = { delivered: 2000, recovered: 30, churned: 50, resumed: 50, opened: 351 };
+  const report = withTopics(counts, { expected: 2000 });
+  assert.deepEqual([report.isOk, report.retried], [true, 0]);
+  const text = reportText(report);
+  assert.match(text, /^churned +50 {2}50 streams came back with a cursor$/m);
+  assert.match(text, /^published +100 {2}to 10 topics; delivery is measured with the wall clocks/m);
+  assert.match(text, /^delivered +2,000 {2}of 2,000$/m);
+  assert.match(text, /^recovered +30 /m);
+  assert.match(text, /^ok: no stream failed or was lost, and each publication arrived once and in order$/m);
+});
+
+/** What was counted, and the problem. @type {[Record<string, number>, string][]} */
+const FAULTS = [
+  [{ delivered: 1998, missed: 2 }, '2 publications lost'],
+  [{ delivered: 2000, duplicated: 1 }, '1 publication duplicated'],
+  [{ delivered: 2000, outOfOrder: 3 }, '3 publications out of order'],
+  [{ delivered: 2000, strayed: 3 }, '3 publications to a stream that does not subscribe'],
+  [{ delivered: 1990, gaps: 2, discarded: 10 }, 'the server reported 2 gaps (10 publications missing)'],
+  [{ delivered: 1999 }, '1 publication missing at the beginning or the end of streams'],
+  [
+    { delivered: 1999, restarted: 4 },
+    '1 publication missing at the beginning or the end of streams; 4 streams came back without a cursor',
+  ],
+];
+
+for (const [counts, problem] of FAULTS) {
+  test(`a run with ${problem} is not ok`, () => {
+    const report = withTopics(counts, { expected: 2000 });
+    assert.deepEqual([report.isOk, report.problems], [false, [problem]]);
+  });
+}
+
 test('the progress of a ramp shows how far it is, and the most frequent failure', () => {
   const ramping = /** @type {const} */ ({
     phase: 'ramping',

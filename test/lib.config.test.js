@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { helpText, OPTIONS, readConfig } from '../lib/config.js';
+import { helpText, OPTIONS, readConfig, uselessOptions } from '../lib/config.js';
 
 /** @param {string[]} args @param {Record<string, string>} [env] */
 const read = (args, env = {}) => readConfig(args, env).config;
@@ -34,9 +34,33 @@ test('without flags all options have their documented defaults', () => {
     proxies: ['127.0.0.0/8', '::1'],
     maxBacklogBytes: 65_536,
     maxQueueBytes: 16_777_216,
+    historyCount: 10_000,
+    historyAgeMs: 3_600_000,
+    historyBytes: 67_108_864,
+    cacheTopics: [],
+    store: '',
+    storeSync: 'on',
     drainMs: 5000,
     hungAfterMs: 15_000,
     acceptLoad: false,
+    jwtSecret: '',
+    jwtPublisherKey: '',
+    jwtSubscriberKey: '',
+    jwksUrl: '',
+    jwtIssuer: '',
+    jwtAudience: '',
+    jwtCookie: '__Secure-mercure_access_token',
+    anonymous: false,
+    corsOrigins: [],
+    publishOrigins: [],
+    mercureLegacy: 'on',
+    subscriptions: false,
+    maxPresenceBytes: 134_217_728,
+    maxStreamsPerAddress: 0,
+    maxStreamsPerSubject: 0,
+    maxOpensPerAddress: 0,
+    maxTopicsPerStream: 100,
+    maxPublicationBytes: 1_048_576,
     dashboard: 'auto',
     logDir: 'logs',
     noLog: false,
@@ -85,7 +109,43 @@ test('an error says what was given and what was expected', () => {
   assert.match(refusalOf(['--log-dir', '']), /--log-dir got ''/);
 });
 
+test('origins, URLs and cookie names are checked, and a URL is not shown', () => {
+  assert.deepEqual(
+    read(['--cors-origins', 'https://A.example/, null', '--cors-origins', 'capacitor://']).corsOrigins,
+    ['https://a.example', 'null', 'capacitor://'],
+  );
+  assert.match(
+    refusalOf(['--cors-origins', 'a.example']),
+    /--cors-origins got 'a\.example': expected an origin/,
+  );
+  assert.match(refusalOf(['--publish-origins', 'https://a/b']), /--publish-origins got/);
+  for (const url of ['ftp://a/', 'a', 'https://user:hunter2@a/', 'file:///etc/passwd']) {
+    const line = refusalOf(['--jwks-url', url]);
+    assert.match(line, /--jwks-url got a bad value: expected an http or https URL/);
+    assert.doesNotMatch(line, /hunter2/);
+  }
+  assert.match(refusalOf(['--jwt-cookie', 'a=b']), /--jwt-cookie got 'a=b'/);
+  assert.equal(read([], { HOLDFAST_JWT_SECRET: 'hush' }).jwtSecret, 'hush');
+});
+
 test('the help has a line for every option', () => {
   for (const { flag } of OPTIONS) assert.match(helpText(), new RegExp(`^  --${flag}\\b.*\\S`, 'm'));
   assert.equal(readConfig(['-h'], {}).help, true);
+});
+
+test('topics to cache are listed, and history may be limited to nothing', () => {
+  const { cacheTopics, historyCount, historyAgeMs, historyBytes } = read([
+    ...['--cache-topics', 'https://example.com/a,b', '--cache-topics', '/rooms/*'],
+    ...['--history-count', '0', '--history-age', '0', '--history-bytes', '0'],
+  ]);
+  assert.deepEqual(cacheTopics, ['https://example.com/a,b', '/rooms/*']);
+  assert.deepEqual([historyCount, historyAgeMs, historyBytes], [0, 0, 0]);
+  assert.match(refusalOf(['--store-sync', 'yes']), /expected one of on, off/);
+});
+
+test('options without effect are named', () => {
+  assert.deepEqual(uselessOptions(read(['--store', 'dir', '--store-sync', 'off']), false), []);
+  assert.deepEqual(uselessOptions(read(['--store-sync', 'off']), false), [
+    '--store-sync has no effect without --store DIR',
+  ]);
 });

@@ -20,3 +20,8 @@ test('an unknown message is an error, even if every object has a method with its
     assert.throws(() => dispatch({}, /** @type {never} */ (message)), { code: 'UNKNOWN_MESSAGE' });
   }
 });
+
+test('the error about an unknown message has its type, and nothing else of it: there may be secrets in it', () => {
+  const message = /** @type {never} */ ({ type: 'nonsense', config: { jwtSecret: 'hush' } });
+  assert.throws(() => dispatch({}, message), { message: 'unknown message "nonsense"' });
+});

@@ -181,7 +181,7 @@ test('POST /publish takes a message for a channel; anything else is refused with
   const server = await startServer(t, ['--ping-interval', '86400000']);
   const publish = (/** @type {string} */ query, /** @type {RequestInit} */ init = {}) =>
     fetch(`http://127.0.0.1:${server.adminPort}/publish${query}`, { method: 'POST', body: 'hello', ...init });
-  const listener = rawClient(server.port, 'GET /?channel=news HTTP/1.1\r\nHost: a\r\n\r\n');
+  const listener = rawClient(server.port, 'GET /?channel=news HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await listener.untilRead(/Welcome!/);
   const refused = [
     await publish(''),

@@ -8,7 +8,7 @@ import { COUNTS as DIAL_COUNTS, HISTOGRAMS as DIAL_HISTOGRAMS } from '../fleet/d
 import { COUNTS, HISTOGRAMS } from '../lib/counters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { native } from '../native/index.js';
-import { ENCODINGS, FRAMINGS, OPS, PROTOCOL } from '../native/protocol.js';
+import { ENCODINGS, FRAMINGS, LABELS, OPS, PROTOCOL } from '../native/protocol.js';
 import { OPTIONS } from '../transport/options.js';
 import { refusalBody } from '../transport/responses.js';
 
@@ -35,6 +35,7 @@ describe('JS and the native core have the same', { skip: !native && 'the native 
   test('encodings', () => assert.deepEqual(protocol.encodings, namesByNumber(ENCODINGS)));
   test('framings', () => assert.deepEqual(protocol.framings, namesByNumber(FRAMINGS)));
   test('reasons why streams end', () => assert.deepEqual(protocol.reasons, CLOSE_REASONS));
+  test('labels', () => assert.deepEqual(protocol.labels, namesByNumber(LABELS)));
   test('statuses of refusals', () => assert.deepEqual(protocol.refusals, REFUSAL_STATUSES));
   test('bodies of refusals', () =>
     assert.deepEqual(

@@ -1,25 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { plot } from '../scripts/plot/index.js';
+import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { ROOT, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const FIXTURES = join(ROOT, 'test/fixtures/plot');
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  existsSync,
-);
-// Chromium has no sandbox for root; the other flags keep it from contacting its vendor.
-const CHROMIUM_FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 
 /**
  * @param {import('node:test').TestContext} t @param {string[]} names of fixtures, or paths
@@ -33,9 +22,7 @@ async function makePage(t, ...names) {
 
 /** @param {import('node:test').TestContext} t @param {string} path @param {'light' | 'dark'} [colorScheme] */
 async function openPage(t, path, colorScheme = 'light') {
-  const { chromium } = await import('playwright-core');
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
-  t.after(() => browser.close());
+  const browser = await startBrowser(t);
   const page = await browser.newPage({ viewport: { width: 1000, height: 1400 }, colorScheme });
   /** @type {string[]} */
   const problems = [];
@@ -97,27 +84,29 @@ test('the page of a run without rows says so', async (t) => {
   assert.match(readFileSync(await makePage(t, path), 'utf8'), /empty: the file is empty/);
 });
 
-test('in a browser it draws its charts, requests nothing, and one crosshair shows the same time in all charts', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
-  const { page, problems, requests, times, pointAt } = await openPage(t, await makePage(t, 'hold'));
-  assert.equal(await page.locator('canvas').count(), 5);
-  await page.mouse.move(...(await pointAt(0.5)));
-  const said = await until(async () => {
-    const all = await times();
-    return all[0] !== '–' && new Set(all).size === 1 && all;
-  }, 'the crosshair appears in all charts');
-  assert.equal(said.length, 5);
-  assert.match(said[0], /^0:(29|30)$/);
-  const values = await page.$$eval('#memory .u-value', (cells) =>
-    cells.slice(1).map((cell) => cell.textContent),
-  );
-  for (const value of values.slice(0, 4)) assert.match(value ?? '', /^[\d.,]+ MB$/);
-  assert.deepEqual(problems, []);
-  assert.equal(requests.length, 1);
-});
+test(
+  'in a browser it draws its charts, requests nothing, and one crosshair shows the same time in all charts',
+  NEEDS_CHROMIUM,
+  async (t) => {
+    const { page, problems, requests, times, pointAt } = await openPage(t, await makePage(t, 'hold'));
+    assert.equal(await page.locator('canvas').count(), 5);
+    await page.mouse.move(...(await pointAt(0.5)));
+    const said = await until(async () => {
+      const all = await times();
+      return all[0] !== '–' && new Set(all).size === 1 && all;
+    }, 'the crosshair appears in all charts');
+    assert.equal(said.length, 5);
+    assert.match(said[0], /^0:(29|30)$/);
+    const values = await page.$$eval('#memory .u-value', (cells) =>
+      cells.slice(1).map((cell) => cell.textContent),
+    );
+    for (const value of values.slice(0, 4)) assert.match(value ?? '', /^[\d.,]+ MB$/);
+    assert.deepEqual(problems, []);
+    assert.equal(requests.length, 1);
+  },
+);
 
-test('a drag zooms all charts, and the button shows the whole run again', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
+test('a drag zooms all charts, and the button shows the whole run again', NEEDS_CHROMIUM, async (t) => {
   const { page, ranges, pointAt, problems } = await openPage(t, await makePage(t, 'hold'));
   const whole = await ranges();
   await page.mouse.move(...(await pointAt(0.25)));
@@ -134,8 +123,7 @@ test('a drag zooms all charts, and the button shows the whole run again', async 
   assert.deepEqual(problems, []);
 });
 
-test('compared runs share a crosshair, and one that has ended shows no value', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
+test('compared runs share a crosshair, and one that has ended shows no value', NEEDS_CHROMIUM, async (t) => {
   const { page, problems, pointAt } = await openPage(t, await makePage(t, 'hold', 'http'));
   assert.equal(await page.locator('canvas').count(), 17);
   await page.mouse.move(...(await pointAt(0.98)));
@@ -150,8 +138,7 @@ test('compared runs share a crosshair, and one that has ended shows no value', a
   assert.deepEqual(problems, []);
 });
 
-test('it is light on a light screen and dark on a dark one', async (t) => {
-  if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
+test('it is light on a light screen and dark on a dark one', NEEDS_CHROMIUM, async (t) => {
   const path = await makePage(t, 'hold');
   for (const [scheme, expected] of /** @type {const} */ ([
     ['light', 'rgb(255, 255, 255)'],

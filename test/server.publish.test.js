@@ -19,7 +19,7 @@ async function publish(server, body, channel = 'news') {
 
 /** @param {Server} server @param {string} [channel] */
 async function listen(server, channel = 'news') {
-  const client = rawClient(server.port, `GET /?channel=${channel} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  const client = rawClient(server.port, `GET /?channel=${channel} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   await client.untilRead(/Welcome!/);
   return client;
 }
@@ -111,7 +111,7 @@ for (const transport of TRANSPORTS) {
       /** @type {ReturnType<typeof rawClient>[]} */
       const clients = [];
       while (!/is listening/.test(server.output.stderr)) {
-        clients.push(rawClient(server.port, 'GET /?channel=news HTTP/1.1\r\nHost: a\r\n\r\n'));
+        clients.push(rawClient(server.port, 'GET /?channel=news HTTP/1.1\r\nHost: localhost\r\n\r\n'));
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       for (const client of clients) await until(() => client.closed || client.received, 'it is answered');

@@ -3,27 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { EventSource } from 'eventsource';
 import { request } from 'undici';
+import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { chunksOf, get, rawClient } from './helpers/client.js';
 import { run, startServer, TRANSPORTS } from './helpers/server.js';
 import { until } from './helpers/until.js';
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  existsSync,
-);
-// Chromium has no sandbox as root; the other flags keep it from calling home.
-const CHROMIUM_FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 
 for (const transport of TRANSPORTS) {
   const args = ['--transport', transport, '--ping-interval', '100'];
@@ -177,12 +163,9 @@ for (const transport of TRANSPORTS) {
       assert.deepEqual(problems, []);
     });
 
-    test("stays open on a browser's EventSource over many pings", async (t) => {
-      if (!CHROMIUM) return t.skip('Chromium is not installed (Debian: chromium)');
-      const { chromium } = await import('playwright-core');
+    test("stays open on a browser's EventSource over many pings", NEEDS_CHROMIUM, async (t) => {
       const server = await startServer(t, args);
-      const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
-      t.after(() => browser.close());
+      const browser = await startBrowser(t);
       const page = await browser.newPage();
       await page.goto(`http://127.0.0.1:${server.port}/a-page-of-the-same-origin`);
       const welcome = await page.evaluate(

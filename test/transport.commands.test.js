@@ -13,6 +13,8 @@ const sized = (text) => {
   size.writeUInt32LE(bytes.length);
   return Buffer.concat([size, bytes]);
 };
+/** @param {...string} all */
+const names = (...all) => sized(Buffer.concat(all.map(sized)));
 /** @param {number} value */
 const u16 = (value) => Buffer.from([value & 0xff, value >> 8]);
 /** @param {number} value */
@@ -77,18 +79,32 @@ test('each operation is written with its operands', () => {
     [(c) => c.unsubscribe(id, 'é'), record(OPS.unsubscribe, double(id), sized('é'))],
     [(c) => c.drain(70_000), record(OPS.drain, Buffer.from([0x70, 0x11, 1, 0]))],
     [(c) => c.send(id, { data: 'ü' }), record(OPS.send, double(id), 0, sized('ü'))],
+    [(c) => c.write(id, 'ü'), record(OPS.write, double(id), sized('ü'))],
+    [(c) => c.write(id, Buffer.from('a')), record(OPS.write, double(id), sized('a'))],
     [
-      (c) => c.publish('news', { id: '1', type: 't', data: '' }, 7),
-      record(OPS.publish, u32(7), sized('news'), 3, sized('1'), sized('t'), sized('')),
+      (c) => c.publish(['news'], { id: '1', type: 't', data: '' }, undefined, 7),
+      record(OPS.publish, u32(7), 1, names('news'), 3, sized('1'), sized('t'), sized('')),
     ],
     [
-      (c) => c.publish('', { id: '', data: 'a' }, 0),
-      record(OPS.publish, u32(0), sized(''), 1, sized(''), sized('a')),
+      (c) => c.publish([''], { id: '', data: 'a' }, undefined, 0),
+      record(OPS.publish, u32(0), 1, names(''), 1, sized(''), sized('a')),
     ],
     [
-      (c) => c.publish('', { type: 't', data: 'a' }, 2 ** 32 - 1),
-      record(OPS.publish, u32(2 ** 32 - 1), sized(''), 2, sized('t'), sized('a')),
+      (c) => c.publish([''], { type: 't', retry: 1, data: 'a' }, undefined, 2 ** 32 - 1),
+      record(OPS.publish, u32(2 ** 32 - 1), 1, names(''), 6, sized('t'), u32(1), sized('a')),
     ],
+    [
+      (c) => c.publish(['é', 'b'], { data: 'a' }, '#1', 7),
+      record(OPS.publish, u32(7), 3, names('é', 'b'), sized('#1'), 0, sized('a')),
+    ],
+    [(c) => c.publish([], null, '#1', 0), record(OPS.publish, u32(0), 2, names(), sized('#1'))],
+    [
+      (c) => c.label(id, { subject: 7, token: 2 ** 32 - 1, expiresAtMs: 1.5 }),
+      record(OPS.label, double(id), u32(7), u32(2 ** 32 - 1), double(1.5)),
+    ],
+    [(c) => c.label(id, {}), record(OPS.label, double(id), u32(0), u32(0), double(Number.POSITIVE_INFINITY))],
+    [(c) => c.endChannel('é', 'revoked'), record(OPS.endChannel, 9, sized('é'))],
+    [(c) => c.endLabelled('token', 7, 'expired'), record(OPS.endLabelled, 8, 1, u32(7))],
     [(c) => c.hold(id, OPENING), record(OPENING_RECORD, OPS.hold, double(id))],
     [
       (c) => c.remember('GET\n/\xfc', OPENING),
@@ -104,7 +120,7 @@ test('streams that begin alike share an opening, others do not', () => {
   const records = written((commands) => {
     commands.hold(1, OPENING);
     commands.hold(2, { ...OPENING, welcomes: ['ü', new Uint8Array(1)] });
-    commands.publish('news', { data: 'between' }, 0);
+    commands.publish(['news'], { data: 'between' }, undefined, 0);
     commands.remember('GET', { ...OPENING });
     commands.hold(3, other);
   });
@@ -138,8 +154,10 @@ test('the buffer grows without losing its contents, and is replaced after growin
   const commands = new Commands();
   const long = 'ü'.repeat(1_000_000);
   commands.end(7);
-  commands.publish('news', { data: long }, 0);
+  commands.publish(['news'], { data: long }, undefined, 0);
   const records = Buffer.from(commands.take());
-  assert.ok(records.equals(record(OPS.end, double(7), OPS.publish, u32(0), sized('news'), 0, sized(long))));
+  assert.ok(
+    records.equals(record(OPS.end, double(7), OPS.publish, u32(0), 1, names('news'), 0, sized(long))),
+  );
   assert.ok(commands.buffer.length < 10_000);
 });

@@ -19,14 +19,19 @@ const MESSAGES = [
   { type: 'news', data: 'with a type' },
   { id: 'ü', type: 'ñ', data: 'grüße\nan alle \u{1f600}' },
   { id: '', type: '', data: 'with empty ones' },
+  { id: '8', retry: 2 ** 31 - 1, data: 'with a retry' },
   { data: 'x'.repeat(70_000) },
   { data: 'a lone \ud800 surrogate' },
 ];
 
-test('an event has its id, its type and each line of its data, in that order', () => {
+test('an event has its type, its retry, its id and each line of its data, in that order', () => {
   const { encode } = ENCODERS.events;
   assert.equal(encode({ data: 'a\nb\r\nc\rd' }), 'data: a\ndata: b\ndata: c\ndata: d\n\n');
-  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'id: 7\nevent: news\ndata: \n\n');
+  assert.equal(encode({ id: '7', type: 'news', data: '' }), 'event: news\nid: 7\ndata: \n\n');
+  assert.equal(
+    encode({ id: '7', type: 'news', retry: 2000, data: 'a' }),
+    'event: news\nretry: 2000\nid: 7\ndata: a\n\n',
+  );
 });
 
 test('text is the unchanged data', () => {
@@ -37,6 +42,7 @@ test('a message is encoded once for each encoding', () => {
   const message = new Encoded({ data: 'ü' });
   assert.equal(message.in('text'), message.in('text'));
   assert.deepEqual([message.in('text').length, message.in('events').length], [2, 10]);
+  assert.equal(message.in('updates'), message.in('events'), 'the same bytes');
 });
 
 test('a string or bytes are the data of a message', () => {
@@ -45,7 +51,7 @@ test('a string or bytes are the data of a message', () => {
   assert.deepEqual(messageOf(new Uint8Array([97, 0xff])), { data: 'a\ufffd' });
   assert.deepEqual(messageOf(new Uint8Array()), { data: '' });
   const message = { id: '1', type: 'news', data: Buffer.from('__grüße__').subarray(2, -2) };
-  assert.deepEqual(messageOf(message), { id: '1', type: 'news', data: 'grüße' });
+  assert.deepEqual(messageOf(message), { id: '1', type: 'news', retry: undefined, data: 'grüße' });
 });
 
 test('invalid messages are refused, and the error says what was given', () => {
@@ -55,6 +61,10 @@ test('invalid messages are refused, and the error says what was given', () => {
     { data: '', id: 5 },
     { data: '', id: 'a\rb' },
     { data: '', type: '\0' },
+    { data: '', retry: 0 },
+    { data: '', retry: 1.5 },
+    { data: '', retry: 2 ** 31 },
+    { data: '', retry: '1' },
     [],
     new ArrayBuffer(1),
     new DataView(new ArrayBuffer(1)),
@@ -71,7 +81,7 @@ test('invalid messages are refused, and the error says what was given', () => {
   ])
     assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'));
   assert.throws(() => messageOf(/** @type {any} */ (undefined)), {
-    message: 'a message must be a string, bytes or an object { id, type, data }, not undefined',
+    message: 'a message must be a string, bytes or an object { id, type, retry, data }, not undefined',
   });
   assert.throws(() => messageOf({ data: '', id: 'a\nb'.repeat(1000) }), withCode('BAD_ARGUMENT'));
 });
@@ -98,9 +108,9 @@ async function everyForm(t, kind) {
     },
   });
   const clients = ['1.0', '1.1'].flatMap((version) =>
-    ['/text', '/events'].map((target) => ask(target, {}, version)),
+    ['/text', '/events', '/updates'].map((target) => ask(target, {}, version)),
   );
-  await until(() => hold.counters().streams === 4, 'four streams');
+  await until(() => hold.counters().streams === 6, 'six streams');
   for (const message of MESSAGES) hold.publish('all', message);
   hold.publish('all', 'the end');
   for (const client of clients) await client.untilRead(/the end\s*$/);
@@ -113,9 +123,9 @@ for (const kind of KINDS) {
       [...MESSAGES, { data: 'the end' }]
         .map((message) => Buffer.from(ENCODERS[encoding].encode(message)).toString('latin1'))
         .join('');
-    const [text, events, chunkedText, chunkedEvents] = await everyForm(t, kind);
-    for (const received of [text, chunkedText]) assert.ok(received === encoded('text'));
-    for (const received of [events, chunkedEvents]) assert.ok(received === encoded('events'));
+    const forms = await everyForm(t, kind);
+    const expected = [encoded('text'), encoded('events'), encoded('updates')];
+    assert.deepEqual(forms, [...expected, ...expected]);
   });
 }
 

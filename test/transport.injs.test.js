@@ -182,7 +182,7 @@ for (const kind of KINDS) {
           );
         app.hold.publish('news', { id: '7', type: 'greeting', data: 'grüße' });
         app.hold.publish('other', 'nothing');
-        const published = 'data: first\n\nid: 7\nevent: greeting\ndata: grüße\n\n';
+        const published = 'data: first\n\nevent: greeting\nid: 7\ndata: grüße\n\n';
         await untilText(published);
         app.hold.unsubscribe(id, 'news');
         app.hold.subscribe(id, 'other');

@@ -70,12 +70,8 @@ test('an option that is undefined gets its default', () => {
 });
 
 test('derived options can not be given: they are computed from the others', () => {
-  const { phases, userTimeoutMs, reportsCloses } = settingsOf({
-    shards: 3,
-    pingIntervalMs: 10_000,
-    onClose: () => {},
-  });
-  assert.deepEqual([phases, userTimeoutMs, reportsCloses], [3, 20_000, true]);
+  const { phases, userTimeoutMs, reportsAddresses } = settingsOf({ shards: 3, pingIntervalMs: 10_000 });
+  assert.deepEqual([phases, userTimeoutMs, reportsAddresses], [3, 20_000, false]);
   assert.equal(settingsOf({ pingIntervalMs: 10 }).userTimeoutMs, 5000);
 });
 

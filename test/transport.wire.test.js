@@ -12,7 +12,10 @@ import {
   streamHeaders,
   withDate,
 } from '../transport/responses.js';
-import { policy } from '../transport/wire.js';
+import { serverPolicy } from '../transport/wire.js';
+
+const page = { body: '<!doctype html>' };
+const policy = serverPolicy({ isAnonymous: true, page });
 
 /** @param {Partial<import('../transport/policy.js').Head>} head */
 const decisionOn = (head) =>
@@ -38,13 +41,44 @@ test('GET / opens a stream of text, or of events if the client accepts them', ()
   assert.equal(encodingOf({}), 'text');
   for (const accept of [
     'text/event-stream',
-    'text/html, Text/Event-Stream;q=0.5',
+    'text/html;q=0.4, Text/Event-Stream;q=0.5',
+    'text/html, text/event-stream',
     'text/event-stream;charset=utf-8',
   ]) {
     assert.equal(encodingOf({ headers: { accept } }), 'events', accept);
   }
   for (const accept of ['*/*', 'text/*', 'text/event-stream;q=0', 'text/event-stream-x'])
     assert.equal(encodingOf({ headers: { accept } }), 'text', accept);
+});
+
+test('a browser that opens the address gets a page, and nobody else does', () => {
+  const BROWSERS = [
+    'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
+    'Text/HTML',
+    'text/html, */*',
+    'text/html;q=0.9, text/plain;q=0.8, text/event-stream;q=0.1',
+  ];
+  for (const accept of BROWSERS)
+    for (const head of [{}, { method: 'HEAD' }, { target: '/?channel=news' }, { target: 'http://host/?x' }])
+      assert.deepEqual(decisionOn({ ...head, headers: { accept } }), { answer: page }, accept);
+  const OTHERS = [
+    '*/*',
+    'text/*',
+    'text/html;q=0',
+    'text/html;q=0.5, */*',
+    'text/html, text/plain',
+    'application/xhtml+xml',
+    'text/htmlx',
+    'text/html;q=x',
+  ];
+  for (const accept of OTHERS) assert.equal(encodingOf({ headers: { accept } }), 'text', accept);
+  const [accept] = BROWSERS;
+  assert.deepEqual(decisionOn({ method: 'POST', headers: { accept } }), { refuse: 405 });
+  assert.deepEqual(decisionOn({ target: '/x', headers: { accept } }), refusedWith(404, 'streams are at /'));
+  const without = serverPolicy({ isAnonymous: true });
+  assert.ok(
+    'hold' in without.decide({ method: 'GET', target: '/', version: '1.1', headers: { host: 'a', accept } }),
+  );
 });
 
 test('identical heads get identical decisions, so native may cache them', () => {

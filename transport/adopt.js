@@ -4,7 +4,8 @@
  * is held in JS.
  */
 import { HoldfastError } from '../lib/errors.js';
-import { badArgument, shown } from './checks.js';
+import { shown } from '../lib/shown.js';
+import { badArgument } from './checks.js';
 import { streamHeaders } from './responses.js';
 
 /**

@@ -18,13 +18,26 @@ export class Backlogs {
     this.written = [];
     /** @type {Set<T>} had bytes waiting when last measured */
     this.waiting = new Set();
+    /** How many bytes may wait for a stream in addition, because of something large. @type {Map<T, number>} */
+    this.exempt = new Map();
     this.measureSoon = this.measureSoon.bind(this);
     this.measure = this.measure.bind(this);
   }
 
   /** @param {T} stream @returns {boolean} whether it has been behind for a while, and still is */
   isSlow(stream) {
-    return stream.isBehind && stream.backlogBytes > this.limitBytes;
+    return stream.isBehind && stream.backlogBytes > this.limitOf(stream);
+  }
+
+  /** @param {T} stream */
+  limitOf(stream) {
+    return this.limitBytes + (this.exempt.get(stream) ?? 0);
+  }
+
+  /** @param {T} stream to which something was written that may be large, and does not make it slow @param {number} bytes */
+  noteExemptWrite(stream, bytes) {
+    this.exempt.set(stream, (this.exempt.get(stream) ?? 0) + bytes);
+    this.noteWrite(stream);
   }
 
   /** @param {T} stream */
@@ -45,7 +58,11 @@ export class Backlogs {
       const { backlogBytes } = stream;
       if (backlogBytes > 0) this.waiting.add(stream);
       stream.isWritten = false;
-      stream.isBehind = backlogBytes > this.limitBytes;
+      const exempt = this.exempt.get(stream);
+      // So much that was exempt can still be waiting.
+      if (exempt !== undefined && backlogBytes === 0) this.exempt.delete(stream);
+      else if (exempt !== undefined) this.exempt.set(stream, Math.min(exempt, backlogBytes));
+      stream.isBehind = backlogBytes > this.limitOf(stream);
     }
     this.written.length = 0;
   }
@@ -53,6 +70,7 @@ export class Backlogs {
   /** @param {T} stream that is gone */
   delete(stream) {
     this.waiting.delete(stream);
+    this.exempt.delete(stream);
   }
 
   /** @returns {number} bytes waiting in all streams */

@@ -24,9 +24,20 @@ export class Channels {
     this.listeners = new Map();
   }
 
+  /** Whether nobody listens to anything. */
+  get isEmpty() {
+    return this.listeners.size === 0;
+  }
+
   /** @param {string} channel @returns {Iterable<T>} */
   of(channel) {
     return this.listeners.get(channel) ?? [];
+  }
+
+  /** @param {readonly string[]} channels @returns {Iterable<T>} those of all of them, each once */
+  ofAny(channels) {
+    if (channels.length === 1) return this.of(channels[0]);
+    return new Set(channels.flatMap((channel) => [...this.of(channel)]));
   }
 
   /** @param {readonly string[]} channels @returns {boolean} whether a listener may subscribe to all of these */

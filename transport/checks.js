@@ -2,16 +2,27 @@
  * Checks the arguments that an application passes to a `Hold`. The native core does not check them again.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
-import { ENCODINGS } from '../native/protocol.js';
+import { shown } from '../lib/shown.js';
+import { ENCODINGS, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
-/** Characters of a wrong value that a message shows. */
-const MOST_SHOWN = 100;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
 const MOST_CHANNELS = 1024;
+/** Channels of one publication. */
+const MOST_TARGETS = 2 ** 20;
+const MOST_CURSOR_BYTES = 256;
+/** Reasons with which an application can end many streams. @type {readonly string[]} */
+const END_REASONS = ['revoked', 'expired', 'drain'];
+/** Characters that a line of an event can't contain. */
+export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */
 const MOST_ADOPTION_BYTES = 16_384 - 16;
+/** So many channels are compared with each other faster than put into a set. */
+const FEW = 8;
+/** Frozen lists and objects that were checked. @type {WeakSet<object>} */
+const valid = new WeakSet();
 /** Holdfast writes these itself: they determine where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
 
@@ -30,6 +41,8 @@ export const whole = (min, max) => ({
 
 const PORT = whole(0, 65_535);
 const PERIOD = whole(0, DAY_MS);
+const LABEL = whole(0, 2 ** 32 - 1);
+const LABEL_KEYS = [...Object.keys(LABELS), 'expiresAtMs'];
 
 /** @param {number} id @throws {HoldfastError} BAD_ARGUMENT */
 export function checkId(id) {
@@ -56,10 +69,86 @@ export function checkedChannels(given) {
     throw badArgument(
       `a stream can be opened with at most ${MOST_CHANNELS} channels, not ${given.length}: subscribe it to the rest`,
     );
+  if (valid.has(given)) return given;
   const channels = [...given];
   // Not forEach, which skips the holes of a sparse array.
   for (const channel of channels) checkChannel(channel);
-  return channels;
+  return kept(given, channels);
+}
+
+/**
+ * @param {string | readonly string[]} given what a publication is for
+ * @returns {readonly string[]} each once
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkedTargets(given) {
+  if (!Array.isArray(given)) {
+    checkChannel(/** @type {string} */ (given));
+    return [/** @type {string} */ (given)];
+  }
+  if (given.length > MOST_TARGETS)
+    throw badArgument(`a message can be published to at most ${MOST_TARGETS} channels, not ${given.length}`);
+  const channels = [...given];
+  for (const channel of channels) checkChannel(channel);
+  return hasRepeats(channels) ? [...new Set(channels)] : channels;
+}
+
+/** @param {readonly string[]} channels @returns {boolean} true for a long list in any case */
+function hasRepeats(channels) {
+  if (channels.length > FEW) return true;
+  for (let i = 1; i < channels.length; i++) if (channels.indexOf(channels[i]) < i) return true;
+  return false;
+}
+
+/** @param {string | undefined} cursor @throws {HoldfastError} BAD_ARGUMENT */
+export function checkCursor(cursor) {
+  if (cursor === undefined) return;
+  if (typeof cursor !== 'string') throw badArgument(`a cursor must be a string, not ${shown(cursor)}`);
+  const bytes = Buffer.byteLength(cursor);
+  if (LINE_BREAK.test(cursor) || bytes === 0 || bytes > MOST_CURSOR_BYTES)
+    throw badArgument(
+      `a cursor must be one line of 1 to ${MOST_CURSOR_BYTES} bytes without NUL, not ${shown(cursor)}`,
+    );
+}
+
+/** @param {string | Uint8Array} payload @throws {HoldfastError} BAD_ARGUMENT */
+export function checkPayload(payload) {
+  if (typeof payload !== 'string' && !types.isUint8Array(payload))
+    throw badArgument(`what is written must be a string or a Uint8Array, not ${shown(payload)}`);
+}
+
+/**
+ * @param {import('./labels.js').Labels} given
+ * @returns {import('./labels.js').Labels} a copy
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkedLabels(given) {
+  checkKeys('a label', given, LABEL_KEYS);
+  const { subject = 0, token = 0, expiresAtMs = Number.POSITIVE_INFINITY } = given;
+  if (!LABEL.accepts(subject)) throw badLabel('subject', subject);
+  if (!LABEL.accepts(token)) throw badLabel('token', token);
+  if (typeof expiresAtMs !== 'number' || !(expiresAtMs >= 0))
+    throw badArgument(`expiresAtMs must be a time in ms since 1970, or Infinity, not ${shown(expiresAtMs)}`);
+  return { subject, token, expiresAtMs };
+}
+
+/** @param {string} kind @param {unknown} label */
+function badLabel(kind, label) {
+  return badArgument(`a ${kind} must be ${LABEL.expected}, not ${shown(label)}`);
+}
+
+/** @param {string} kind @param {number} label @throws {HoldfastError} BAD_ARGUMENT */
+export function checkLabel(kind, label) {
+  if (typeof kind !== 'string' || !Object.hasOwn(LABELS, kind))
+    throw badArgument(`a label is one of ${Object.keys(LABELS).join(', ')}, not ${shown(kind)}`);
+  if (!LABEL.accepts(label) || label === 0)
+    throw badArgument(`a ${kind} must be a whole number from 1 to ${2 ** 32 - 1}, not ${shown(label)}`);
+}
+
+/** @param {string} reason @throws {HoldfastError} BAD_ARGUMENT */
+export function checkEndReason(reason) {
+  if (!END_REASONS.includes(reason))
+    throw badArgument(`streams can be ended with one of ${END_REASONS.join(', ')}, not ${shown(reason)}`);
 }
 
 /** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */
@@ -85,13 +174,24 @@ export function checkEncoding(encoding) {
  * @throws {HoldfastError} BAD_ARGUMENT
  */
 export function checkedHeaders(given) {
-  if (given === undefined) return undefined;
+  if (given === undefined || valid.has(given)) return given;
   // A Map or Headers would be copied as an empty object.
   if (typeof given !== 'object' || given === null || Symbol.iterator in given)
     throw badArgument(`headers must be a plain object of strings, not ${shown(given)}`);
   const headers = { ...given };
   for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
-  return headers;
+  return kept(given, headers);
+}
+
+/**
+ * Remembers what was checked if the application can't change it any more: many streams may share it.
+ * @template {object} T @param {T} given @param {T} copy
+ * @returns {T} the one to use
+ */
+function kept(given, copy) {
+  if (!Object.isFrozen(given)) return copy;
+  valid.add(given);
+  return given;
 }
 
 /** @param {string} name @param {string} value */
@@ -136,13 +236,4 @@ export function checkPeriod(ms) {
 /** @param {string} line */
 export function badArgument(line) {
   return new HoldfastError('BAD_ARGUMENT', line);
-}
-
-/** @param {unknown} value @returns {string} as it appears in a message of one line */
-export function shown(value) {
-  if (typeof value === 'string') return `'${JSON.stringify(value.slice(0, MOST_SHOWN)).slice(1, -1)}'`;
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint') return `${value}n`;
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

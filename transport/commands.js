@@ -1,15 +1,22 @@
 /*
  * Writes commands for the native core into one buffer, so that a batch is one call. native/core/src/command.rs reads the
  * records: an operation (1 byte) and its operands. Numbers are little endian. A text is its length (32 bits) and its
- * bytes, a list is its count (16 bits) and its items, an id is a double.
+ * bytes, a list is its count (16 bits) and its items, names are a text that consists of texts, an id is a double.
  */
-import { OPS } from '../native/protocol.js';
-import { MESSAGE_BYTES } from './encodings.js';
+import { CLOSE_REASONS } from '../lib/reasons.js';
+import { LABELS, OPS } from '../native/protocol.js';
+import { channelBytesOf, MESSAGE_BYTES } from './encodings.js';
 
 /** Flags of a message. */
 const HAS_ID = 1;
 const HAS_TYPE = 2;
+const HAS_RETRY = 4;
+/** Flags of a publication. */
+const HAS_MESSAGE = 1;
+const HAS_CURSOR = 2;
 const FIRST_SIZE = 4096;
+/** Characters of a text for which there is always room. */
+const SHORT = 1024;
 /** A buffer larger than this is not kept. */
 const MOST_KEPT = 1_048_576;
 
@@ -22,14 +29,18 @@ const MOST_KEPT = 1_048_576;
  * @property {readonly string[]} channels that it listens to
  */
 
+const NO_OPENING = { last: undefined, start: 0, end: 0 };
+
 export class Commands {
   constructor() {
     this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     this.size = 0;
     /** What the messages in the buffer take: more than their records if they are short. */
     this.queuedBytes = 0;
-    /** Position of the last opening in the buffer; both 0 if there is none. */
-    this.opening = { start: 0, end: 0 };
+    /** What is written as it is takes, in the same way. */
+    this.rawBytes = 0;
+    /** The last opening in the buffer, and its position. @type {{ last: Opening | undefined, start: number, end: number }} */
+    this.opening = NO_OPENING;
   }
 
   /** @returns {Uint8Array} the records since the last call, valid until the next write */
@@ -37,7 +48,8 @@ export class Commands {
     const records = this.buffer.subarray(0, this.size);
     this.size = 0;
     this.queuedBytes = 0;
-    this.opening = { start: 0, end: 0 };
+    this.rawBytes = 0;
+    this.opening = NO_OPENING;
     if (records.length > MOST_KEPT) this.buffer = Buffer.allocUnsafe(FIRST_SIZE);
     return records;
   }
@@ -82,9 +94,41 @@ export class Commands {
     this.message(message);
   }
 
+  /** @param {number} id @param {import('./policy.js').Bytes} payload */
+  write(id, payload) {
+    this.op(OPS.write, id);
+    this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
+  }
+
   /** @param {number} id */
   end(id) {
     this.op(OPS.end, id);
+  }
+
+  /** @param {number} id @param {import('./labels.js').Labels} labels */
+  label(id, { subject = 0, token = 0, expiresAtMs = Number.POSITIVE_INFINITY }) {
+    this.op(OPS.label, id);
+    this.u32(subject);
+    this.u32(token);
+    this.double(expiresAtMs);
+  }
+
+  /** @param {string} channel @param {import('../lib/reasons.js').CloseReason} reason */
+  endChannel(channel, reason) {
+    this.u8(OPS.endChannel);
+    this.u8(CLOSE_REASONS.indexOf(reason));
+    this.utf8(channel);
+  }
+
+  /**
+   * @param {import('../native/protocol.js').Label} kind @param {number} value
+   * @param {import('../lib/reasons.js').CloseReason} reason
+   */
+  endLabelled(kind, value, reason) {
+    this.u8(OPS.endLabelled);
+    this.u8(CLOSE_REASONS.indexOf(reason));
+    this.u8(LABELS[kind]);
+    this.u32(value);
   }
 
   /** @param {number} id @param {string} channel */
@@ -100,13 +144,19 @@ export class Commands {
   }
 
   /**
-   * @param {string} channel @param {import('./encodings.js').Message} message
+   * @param {readonly string[]} channels
+   * @param {import('./encodings.js').Message | null} message
+   * @param {string | undefined} cursor
    * @param {number} token stands for it when native reports how many streams it reached; 0 if nobody wants to know
    */
-  publish(channel, message, token) {
+  publish(channels, message, cursor, token) {
     this.u8(OPS.publish);
     this.u32(token);
-    this.utf8(channel);
+    this.u8((message ? HAS_MESSAGE : 0) | (cursor === undefined ? 0 : HAS_CURSOR));
+    this.names(channels);
+    if (cursor !== undefined) this.utf8(cursor);
+    if (!message) return;
+    this.queuedBytes += channelBytesOf(channels);
     this.message(message);
   }
 
@@ -117,8 +167,11 @@ export class Commands {
   }
 
   /** Consecutive streams that begin alike share one record. @param {Opening} opening */
-  open({ format, head, welcomes, channels }) {
-    const start = this.size;
+  open(opening) {
+    const { last, start, end } = this.opening;
+    if (last && isSame(last, opening)) return;
+    const { format, head, welcomes, channels } = opening;
+    const from = this.size;
     this.u8(OPS.opening);
     this.u8(format);
     this.latin1(head);
@@ -126,16 +179,20 @@ export class Commands {
     for (const welcome of welcomes) this.payload(welcome);
     this.u16(channels.length);
     for (const channel of channels) this.utf8(channel);
-    const last = this.buffer.subarray(this.opening.start, this.opening.end);
-    if (last.equals(this.buffer.subarray(start, this.size))) this.size = start;
-    else this.opening = { start, end: this.size };
+    if (this.buffer.subarray(start, end).equals(this.buffer.subarray(from, this.size))) this.size = from;
+    else this.opening = { last: opening, start: from, end: this.size };
   }
 
   /** @param {import('./encodings.js').Message} message */
-  message({ id, type, data }) {
-    this.u8((id === undefined ? 0 : HAS_ID) | (type === undefined ? 0 : HAS_TYPE));
+  message({ id, type, retry, data }) {
+    this.u8(
+      (id === undefined ? 0 : HAS_ID) |
+        (type === undefined ? 0 : HAS_TYPE) |
+        (retry === undefined ? 0 : HAS_RETRY),
+    );
     const idBytes = id === undefined ? 0 : this.utf8(id);
     const typeBytes = type === undefined ? 0 : this.utf8(type);
+    if (retry !== undefined) this.u32(retry);
     this.queuedBytes += idBytes + typeBytes + this.utf8(data) + MESSAGE_BYTES;
   }
 
@@ -164,10 +221,25 @@ export class Commands {
     this.size = this.buffer.writeUInt32LE(value, this.size);
   }
 
-  /** @param {import('./policy.js').Bytes} payload */
+  /** @param {number} value */
+  double(value) {
+    this.room(8);
+    this.size = this.buffer.writeDoubleLE(value, this.size);
+  }
+
+  /** @param {readonly string[]} names */
+  names(names) {
+    this.u32(0);
+    const start = this.size;
+    for (const name of names) this.utf8(name);
+    this.buffer.writeUInt32LE(this.size - start, start - 4);
+  }
+
+  /** @param {import('./policy.js').Bytes} payload @returns {number} its bytes */
   payload(payload) {
-    if (typeof payload === 'string') this.utf8(payload);
-    else this.bytes(payload);
+    if (typeof payload === 'string') return this.utf8(payload);
+    this.bytes(payload);
+    return payload.length;
   }
 
   /** @param {Uint8Array} bytes */
@@ -187,10 +259,10 @@ export class Commands {
 
   /** @param {string} text @returns {number} its bytes */
   utf8(text) {
-    const bytes = Buffer.byteLength(text);
-    this.u32(bytes);
-    this.room(bytes);
-    this.size += this.buffer.write(text, this.size, 'utf8');
+    this.room(4 + (text.length > SHORT ? Buffer.byteLength(text) : 3 * text.length));
+    const bytes = this.buffer.write(text, this.size + 4, 'utf8');
+    this.buffer.writeUInt32LE(bytes, this.size);
+    this.size += 4 + bytes;
     return bytes;
   }
 
@@ -201,4 +273,19 @@ export class Commands {
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;
   }
+}
+
+/** @param {Opening} one @param {Opening} other @returns {boolean} whether they are known to begin alike without looking at bytes, which can change */
+function isSame(one, other) {
+  if (one === other) return true; // then nobody changes its bytes
+  const isAlike = one.format === other.format && one.head === other.head;
+  return isAlike && areSame(one.welcomes, other.welcomes) && areSame(one.channels, other.channels);
+}
+
+/** @param {readonly unknown[]} some @param {readonly unknown[]} others @returns {boolean} whether they are the same texts */
+function areSame(some, others) {
+  if (some.length !== others.length) return false;
+  for (let i = 0; i < some.length; i++)
+    if (some[i] !== others[i] || typeof some[i] !== 'string') return false;
+  return true;
 }

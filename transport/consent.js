@@ -9,7 +9,7 @@ import { pathOf } from './wire.js';
 
 const PATH = '/.well-known/holdfast-load';
 
-/** @typedef {typeof import('./wire.js').policy} ServerPolicy */
+/** @typedef {import('./wire.js').ServerPolicy} ServerPolicy */
 
 /**
  * @param {ServerPolicy} policy
@@ -18,13 +18,14 @@ const PATH = '/.well-known/holdfast-load';
  * @param {number} said.pingIntervalMs which drones measure lateness against
  * @returns {ServerPolicy} the same policy, plus this answer
  */
-export function withConsent({ headers, decide }, { consent, pingIntervalMs }) {
+export function withConsent({ headers, address, decide }, { consent, pingIntervalMs }) {
   const answer = {
     headers: { 'Content-Type': 'application/json' },
     body: `${JSON.stringify({ consent, pingIntervalMs })}\n`,
   };
   return {
     headers,
+    address,
     decide: (head) => {
       const decision = decide(head);
       const isAsked = 'refuse' in decision && decision.refuse === 404 && pathOf(head.target) === PATH;

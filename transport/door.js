@@ -47,6 +47,7 @@ const kMore = Symbol('more');
 const kError = Symbol('error');
 
 /** @typedef {import('./policy.js').Decision} Decision */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./passing.js').Call} Call */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
@@ -71,7 +72,7 @@ export class Door {
    * @param {number} connectionLimit
    * @param {import('./streams.js').Streams} streams
    * @param {import('./tally.js').Tally} tally updated here
-   * @param {{ onClose: (id: number, reason: import('../lib/reasons.js').CloseReason) => void, onError: (error: unknown) => void }} listener
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void }} listener
    */
   constructor(settings, connectionLimit, streams, tally, { onClose, onError }) {
     this.policy = settings.policy;
@@ -201,13 +202,25 @@ export class Door {
     return headOf(method, url, httpVersion, headers, address);
   }
 
-  /** @param {Visit} visit @param {Promise<Decision>} promise may resolve too late */
+  /** @param {Visit} visit @param {Promise<import('./policy.js').LateDecision>} promise may resolve too late */
   async wait(visit, promise) {
     visit.socket[kVisit] = visit;
     this.waiting.add(visit);
-    const decision = await promise;
+    const given = await promise;
     visit.socket[kVisit] = undefined;
-    if (this.waiting.delete(visit)) this.act(visit, decision);
+    // In one step: nothing can be published between what the function sees and the stream.
+    if (this.waiting.delete(visit)) this.act(visit, typeof given === 'function' ? given() : given);
+    else if ('hold' in given) this.miss(visit);
+  }
+
+  /** Reports a request that was to be held, but was answered already, or whose client has left. @param {Visit} visit */
+  miss({ id, socket }) {
+    this.reportLater(id, socket[kState] === ANSWERED ? 'over-capacity' : 'client-gone');
+  }
+
+  /** The policy gets to know its decision before it is called with the outcome. @param {number} id @param {CloseReason} reason */
+  reportLater(id, reason) {
+    setImmediate(this.onClose, id, reason);
   }
 
   /** @param {Visit} visit whose decision did not come in time */
@@ -228,6 +241,7 @@ export class Door {
     else if (isHead) {
       const head = streamLines(decision.hold, false, decision.headers);
       this.write(socket, withDate(head, NO_BODY));
+      this.reportLater(visit.id, 'drain');
     } else this.hold(visit, decision);
   }
 

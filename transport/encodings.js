@@ -4,7 +4,8 @@
  * does the framing.
  */
 import { types } from 'node:util';
-import { badArgument, checkKeys, shown } from './checks.js';
+import { shown } from '../lib/shown.js';
+import { badArgument, checkKeys, LINE_BREAK, whole } from './checks.js';
 
 /** @typedef {import('../native/protocol.js').Encoding} Encoding */
 
@@ -12,6 +13,7 @@ import { badArgument, checkKeys, shown } from './checks.js';
  * @typedef {object} Message
  * @property {string} [id] the event's id, which clients send back as Last-Event-ID
  * @property {string} [type] the event's type
+ * @property {number} [retry] ms after which clients reconnect
  * @property {string} data
  */
 
@@ -31,39 +33,69 @@ import { badArgument, checkKeys, shown } from './checks.js';
 export const ENCODERS = {
   text: { contentType: 'text/plain; charset=utf-8', ping: 'ping', encode: ({ data }) => data },
   events: { contentType: 'text/event-stream', ping: ': ping\n\n', encode: eventOf },
+  // This ping is used as long as a stream has no cursor.
+  updates: { contentType: 'text/event-stream', ping: ':\n\n', encode: eventOf },
 };
 
 /** What a message takes besides its text while it waits; native/core/src/queue.rs has the same constant. */
 export const MESSAGE_BYTES = 256;
-const FIELDS = ['id', 'type', 'data'];
-/** Characters that a line of an event can't contain. */
-const LINE_BREAK = /[\r\n\0]/;
+/** What a channel takes besides its name, from the second one of a publication on; also there. */
+const CHANNEL_BYTES = 64;
+const FIELDS = ['id', 'type', 'retry', 'data'];
+const RETRY = whole(1, 2 ** 31 - 1);
+
+/**
+ * @param {{ text: string, events: string }} given by the application
+ * @returns {Record<Encoding, Buffer>} payload of a ping, for each encoding
+ */
+export function pingsOf(given) {
+  const pings = { ...given, updates: ENCODERS.updates.ping };
+  return {
+    text: Buffer.from(pings.text),
+    events: Buffer.from(pings.events),
+    updates: Buffer.from(pings.updates),
+  };
+}
 
 /** A message for streams held in JS: encoded once for each encoding in use. */
 export class Encoded {
   /** @param {Message} message */
   constructor(message) {
     this.message = message;
-    /** @type {Partial<Record<Encoding, Buffer>>} */
-    this.payloads = {};
+    /** @type {Map<EncodingRow['encode'], Buffer>} some encodings write messages in the same way */
+    this.payloads = new Map();
   }
 
   /** @param {Encoding} encoding @returns {Buffer} */
   in(encoding) {
-    this.payloads[encoding] ??= Buffer.from(ENCODERS[encoding].encode(this.message));
-    return this.payloads[encoding];
+    const { encode } = ENCODERS[encoding];
+    const known = this.payloads.get(encode);
+    if (known) return known;
+    const payload = Buffer.from(encode(this.message));
+    this.payloads.set(encode, payload);
+    return payload;
   }
 }
 
 /**
- * Server-Sent Events. https://html.spec.whatwg.org/multipage/server-sent-events.html
+ * Server-Sent Events, with their fields in the order of Mercure.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
  * @param {Message} message
  * @returns {string}
  */
-function eventOf({ id, type, data }) {
-  const idLine = id === undefined ? '' : `id: ${id}\n`;
+function eventOf({ id, type, retry, data }) {
   const typeLine = type === undefined ? '' : `event: ${type}\n`;
-  return `${idLine}${typeLine}data: ${data.replace(/\r\n|\r|\n/g, '\ndata: ')}\n\n`;
+  const retryLine = retry === undefined ? '' : `retry: ${retry}\n`;
+  const idLine = id === undefined ? '' : `id: ${id}\n`;
+  return `${typeLine}${retryLine}${idLine}data: ${data.replace(/\r\n|\r|\n/g, '\ndata: ')}\n\n`;
+}
+
+/**
+ * The ping of streams of updates: an event that has only an id, so it changes the last event id of a client, and nothing else.
+ * @param {string} cursor
+ */
+export function cursorPing(cursor) {
+  return Buffer.from(`id: ${cursor}\n\n`);
 }
 
 /**
@@ -76,15 +108,17 @@ export function messageOf(given) {
   if (types.isUint8Array(given)) return { data: textOf(given) };
   if (typeof given !== 'object' || given === null)
     throw badArgument(
-      `a message must be a string, bytes or an object { id, type, data }, not ${shown(given)}`,
+      `a message must be a string, bytes or an object { id, type, retry, data }, not ${shown(given)}`,
     );
   checkKeys('a message', given, FIELDS);
-  const { id, type, data } = given;
+  const { id, type, retry, data } = given;
   if (typeof data !== 'string' && !types.isUint8Array(data))
     throw badArgument(`the data of a message must be a string or bytes, not ${shown(data)}`);
   checkField('id', id);
   checkField('type', type);
-  return { id, type, data: textOf(data) };
+  if (retry !== undefined && !RETRY.accepts(retry))
+    throw badArgument(`the retry of a message must be ${RETRY.expected} (ms), not ${shown(retry)}`);
+  return { id, type, retry, data: textOf(data) };
 }
 
 /** @param {string | Uint8Array} data @returns {string} */
@@ -108,6 +142,13 @@ function checkField(name, value) {
  */
 export function queuedBytesOf({ id = '', type = '', data }) {
   return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + MESSAGE_BYTES;
+}
+
+/** @param {readonly string[]} channels of a publication @returns {number} bytes that they add to it while it waits */
+export function channelBytesOf(channels) {
+  let bytes = 0;
+  for (let i = 1; i < channels.length; i++) bytes += Buffer.byteLength(channels[i]) + CHANNEL_BYTES;
+  return bytes;
 }
 
 /**

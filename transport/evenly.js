@@ -1,11 +1,13 @@
 /*
- * Closes many streams evenly over a period, so that their clients don't all come back at once.
+ * Closes many streams: evenly over a period, so that their clients don't all come back at once, or as soon as possible.
  */
 import { performance } from 'node:perf_hooks';
 
 /** Streams that have not ended this long after the period, because their clients don't read, are destroyed. */
 const GRACE_MS = 1000;
 const STEP_MS = 20;
+/** Streams that are closed in one turn of the event loop. */
+const STREAMS_A_TURN = 256;
 
 const now = performance.now.bind(performance);
 
@@ -33,4 +35,19 @@ export function closeEvenly(streams, periodMs, close, destroy) {
     clearInterval(stepping);
     clearTimeout(cut);
   };
+}
+
+/**
+ * @template T
+ * @param {readonly T[]} streams
+ * @param {(stream: T) => void} close called for each, for some in each turn of the event loop
+ */
+export function closeInTurns(streams, close) {
+  let next = 0;
+  const step = () => {
+    const until = Math.min(next + STREAMS_A_TURN, streams.length);
+    for (; next < until; next++) close(streams[next]);
+    if (next < streams.length) setImmediate(step);
+  };
+  step();
 }

@@ -2,6 +2,7 @@
  * Answers request heads for the native core: parses its records of them, asks the policy, and writes the decisions as
  * commands.
  */
+import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
 import { formatOf } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
@@ -12,6 +13,8 @@ import { Waiting } from './waiting.js';
 /** The end of a record, and the value of a header that was not sent. */
 const END = '\0';
 const ABSENT = '\r';
+/** In a record, after method, target and version. */
+const FIRST_HEADER = 3;
 /** How many parsed heads are kept, and the longest record that is. */
 const MOST_HEADS = 256;
 const MOST_KEPT_LENGTH = 1024;
@@ -25,10 +28,13 @@ const NATIVE_REFUSALS = new Set(REFUSAL_STATUSES);
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').Decision} Decision */
+/** @typedef {import('./policy.js').LateDecision} LateDecision */
+/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./commands.js').Opening} Opening */
 
 /**
- * A head, its record, how its streams begin if the policy said `always`, and how many were held like that.
+ * A head with the address of the last client that sent it, its record, how its streams begin if the policy said `always`, and how
+ * many were held like that.
  * @typedef {{ head: Head, lines: string, opening: Opening | undefined, alike: number }} Known
  */
 
@@ -36,10 +42,11 @@ export class Heads {
   /**
    * @param {import('./options.js').Settings} settings
    * @param {import('./commands.js').Commands} commands
-   * @param {{ onError: (error: unknown) => void, onAnswer: () => void, onRefusal: (status: number) => void }} listener
-   *   `onAnswer` is called when a promised decision has been written, `onRefusal` for refusals that native does not count
+   * @param {{ onError: (error: unknown) => void, onAnswer: () => void, onRefusal: (status: number) => void, onMiss: (id: number, reason: CloseReason) => void }} listener
+   *   `onAnswer` is called when a promised decision has been written, `onRefusal` for refusals that native does not count,
+   *   `onMiss` for decisions to hold that open no stream, and of which native does not know
    */
-  constructor({ policy, server, answerTimeoutMs }, commands, { onError, onAnswer, onRefusal }) {
+  constructor({ policy, server, answerTimeoutMs }, commands, { onError, onAnswer, onRefusal, onMiss }) {
     this.policy = policy;
     /** Whether there is a server to pass requests to. */
     this.canPass = server !== undefined;
@@ -47,6 +54,7 @@ export class Heads {
     this.onError = onError;
     this.onAnswer = onAnswer;
     this.onRefusal = onRefusal;
+    this.onMiss = onMiss;
     this.late = new LateDecisions(answerTimeoutMs, onError);
     /** Ids of the requests whose decision is a promise. Native refuses them itself at the deadline. @type {Waiting<number>} */
     this.waiting = new Waiting(answerTimeoutMs, () => this.late.add());
@@ -54,8 +62,8 @@ export class Heads {
     this.names = [...new Set(policy.headers ?? [])];
     /** Whether records end with the client's address. */
     this.hasAddress = policy.address === true;
-    /** @type {Map<string, Known>} by record, because clients send the same heads over and over */
-    this.known = new Map();
+    /** @type {BoundedMap<string, Known>} by record, because clients send the same heads over and over */
+    this.known = new BoundedMap(MOST_HEADS);
   }
 
   /** @param {Float64Array} ids @param {string} lines one record each, Latin-1; an empty record repeats the one before */
@@ -68,8 +76,8 @@ export class Heads {
       if (!known || records[i] !== '') {
         const end = this.hasAddress ? records[i].lastIndexOf('\n') : records[i].length;
         const own = records[i].slice(0, end);
-        known = this.known.get(own) ?? this.parse(own);
         address = records[i].slice(end + 1);
+        known = this.known.get(own) ?? this.parse(own, address);
       }
       if (known.opening) this.holdAlike(id, known, known.opening);
       else this.ask(id, known, address);
@@ -81,40 +89,52 @@ export class Heads {
     this.waiting.clear();
   }
 
-  /** @param {string} record without an address @returns {Known} */
-  parse(record) {
+  /** @param {string} record without an address @param {string} address @returns {Known} */
+  parse(record, address) {
     const isShort = record.length <= MOST_KEPT_LENGTH;
     const lines = isShort ? copied(record) : record;
-    const [method, target, version, ...values] = lines.split('\n');
-    const sent = this.names.flatMap((name, i) => (values[i] === ABSENT ? [] : [[name, values[i]]]));
+    const parts = lines.split('\n');
+    const [method, target, version] = parts;
+    const headers = this.headersIn(parts);
+    const head = headOf(method, target, version, headers, this.hasAddress ? copied(address) : undefined);
     /** @type {Known} */
-    const known = {
-      head: headOf(method, target, version, Object.fromEntries(sent)),
-      lines,
-      opening: undefined,
-      alike: 0,
-    };
-    if (this.known.size >= MOST_HEADS) this.known.clear();
+    const known = { head, lines, opening: undefined, alike: 0 };
     if (isShort) this.known.set(lines, known);
     return known;
+  }
+
+  /** @param {readonly string[]} parts of a record @returns {Record<string, string>} */
+  headersIn(parts) {
+    /** @type {Record<string, string>} */
+    const headers = {};
+    for (let i = 0; i < this.names.length; i++) {
+      const [name, value] = [this.names[i], parts[FIRST_HEADER + i]];
+      if (value === ABSENT) continue;
+      if (name === '__proto__') Object.defineProperty(headers, name, { value, enumerable: true });
+      else headers[name] = value;
+    }
+    return headers;
   }
 
   /** @param {number} id @param {Known} known @param {string} address */
   ask(id, known, address) {
     const { method, target, version, headers } = known.head;
-    const head = this.hasAddress ? headOf(method, target, version, headers, copied(address)) : known.head;
-    const decision = decisionOn(this.policy, head, id, this.onError);
+    if (this.hasAddress && known.head.address !== address)
+      known.head = headOf(method, target, version, headers, copied(address));
+    const decision = decisionOn(this.policy, known.head, id, this.onError);
     if (!(decision instanceof Promise)) return this.act(id, known, decision);
     void this.wait(id, known, decision);
   }
 
-  /** @param {number} id @param {Known} known @param {Promise<Decision>} promise may resolve too late */
+  /** @param {number} id @param {Known} known @param {Promise<LateDecision>} promise may resolve too late */
   async wait(id, known, promise) {
     this.waiting.add(id);
-    const decision = await promise;
-    if (!this.waiting.delete(id)) return;
-    this.act(id, known, decision);
-    this.onAnswer();
+    const given = await promise;
+    if (this.waiting.delete(id)) {
+      // In one step: nothing can be published between what the function sees and the stream.
+      this.act(id, known, typeof given === 'function' ? given() : given);
+      this.onAnswer();
+    } else if ('hold' in given) this.onMiss(id, 'over-capacity');
   }
 
   /** @param {number} id @param {Known} known @param {Decision} decision */
@@ -143,9 +163,11 @@ export class Heads {
   }
 
   /** @param {number} id @param {Known} known @param {import('./policy.js').HoldDecision} decision */
-  hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false }) {
-    if (known.head.method === 'HEAD')
+  hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels }) {
+    if (known.head.method === 'HEAD') {
+      this.onMiss(id, 'drain');
       return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
+    }
     const isChunked = known.head.version !== '1.0';
     const opening = {
       format: formatOf(encoding, isChunked),
@@ -156,6 +178,7 @@ export class Heads {
     // The application may change its bytes later.
     if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
     this.commands.hold(id, opening);
+    if (labels) this.commands.label(id, labels);
   }
 
   /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */
@@ -167,7 +190,9 @@ export class Heads {
   }
 }
 
-/** @param {string} text @returns {string} the same; a substring would keep the whole batch in memory */
+const scratch = Buffer.allocUnsafe(MOST_KEPT_LENGTH);
+
+/** @param {string} text not longer than MOST_KEPT_LENGTH @returns {string} the same; a substring would keep the whole batch in memory */
 function copied(text) {
-  return Buffer.from(text, 'latin1').toString('latin1');
+  return scratch.toString('latin1', 0, scratch.write(text, 'latin1'));
 }

@@ -1,41 +1,37 @@
 /*
- * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. It checks
- * the arguments of the application and passes them to the right place.
+ * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
+ * said to the streams goes through teller.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
+
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
+import { shown } from '../lib/shown.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
   badArgument,
   checkAdoptionBytes,
-  checkChannel,
   checkEncoding,
   checkedChannels,
-  checkId,
   checkKeys,
   checkPeriod,
   checkPort,
-  shown,
 } from './checks.js';
 import { Door } from './door.js';
-import { messageOf, queuedBytesOf } from './encodings.js';
 import { listenFailure } from './failures.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
-import { isInJs, Streams } from './streams.js';
+import { Streams } from './streams.js';
 import { Tally } from './tally.js';
+import { Teller } from './teller.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
-/** @typedef {import('./encodings.js').GivenMessage} GivenMessage */
-/** @typedef {import('./encodings.js').Message} Message */
-/** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
 
-export class StreamHolder {
+export class StreamHolder extends Teller {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -44,20 +40,27 @@ export class StreamHolder {
    */
   constructor(options, native, { sharesPort = false } = {}) {
     const settings = settingsOf(options);
-    this.closeListener = settings.onClose;
-    this.errorListener = settings.onError ?? warn;
-    this.maxQueueBytes = settings.maxQueueBytes;
-    this.tally = new Tally();
+    const tally = new Tally();
+    /** @type {import('./shards.js').Listener} */
     const listener = {
-      onClose: (/** @type {number} */ id, /** @type {CloseReason} */ reason) => this.reportClose(id, reason),
-      onError: (/** @type {unknown} */ error) => this.report(error),
-      onRefusal: (/** @type {number} */ status) => this.tally.refuse(status),
+      onClose: (id, reason) => this.reportClose(id, reason),
+      onError: (error) => this.report(error),
+      onRefusal: (status) => tally.refuse(status),
     };
     const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
-    this.streams = new Streams(settings, { capacity, maxChannelBytes }, this.tally, listener.onClose);
-    this.shards = native ? new Shards(native, settings, sharesPort, listener) : null;
+    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener.onClose);
+    super(
+      streams,
+      native ? new Shards(native, settings, sharesPort, listener) : null,
+      settings.maxQueueBytes,
+    );
+    this.closeListener = settings.onClose;
+    /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
+    this.closeListeners = [];
+    this.errorListener = settings.onError ?? warn;
+    this.tally = tally;
     /** Accepts connections. */
-    this.front = this.shards ?? new Door(settings, connectionLimit, this.streams, this.tally, listener);
+    this.front = this.shards ?? new Door(settings, connectionLimit, streams, tally, listener);
     this.isListening = false;
     this.isDraining = false;
     /** @type {Promise<void> | undefined} */
@@ -171,71 +174,6 @@ export class StreamHolder {
   }
 
   /**
-   * Sends a message to every stream that listens to a channel.
-   * @param {string} channel
-   * @param {Bytes | GivenMessage} message a string or bytes are its data
-   * @returns {Promise<number>} the streams it was for, once it was written to all of them; never rejects
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  publish(channel, message) {
-    checkChannel(channel);
-    const checked = this.messageOf(message);
-    const published = this.shards?.publish(channel, checked);
-    const inJs = this.streams.publish(channel, checked);
-    return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
-  }
-
-  /**
-   * Sends a message to one stream. This and the methods below do nothing if the stream has ended.
-   * @param {number} id @param {Bytes | GivenMessage} message
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  send(id, message) {
-    checkId(id);
-    const checked = this.messageOf(message);
-    this.placeOf(id)?.send(id, checked);
-  }
-
-  /**
-   * @param {Bytes | GivenMessage} given
-   * @returns {Message} for which there is room in the queue
-   * @throws {HoldfastError} BAD_ARGUMENT, BUSY
-   */
-  messageOf(given) {
-    const message = messageOf(given);
-    const bytes = queuedBytesOf(message);
-    if (bytes > this.maxQueueBytes)
-      throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
-    this.shards?.checkRoom(bytes);
-    return message;
-  }
-
-  /** @param {number} id @param {string} channel */
-  subscribe(id, channel) {
-    checkId(id);
-    checkChannel(channel);
-    this.placeOf(id)?.subscribe(id, channel);
-  }
-
-  /** @param {number} id @param {string} channel */
-  unsubscribe(id, channel) {
-    checkId(id);
-    checkChannel(channel);
-    this.placeOf(id)?.unsubscribe(id, channel);
-  }
-
-  /** Ends one stream, after everything sent to it has been written. @param {number} id */
-  end(id) {
-    checkId(id);
-    this.placeOf(id)?.end(id);
-  }
-
-  /** @param {number} id */
-  placeOf(id) {
-    return isInJs(id) ? this.streams : this.shards;
-  }
-
-  /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
    * them is up to the application.
    * @param {number} [periodMs]
@@ -268,8 +206,14 @@ export class StreamHolder {
     return this.tally.read(this.shards?.core.takeCounters(), reset);
   }
 
+  /** @param {(id: number, reason: CloseReason) => void} listener called before `onClose`; must not throw */
+  onStreamClose(listener) {
+    this.closeListeners.push(listener);
+  }
+
   /** @param {number} id @param {CloseReason} reason */
   reportClose(id, reason) {
+    for (const listener of this.closeListeners) listener(id, reason);
     try {
       this.closeListener?.(id, reason);
     } catch (error) {

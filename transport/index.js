@@ -14,8 +14,17 @@ import { MOST_SHARDS } from './options.js';
  * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
  * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
- * @property {(channel: string, message: string | import('./encodings.js').Message) => Promise<number>} publish writes a
- *   message to every stream that listens to the channel; resolves to their number, and throws BUSY if too much waits
+ * @property {import('./holder.js').StreamHolder['publish']} publish
+ * @property {import('./holder.js').StreamHolder['send']} send
+ * @property {import('./holder.js').StreamHolder['write']} write
+ * @property {import('./holder.js').StreamHolder['subscribe']} subscribe
+ * @property {import('./holder.js').StreamHolder['unsubscribe']} unsubscribe
+ * @property {import('./holder.js').StreamHolder['label']} label
+ * @property {import('./holder.js').StreamHolder['end']} end
+ * @property {import('./holder.js').StreamHolder['endChannel']} endChannel
+ * @property {import('./holder.js').StreamHolder['endLabelled']} endLabelled
+ * @property {import('./holder.js').StreamHolder['adopt']} adopt
+ * @property {import('./holder.js').StreamHolder['onStreamClose']} onStreamClose
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
  *   start; histograms since the last reset
  * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and

@@ -7,7 +7,8 @@ import { Server } from 'node:net';
 import { isRange, LOOPBACK } from '../lib/addresses.js';
 import { descriptorLimit, limitsOf, MOST_CONNECTIONS } from '../lib/descriptors.js';
 import { HoldfastError } from '../lib/errors.js';
-import { DAY_MS, shown, whole } from './checks.js';
+import { shown } from '../lib/shown.js';
+import { DAY_MS, whole } from './checks.js';
 import { ENCODERS } from './encodings.js';
 
 /** Shard numbers are one byte, and one of them stands for streams held in JS. */
@@ -89,7 +90,6 @@ export const OPTIONS = [
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
   inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
-  inNative('reportsCloses', null, ({ onClose }) => onClose !== undefined),
   inNative('reportsAddresses', null, ({ policy }) => policy.address === true),
 ];
 
@@ -127,7 +127,7 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * All options with their defaults filled in, and values derived from them.
  * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
  *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
- *   & { ownTables: boolean, userTimeoutMs: number, reportsCloses: boolean, reportsAddresses: boolean }} Settings
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsAddresses: boolean }} Settings
  */
 
 /** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */

@@ -1,18 +1,31 @@
 /*
  * The seam to the application: a policy says which headers it reads, and decides about each request, at once or later.
  */
+
 import { types } from 'node:util';
-import { badArgument, checkEncoding, checkedChannels, checkedHeaders, checkKeys, shown } from './checks.js';
+import { shown } from '../lib/shown.js';
+import {
+  badArgument,
+  checkEncoding,
+  checkedChannels,
+  checkedHeaders,
+  checkedLabels,
+  checkKeys,
+} from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
 const MOST_WELCOMES = 1024;
-/** The kinds of decisions, and the keys of each. @type {Record<string, readonly string[]>} */
+/** The kinds of decisions, and the keys of each. @type {Record<string, { name: string, keys: readonly string[] }>} */
 const KINDS = {
-  hold: ['hold', 'channels', 'headers', 'welcome', 'always'],
-  refuse: ['refuse', 'headers', 'body'],
-  answer: ['answer'],
-  pass: ['pass'],
+  hold: {
+    name: "a decision with 'hold'",
+    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels'],
+  },
+  refuse: { name: "a decision with 'refuse'", keys: ['refuse', 'headers', 'body'] },
+  answer: { name: "a decision with 'answer'", keys: ['answer'] },
+  pass: { name: "a decision with 'pass'", keys: ['pass'] },
 };
+const KIND_NAMES = Object.keys(KINDS);
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
@@ -36,8 +49,8 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 /**
  * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
  * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
- * identical heads always get this decision, so native may cache it.
- * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean }} HoldDecision
+ * identical heads always get this decision, so native may cache it. `labels`: those of the stream.
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels }} HoldDecision
  */
 
 /**
@@ -61,8 +74,10 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
  * @typedef {object} Policy
  * @property {readonly string[]} [headers] lower-case names of the headers that `decide` reads
  * @property {boolean} [address] whether `decide` reads the client's address
- * @property {(head: Head, id: number) => Decision | Promise<Decision>} decide `id` is the stream's, if it is held
+ * @property {(head: Head, id: number) => Decision | Promise<LateDecision>} decide `id` is the stream's, if it is held
  */
+
+/** A decision, or a function that is called at the moment when the decision takes effect. @typedef {Decision | (() => Decision)} LateDecision */
 
 /** @type {Decision} */
 const UNAVAILABLE = { refuse: 503 };
@@ -73,23 +88,43 @@ const UNAVAILABLE = { refuse: 503 };
  * @param {Head} head
  * @param {number} id
  * @param {(error: unknown) => void} onError called with what `decide` threw, or with why its result is invalid
- * @returns {Decision | Promise<Decision>} checked; the promise never rejects
+ * @returns {Decision | Promise<LateDecision>} checked; neither the promise nor the function ever fails
  */
 export function decisionOn(policy, head, id, onError) {
-  const failed = (/** @type {unknown} */ error) => {
-    onError(error);
-    return UNAVAILABLE;
-  };
   try {
     const decision = policy.decide(head, id);
-    if (isPromise(decision)) return Promise.resolve(decision).then(checked).catch(failed);
-    return checked(decision);
+    return isPromise(decision) ? later(decision, onError) : checked(decision);
   } catch (error) {
-    return failed(error);
+    return failed(error, onError);
   }
 }
 
-/** @param {unknown} value @returns {value is Promise<Decision>} */
+/** @param {unknown} error @param {(error: unknown) => void} onError */
+function failed(error, onError) {
+  onError(error);
+  return UNAVAILABLE;
+}
+
+/** @param {Promise<LateDecision>} promise @param {(error: unknown) => void} onError @returns {Promise<LateDecision>} */
+async function later(promise, onError) {
+  try {
+    const given = await promise;
+    return typeof given === 'function' ? () => attempt(given, onError) : checked(given);
+  } catch (error) {
+    return failed(error, onError);
+  }
+}
+
+/** @param {() => Decision} decide @param {(error: unknown) => void} onError */
+function attempt(decide, onError) {
+  try {
+    return checked(decide());
+  } catch (error) {
+    return failed(error, onError);
+  }
+}
+
+/** @param {unknown} value @returns {value is Promise<LateDecision>} */
 function isPromise(value) {
   return typeof (/** @type {{ then?: unknown } | null | undefined} */ (value)?.then) === 'function';
 }
@@ -102,9 +137,9 @@ function isPromise(value) {
  */
 function checked(given) {
   if (typeof given !== 'object' || given === null) throw noDecision();
-  const kind = Object.keys(KINDS).find((name) => name in given);
+  const kind = KIND_NAMES.find((name) => name in given);
   if (kind === undefined) throw noDecision();
-  checkKeys(`a decision with '${kind}'`, given, KINDS[kind]);
+  checkKeys(KINDS[kind].name, given, KINDS[kind].keys);
   if ('hold' in given) return checkedHold(given);
   if ('refuse' in given) return checkedRefusal(given);
   if ('answer' in given) return { answer: checkedAnswer(given.answer) };
@@ -114,13 +149,16 @@ function checked(given) {
 
 /** @param {HoldDecision} given @returns {HoldDecision} */
 function checkedHold(given) {
-  const { hold, always, channels: names } = given;
+  const { hold, always, channels: names, labels: own } = given;
   const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
   const channels = names === undefined ? undefined : checkedChannels(names);
   checkWelcome(welcome);
-  return { hold, channels, headers, welcome, always };
+  const labels = own === undefined ? undefined : checkedLabels(own);
+  if (always && labels)
+    throw badArgument("a decision with 'always' can't have labels: each stream has its own");
+  return { hold, channels, headers, welcome, always, labels };
 }
 
 /** @param {HoldDecision['welcome']} welcome */
@@ -169,7 +207,7 @@ function checkBytes(what, value) {
 
 function noDecision() {
   return badArgument(
-    'decide must return { hold }, { refuse }, { answer } or { pass: true }, or a promise of one',
+    'decide must return { hold }, { refuse }, { answer } or { pass: true }, or a promise of one, or of a function that returns one',
   );
 }
 
@@ -203,6 +241,10 @@ export function hasValidHost(rawHeaders) {
  * @returns {Head}
  */
 export function headOf(method, target, version, headers, address) {
-  const head = { method, target, version, headers: Object.freeze(headers) };
-  return Object.freeze(address === undefined ? head : { ...head, address });
+  Object.freeze(headers);
+  return Object.freeze(
+    address === undefined
+      ? { method, target, version, headers }
+      : { method, target, version, headers, address },
+  );
 }

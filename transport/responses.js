@@ -32,7 +32,11 @@ const EXPLANATIONS = {
  * shows nothing of a text until it has enough to guess its type.
  * @type {Record<Encoding, Headers>}
  */
-const STREAM_HEADERS = { text: streamDefaults('text'), events: streamDefaults('events') };
+const STREAM_HEADERS = {
+  text: streamDefaults('text'),
+  events: streamDefaults('events'),
+  updates: streamDefaults('updates'),
+};
 
 /** @param {Encoding} encoding @returns {Headers} */
 function streamDefaults(encoding) {
@@ -61,22 +65,32 @@ function replaced(defaults, own) {
   return { ...Object.fromEntries(kept), ...own };
 }
 
-/** @type {Map<number, string>} by format */
-const DEFAULT_LINES = new Map();
+/** @type {Headers} */
+const NO_HEADERS = Object.freeze({});
+/** Lines by headers that can't change, because many streams may share them, and by format. @type {WeakMap<Headers, Map<number, string>>} */
+const known = new WeakMap();
 
 /**
  * @param {Encoding} encoding @param {boolean} isChunked
  * @param {Headers} [own]
  * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
  */
-export function streamLines(encoding, isChunked, own) {
+export function streamLines(encoding, isChunked, own = NO_HEADERS) {
   const format = formatOf(encoding, isChunked);
-  const known = own ? undefined : DEFAULT_LINES.get(format);
-  if (known) return known;
+  const kept = Object.isFrozen(own) ? linesWith(own) : undefined;
+  const before = kept?.get(format);
+  if (before !== undefined) return before;
   /** @type {Headers} */
   const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
   const lines = headLines(200, { ...streamHeaders(encoding, own), ...framing });
-  if (!own) DEFAULT_LINES.set(format, lines);
+  kept?.set(format, lines);
+  return lines;
+}
+
+/** @param {Headers} own frozen @returns {Map<number, string>} */
+function linesWith(own) {
+  const lines = known.get(own) ?? new Map();
+  known.set(own, lines);
   return lines;
 }
 

@@ -10,11 +10,12 @@ import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
 import { bind, claimPort, withCode } from './bind.js';
 import { Commands } from './commands.js';
+import { pingsOf } from './encodings.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
 /** The most heads answered before other callbacks can run. */
-const HEADS_PER_BATCH = 512;
+const HEADS_PER_BATCH = 64;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
 /** Errors of a process, or a system, that may open no more. */
@@ -25,6 +26,7 @@ const FOREVER_MS = 0x7fffffff;
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./encodings.js').Message} Message */
+/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
 /** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
 
 export class Shards {
@@ -32,7 +34,7 @@ export class Shards {
    * @param {import('../native/types.js').Native} native
    * @param {import('./options.js').Settings} settings
    * @param {boolean} sharesPort whether other processes may listen on the same port
-   * @param {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} listener
+   * @param {Listener} listener
    */
   constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
     this.native = native;
@@ -46,6 +48,8 @@ export class Shards {
       onError,
       onAnswer: () => this.flushSoon(),
       onRefusal,
+      // The policy gets to know its decision before it is called with the outcome.
+      onMiss: (id, reason) => void setImmediate(onClose, id, reason),
     });
     this.isFlushing = false;
     this.isDraining = false;
@@ -53,6 +57,8 @@ export class Shards {
     this.drained = 0;
     this.onDrained = () => {};
     this.maxQueueBytes = settings.maxQueueBytes;
+    /** Bytes of messages that native has; asked once between two flushes, since it only gets more in a flush. @type {number | undefined} */
+    this.waitingBytes = undefined;
     /** @type {Map<number, Adoption>} by token */
     this.adoptions = new Map();
     /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
@@ -64,7 +70,7 @@ export class Shards {
     this.core = new native.Core({
       options: nativeOptions(settings),
       headers: this.heads.names,
-      pings: [Buffer.from(settings.ping.text), Buffer.from(settings.ping.events)],
+      pings: Object.values(pingsOf(settings.ping)),
       proxies: [...settings.proxies],
     });
     this.bell = this.openBell();
@@ -149,9 +155,9 @@ export class Shards {
     return this.lastToken;
   }
 
-  /** Bytes of the messages that wait for delivery. */
+  /** Bytes that wait to be delivered or written. */
   get queuedBytes() {
-    return this.core.queuedBytes() + this.commands.queuedBytes;
+    return this.core.queuedBytes() + this.commands.queuedBytes + this.commands.rawBytes;
   }
 
   /**
@@ -159,7 +165,11 @@ export class Shards {
    * @throws {HoldfastError} BUSY
    */
   checkRoom(bytes) {
-    if (this.queuedBytes + bytes > this.maxQueueBytes)
+    if (this.waitingBytes === undefined) {
+      this.waitingBytes = this.core.queuedMessageBytes();
+      this.flushSoon();
+    }
+    if (this.waitingBytes + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
         'BUSY',
         `more than ${this.maxQueueBytes} bytes of messages would be waiting for delivery (maxQueueBytes): try again later`,
@@ -167,14 +177,16 @@ export class Shards {
   }
 
   /**
-   * @param {string} channel @param {Message} message
-   * @returns {Promise<number>} the streams it was for, once it has reached all of them
+   * @param {readonly string[]} channels @param {Message | null} message null only moves the cursor
+   * @param {string | undefined} cursor @param {boolean} isCounted
+   * @returns {Promise<number> | undefined} the streams it was for, once it has reached all of them; undefined if they are not counted
    */
-  publish(channel, message) {
-    if (this.isStopped) return Promise.resolve(0);
-    const token = this.nextToken();
-    this.commands.publish(channel, message, token);
+  publish(channels, message, cursor, isCounted) {
+    if (this.isStopped) return undefined;
+    const token = message && isCounted ? this.nextToken() : 0;
+    this.commands.publish(channels, message, cursor, token);
     this.flushSoon();
+    if (token === 0) return undefined;
     this.bell.ref(); // keeps the process alive until it is delivered
     return new Promise((resolve) => this.publications.set(token, resolve));
   }
@@ -182,6 +194,30 @@ export class Shards {
   /** @param {number} id @param {Message} message */
   send(id, message) {
     this.commands.send(id, message);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {import('./policy.js').Bytes} payload */
+  writeTo(id, payload) {
+    this.commands.write(id, payload);
+    this.flushSoon();
+  }
+
+  /** @param {number} id @param {import('./labels.js').Labels} labels */
+  label(id, labels) {
+    this.commands.label(id, labels);
+    this.flushSoon();
+  }
+
+  /** @param {string} channel @param {CloseReason} reason */
+  endChannel(channel, reason) {
+    this.commands.endChannel(channel, reason);
+    this.flushSoon();
+  }
+
+  /** @param {import('../native/protocol.js').Label} kind @param {number} label @param {CloseReason} reason */
+  endLabelled(kind, label, reason) {
+    this.commands.endLabelled(kind, label, reason);
     this.flushSoon();
   }
 
@@ -222,6 +258,7 @@ export class Shards {
     this.isStopped = true;
     this.heads.stop();
     this.core.stop();
+    this.reportEnds(this.core.takeEvents(0).closed, 0);
     this.bell.destroy();
     for (const { reject } of this.adoptions.values()) reject(closed());
     this.adoptions.clear();
@@ -238,6 +275,7 @@ export class Shards {
 
   flush() {
     this.isFlushing = false;
+    this.waitingBytes = undefined;
     const records = this.commands.take();
     if (records.length > 0 && !this.isStopped) this.core.command(records);
   }

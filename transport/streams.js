@@ -6,9 +6,10 @@
  */
 import { Backlogs } from './backlogs.js';
 import { Channels, NONE } from './channels.js';
-import { Encoded } from './encodings.js';
-import { closeEvenly } from './evenly.js';
+import { cursorPing, Encoded, pingsOf } from './encodings.js';
+import { closeEvenly, closeInTurns } from './evenly.js';
 import { reasonOfEnd } from './failures.js';
+import { LabelTable } from './labels.js';
 import { Pinger } from './pinger.js';
 import { streamHeaders, welcomesOf } from './responses.js';
 import { CompressedStream, Stream } from './stream.js';
@@ -43,7 +44,11 @@ export class Streams {
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
-    this.pings = { text: Buffer.from(ping.text), events: Buffer.from(ping.events) };
+    this.pings = pingsOf(ping);
+    /** That of streams of updates. @type {string | undefined} */
+    this.cursor = undefined;
+    /** The ping that has it, once it was needed. @type {Buffer | undefined} */
+    this.cursorBytes = undefined;
     /** @type {Map<number, Stream>} held and ending streams */
     this.byId = new Map();
     /** @type {Channels<Stream>} */
@@ -52,6 +57,8 @@ export class Streams {
     this.pinger = new Pinger(pingIntervalMs, (stream, lateMs) => this.ping(stream, lateMs));
     /** @type {Backlogs<Stream>} */
     this.backlogs = new Backlogs(maxBacklogBytes);
+    /** @type {LabelTable<Stream>} */
+    this.labels = new LabelTable((streams) => this.closeAll(streams, 'expired'));
     this.lastId = FIRST_ID - 1;
     this.welcomes = 0;
     this.isDraining = false;
@@ -73,7 +80,7 @@ export class Streams {
    * @param {import('./policy.js').HoldDecision} decision
    * @returns {Stream}
    */
-  open(id, response, { hold: encoding, headers, welcome, channels = [] }) {
+  open(id, response, { hold: encoding, headers, welcome, channels = [], labels }) {
     const stream = new Stream(id, response, encoding, NONE);
     response.writeHead(200, streamHeaders(encoding, headers));
     const bytes = this.welcomeIn(welcomesOf(welcome));
@@ -81,7 +88,8 @@ export class Streams {
     else response.flushHeaders();
     this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
     this.add(stream, channels);
-    this.backlogs.noteWrite(stream);
+    if (labels) this.labels.set(stream, labels);
+    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
     return stream;
   }
 
@@ -129,25 +137,48 @@ export class Streams {
     for (const channel of channels) this.channels.subscribe(stream, channel);
     this.pinger.add(stream);
     this.tally.counts.streams++;
+    if (stream.encoding === 'updates') this.tally.counts.updates++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
   }
 
   /** @param {Stream} stream @param {number} lateMs */
   ping(stream, lateMs) {
-    if (!this.write(stream, this.pings[stream.encoding])) return;
+    if (!this.write(stream, this.pingOf(stream))) return;
     this.tally.counts.pings++;
     this.tally.histograms.lateness.record(lateMs * 1000);
   }
 
   /**
-   * @param {string} channel @param {import('./encodings.js').Message} message
+   * Nothing ever waits for a stream here, so each has got everything up to the cursor. One without channels follows nothing
+   * yet: the application may still be writing to it what it has missed.
+   * @param {Stream} stream
+   */
+  pingOf({ encoding, channels }) {
+    const hasCursor = encoding === 'updates' && channels.size > 0;
+    return (hasCursor && this.cursorPing()) || this.pings[encoding];
+  }
+
+  /** @returns {Buffer | undefined} undefined as long as there is no cursor */
+  cursorPing() {
+    if (this.cursor !== undefined) this.cursorBytes ??= cursorPing(this.cursor);
+    return this.cursorBytes;
+  }
+
+  /**
+   * @param {readonly string[]} channels @param {import('./encodings.js').Message | null} message null only moves the cursor
+   * @param {string} [cursor]
    * @returns {number} the streams it was for
    */
-  publish(channel, message) {
+  publish(channels, message, cursor) {
+    if (cursor !== undefined) {
+      this.cursor = cursor;
+      this.cursorBytes = undefined;
+    }
+    if (!message || this.channels.isEmpty) return 0;
     const encoded = new Encoded(message);
     let listeners = 0;
-    for (const stream of this.channels.of(channel)) {
+    for (const stream of this.channels.ofAny(channels)) {
       this.deliver(stream, encoded);
       listeners++;
     }
@@ -158,6 +189,34 @@ export class Streams {
   send(id, message) {
     const stream = this.find(id);
     if (stream) this.deliver(stream, new Encoded(message));
+  }
+
+  /** @param {number} id @param {import('./policy.js').Bytes} payload a replay, for example: it never makes the stream slow */
+  writeTo(id, payload) {
+    const stream = this.find(id);
+    const bytes = Buffer.from(/** @type {Uint8Array} */ (payload));
+    if (stream && this.write(stream, bytes)) this.backlogs.noteExemptWrite(stream, bytes.length);
+  }
+
+  /** @param {number} id @param {import('./labels.js').Labels} labels */
+  label(id, labels) {
+    const stream = this.find(id);
+    if (stream) this.labels.set(stream, labels);
+  }
+
+  /** @param {string} channel @param {CloseReason} reason */
+  endChannel(channel, reason) {
+    this.closeAll([...this.channels.of(channel)], reason);
+  }
+
+  /** @param {import('../native/protocol.js').Label} kind @param {number} label @param {CloseReason} reason */
+  endLabelled(kind, label, reason) {
+    this.closeAll(this.labels.with(kind, label), reason);
+  }
+
+  /** @param {readonly Stream[]} streams @param {CloseReason} reason */
+  closeAll(streams, reason) {
+    closeInTurns(streams, (stream) => this.close(stream, reason));
   }
 
   /** @param {Stream} stream @param {Encoded} message */
@@ -232,6 +291,7 @@ export class Streams {
     stream.reason = reason;
     this.pinger.remove(stream);
     this.channels.leave(stream);
+    this.labels.delete(stream);
   }
 
   /** @param {Stream} stream whose response has closed @param {CloseReason} reason used if it has none yet */
@@ -240,6 +300,7 @@ export class Streams {
     if (!stream.reason) this.release(stream, reason);
     this.backlogs.delete(stream);
     this.tally.counts.streams--;
+    if (stream.encoding === 'updates') this.tally.counts.updates--;
     this.tally.counts.inJs--;
     if (stream.isAdopted) this.tally.counts.connections--;
     this.tally.closed[stream.reason ?? reason]++;

@@ -1,8 +1,9 @@
 /*
  * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
- * query. Everything else is refused. Pure.
+ * query; a browser that opens the address gets a page instead. Channels are open to clients on this machine, and to everyone
+ * only if the server is told so (--anonymous). Everything else is refused. Pure.
  */
-
+import { isLocal, PROXY_HEADERS } from '../lib/local.js';
 import { refusalBody } from './responses.js';
 
 /** After a server goes away, its clients reconnect spread over this time, not all at once. */
@@ -14,8 +15,13 @@ const RETRIES = 16;
 const MOST_CHANNELS = 16;
 const MOST_CHANNEL_BYTES = 256;
 
+/** The channels of the hub begin with one. */
+const CONTROL = /\p{Cc}/u;
+
 const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
 const BODY = 'a request for a stream has no body';
+const NOT_ANONYMOUS =
+  'channels are open to this machine only; node server.js --anonymous opens them to everyone';
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').HoldDecision} HoldDecision */
@@ -31,20 +37,51 @@ function eventsWelcome(_, variant) {
   return Buffer.from(`retry: ${retryMs}\nevent: welcome\ndata: Welcome!\n\n`);
 }
 
-/**
- * `decide` answers at once.
- * @type {{ headers: readonly string[], decide: (head: Head) => Exclude<import('./policy.js').Decision, { pass: true }> }}
- */
-export const policy = { headers: ['host', 'accept', 'content-length', 'transfer-encoding'], decide };
+/** @typedef {Exclude<import('./policy.js').Decision, { pass: true }>} OwnDecision */
+/** @typedef {{ headers: readonly string[], address: boolean, decide: (head: Head) => OwnDecision }} ServerPolicy `decide` answers at once */
 
-/** @param {Head} head @returns {Exclude<import('./policy.js').Decision, { pass: true }>} */
-function decide({ method, target, version, headers }) {
+const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
+
+/**
+ * @param {object} rules
+ * @param {boolean} rules.isAnonymous whether everyone may listen to channels
+ * @param {import('./policy.js').Answer} [rules.page] for browsers
+ * @returns {ServerPolicy}
+ */
+export function serverPolicy({ isAnonymous, page }) {
+  const decide = (/** @type {Head} */ head) => decisionOn(head, page);
+  if (isAnonymous) return { headers: HEADERS, address: false, decide };
+  return {
+    headers: [...HEADERS, ...PROXY_HEADERS],
+    address: true,
+    decide: (head) => {
+      const decision = decide(head);
+      if (!('channels' in decision)) return decision;
+      return isLocal(head) ? { ...decision, always: false } : refused(403, NOT_ANONYMOUS);
+    },
+  };
+}
+
+/**
+ * What holds for every request, whatever it is for.
+ * @param {Head} head
+ * @returns {OwnDecision | null} its refusal; null if there is nothing wrong
+ */
+export function refusalOf({ method, version, headers }) {
   if (version !== '1.1' && version !== '1.0') return { refuse: 505 };
   if (version === '1.1' && headers.host === undefined) return refused(400, NO_HOST);
-  if (method === 'CONNECT') return { refuse: 405 }; // its target is not a path
+  return method === 'CONNECT' ? { refuse: 405 } : null; // its target is not a path
+}
+
+/** @param {Head} head @param {import('./policy.js').Answer} [page] @returns {OwnDecision} */
+function decisionOn(head, page) {
+  const { method, target, headers } = head;
+  const refusal = refusalOf(head);
+  if (refusal) return refusal;
   if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
+  if (page && prefersPage(headers.accept)) return { answer: page };
   const stream = acceptsEvents(headers.accept) ? EVENTS : TEXT;
   const channels = channelsOf(target);
   const problem = channelProblem(channels);
@@ -62,6 +99,7 @@ function channelProblem(names) {
   if (names.length > MOST_CHANNELS)
     return `a stream can have at most ${MOST_CHANNELS} channels, not ${names.length}`;
   if (names.includes('')) return 'a channel needs a name, as in /?channel=news';
+  if (names.some((name) => CONTROL.test(name))) return 'the name of a channel can have no control characters';
   const longest = Math.max(0, ...names.map((name) => Buffer.byteLength(name)));
   if (longest <= MOST_CHANNEL_BYTES) return '';
   return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;
@@ -86,18 +124,35 @@ function hasBody(headers) {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
-/**
- * @param {string | undefined} accept
- * @returns {boolean} whether it contains text/event-stream, and not with q=0
- */
+/** @param {string | undefined} accept @returns {boolean} whether it contains text/event-stream, and not with q=0 */
 function acceptsEvents(accept) {
-  if (accept === undefined) return false;
+  return accept !== undefined && qualityOf('text/event-stream', rangesOf(accept)) > 0;
+}
+
+/** @param {string | undefined} accept @returns {boolean} whether it contains text/html, as a browser does, and nothing that we have is better */
+function prefersPage(accept) {
+  if (accept === undefined || !/text\/html/i.test(accept)) return false;
+  const ranges = rangesOf(accept);
+  const quality = qualityOf('text/html', ranges);
+  const [events, text, any] = ['text/event-stream', 'text/plain', '*/*'].map((type) =>
+    qualityOf(type, ranges),
+  );
+  return quality > Math.max(0, events, text) && quality >= any;
+}
+
+/** @param {string} type @param {[string, number][]} ranges @returns {number} 0 if it is not in them */
+function qualityOf(type, ranges) {
+  return Math.max(0, ...ranges.filter(([name]) => name === type).map(([, quality]) => quality));
+}
+
+/** @param {string} accept @returns {[type: string, quality: number][]} */
+function rangesOf(accept) {
   return accept
     .toLowerCase()
     .split(',')
-    .map((range) => range.split(';').map((part) => part.trim()))
-    .some(
-      ([type, ...parameters]) =>
-        type === 'text/event-stream' && !parameters.some((p) => /^q=0(\.0*)?$/.test(p)),
-    );
+    .map((range) => {
+      const [type, ...parameters] = range.split(';').map((part) => part.trim());
+      const quality = parameters.find((parameter) => parameter.startsWith('q='));
+      return [type, quality === undefined ? 1 : Number(quality.slice(2)) || 0];
+    });
 }

@@ -10,7 +10,7 @@ import { Crew } from '../crew.js';
 import { defaultParams } from '../drone/params.js';
 import { ALIASES, JSON_OPTION, LOAD_OPTIONS, PARAM_OPTIONS, PLACE_OPTIONS, paramsOf } from '../flags.js';
 import { kindOf, openPlace } from '../places.js';
-import { Publisher } from '../publisher.js';
+import { checkPublishing, PUBLISH_OPTIONS, publisherOf } from '../publish/options.js';
 import { Run } from '../run.js';
 import { ProgressView } from '../show/progress.js';
 import { reportText } from '../show/report.js';
@@ -21,19 +21,10 @@ const DAY_S = 86_400;
 /** How long the ramp may take, beyond four times its expected duration. */
 const RAMP_SLACK_S = 30;
 
-/** @type {import('../../lib/options.js').Kind} */
-const ADMIN = {
-  expected: "the URL of the server's admin port, as in http://127.0.0.1:8890",
-  word: 'URL',
-  read: (given) => (/^http:\/\//.test(given) && URL.canParse(given) ? given : undefined),
-};
-
 // biome-ignore format: a table reads best with one row per line
 const OPTIONS = [
   option('hold', 'holdS', integer(0, 30 * DAY_S), 60, 'seconds to hold the streams once all are open'),
   option('within', 'withinS', integer(1, 30 * DAY_S), '', 'seconds until all must be open (4 x streams / ramp + 30)'),
-  option('publish-every', 'publishEveryMs', integer(1, DAY_S * 1000), 0, 'ms between messages published to --channel while holding, to measure delivery'),
-  option('admin', 'admin', ADMIN, 'http://127.0.0.1:8890', 'admin port of the server, for --publish-every'),
   option('report', 'report', text('FILE', 'a file'), '', 'write the report to this file, as JSON'),
 ];
 
@@ -49,8 +40,15 @@ still prints the report. The drones end with the command.
 
   node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 30
   node fleet/cli.js run -n 1000 --channel news --publish-every 100 --report report.json
+  node fleet/cli.js run -n 2000 --topic 'room/{n%100}' --token-secret SECRET --publish 500 --churn 50
+
+With --topic, streams subscribe to topics of the hub at /.well-known/mercure (or --path), with a token each. With --publish,
+the publications to a topic are numbered: a stream must get each of them exactly once and in order, also if it is closed and
+opened again (--churn, or a loss) with its cursor. What was lost, repeated, out of order, or sent to the wrong stream is in
+the report, and the exit status is 1. What was sent while a stream was not open must come in a replay: it is recovered. If the
+hub says that it can't replay everything, that is a gap.
 `,
-  options: [...LOAD_OPTIONS, ...OPTIONS, ...PLACE_OPTIONS, JSON_OPTION, ...PARAM_OPTIONS],
+  options: [...LOAD_OPTIONS, ...OPTIONS, ...PUBLISH_OPTIONS, ...PLACE_OPTIONS, JSON_OPTION, ...PARAM_OPTIONS],
   aliases: ALIASES,
   act,
 };
@@ -62,11 +60,12 @@ async function act(_words, values) {
   const out = values.isJson ? process.stderr : process.stdout;
   const view = new ProgressView(out, isScreen(out));
   const say = (/** @type {string} */ line) => view.note(line);
-  const publisher = values.publishEveryMs > 0 ? publisherOf(values) : null;
+  const publisher = publisherOf(values, kindOf(values));
   await publisher?.check();
   const place = await openPlace(values, { isOwn: true, say });
-  const { streams, ramp, drones } = values;
-  const crew = new Crew(place, kindOf(values), { streams, ramp, drones, params: paramsOf(values) }, say);
+  const { streams, ramp, churn, drones } = values;
+  const wanted = { streams, ramp, churn, drones, params: paramsOf(values) };
+  const crew = new Crew(place, kindOf(values), wanted, say);
   if (values.dryRun) return rehearse(place, crew, drones || 1);
   try {
     const report = await new Run({
@@ -81,16 +80,16 @@ async function act(_words, values) {
     return signals.status() || (report.isOk ? 0 : 1);
   } finally {
     view.end();
-    publisher?.close();
+    await publisher?.close();
     await crew.close();
   }
 }
 
 /** @param {Record<string, any>} values @throws {HoldfastError} BAD_OPTION: errors that would otherwise be found too late */
-function check({ streams, publishEveryMs, report, ...values }) {
+function check({ streams, report, ...values }) {
   if (streams === 0) throw new HoldfastError('BAD_OPTION', 'run needs the number of streams: --streams N');
-  if (publishEveryMs > 0 && values['param-channel'] === '')
-    throw new HoldfastError('BAD_OPTION', '--publish-every needs a --channel to publish to');
+  paramsOf(values);
+  checkPublishing(values);
   if (report === '') return;
   try {
     accessSync(dirname(report), constants.W_OK);
@@ -99,21 +98,18 @@ function check({ streams, publishEveryMs, report, ...values }) {
   }
 }
 
-/** @param {Record<string, any>} values */
-function publisherOf({ admin, publishEveryMs, ...values }) {
-  return new Publisher({ admin, channel: values['param-channel'], everyMs: publishEveryMs });
-}
-
 /** @param {Record<string, any>} values @returns {import('../run.js').Plan} */
 function planOf(values) {
   const { streams, holdS, withinS, ramp } = values;
-  const { host = defaultParams().host, port = String(defaultParams().port) } = paramsOf(values);
+  const params = paramsOf(values);
+  const { host = defaultParams().host, port = String(defaultParams().port) } = params;
   return {
     streams,
     holdMs: holdS * 1000,
     withinMs: (withinS || Math.ceil((4 * streams) / (ramp || defaultParams().ramp)) + RAMP_SLACK_S) * 1000,
     place: kindOf(values),
     target: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    hasTopics: params.topic !== undefined,
     machine: machineLine(),
   };
 }

@@ -41,13 +41,14 @@ Without n, it starts as many as the streams need. Without --streams they are idl
 
 /** @param {string[]} words @param {Record<string, any>} values @returns {Promise<number>} */
 async function act([n], values) {
-  const { streams, ramp, isJson } = values;
+  const { streams, ramp, churn, isJson } = values;
+  const params = paramsOf(values);
   const say = (/** @type {string} */ line) =>
     void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const drones = n === undefined ? 0 : countOf(n, 'start');
   exitOnSignals();
   const place = await openPlace(values, { say });
-  const crew = new Crew(place, kindOf(values), { streams, ramp, drones, params: paramsOf(values) }, say);
+  const crew = new Crew(place, kindOf(values), { streams, ramp, churn, drones, params }, say);
   if (kindOf(values) === 'ec2') {
     const members = await place.start(drones || 1, crew.evenParams(drones || 1));
     if (!values.dryRun) tell(members, values);

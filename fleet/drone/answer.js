@@ -2,9 +2,10 @@
  * Reads and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages. Pure.
  * The native dialer does the same (native/core/src/dial).
  */
+import { causeOfStatus } from './causes.js';
 
 const MOST_HEAD_BYTES = 16_384;
-const MOST_UNIT_BYTES = 1_048_576;
+export const MOST_UNIT_BYTES = 1_048_576;
 const MOST_SAMPLE_BYTES = 80;
 const WELCOME = 'Welcome!';
 const PING = 'ping';
@@ -14,8 +15,10 @@ const ANY_STATUS_LINE = 'HTTP/1.1 200';
 /** @typedef {import('./causes.js').Cause} Cause */
 
 /**
- * What was read.
- * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
+ * What was read. Only of a hub: `gap`, that publications may be missing before the next one, and `block`, which only moves the
+ * cursor if it has no data.
+ * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'gap' }
+ *   | { what: 'block', block: import('./topics/block.js').Block } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
  */
 
 /** The reader of one stream. Text is Latin-1 throughout, so each character is a byte. */
@@ -24,6 +27,8 @@ export class Answer {
   constructor({ isStrict, allowsMessages }) {
     this.isStrict = isStrict;
     this.allowsMessages = allowsMessages;
+    /** Whether the body is read. */
+    this.isParsed = isStrict;
     /** @type {'head' | 'chunks' | 'raw' | 'over'} */
     this.state = 'head';
     this.isEvents = false;
@@ -39,10 +44,10 @@ export class Answer {
     /** @type {Event[]} */
     const events = [];
     if (this.state === 'over') return events;
-    if (this.isOpen && !this.isStrict) return [{ what: 'ping' }];
+    if (this.isOpen && !this.isParsed) return [{ what: 'ping' }];
     this.rest += bytes;
     if (this.state === 'head' && !this.readHead(events)) return events;
-    if (!this.isStrict) {
+    if (!this.isParsed) {
       this.rest = '';
       return events;
     }
@@ -66,10 +71,16 @@ export class Answer {
     if (isLong) return this.fail(events, 'unexpected', this.rest);
     if (end < 0) return false;
     const head = this.rest.slice(0, end);
-    if (head.slice(9, 12) !== '200') return this.fail(events, 'status', head);
+    const status = head.slice(9, 12);
+    if (status !== '200') return this.fail(events, causeOfStatus(status), head);
     this.rest = this.rest.slice(end + 4);
     this.isEvents = /^content-type:[ \t]*text\/event-stream/im.test(head);
     this.state = /^transfer-encoding:[ \t]*chunked/im.test(head) ? 'chunks' : 'raw';
+    return this.begin(head, events);
+  }
+
+  /** @param {string} head @param {Event[]} events @returns {boolean} whether what follows can be read */
+  begin(head, events) {
     if (!this.isStrict) this.open(events);
     // Without chunks, nothing marks the end of a text.
     else if (this.state === 'raw' && !this.isEvents) return this.fail(events, 'unexpected', head);
@@ -106,12 +117,23 @@ export class Answer {
       return;
     }
     this.unit += payload;
+    this.readEvents(events);
+  }
+
+  /** @param {Event[]} events */
+  readEvents(events) {
     for (let end = this.unit.indexOf('\n\n'); end >= 0; end = this.unit.indexOf('\n\n')) {
       const event = this.unit.slice(0, end);
       this.unit = this.unit.slice(end + 2);
       if (!this.readEvent(event, events)) return;
     }
-    if (this.unit.length >= MOST_UNIT_BYTES + 2) this.fail(events, 'unexpected', this.unit);
+    this.limitUnit(events);
+  }
+
+  /** @param {Event[]} events */
+  limitUnit(events) {
+    const isLong = this.state !== 'over' && this.unit.length >= MOST_UNIT_BYTES + 2;
+    if (isLong) this.fail(events, 'unexpected', this.unit);
   }
 
   /** @param {string} text @param {Event[]} events */

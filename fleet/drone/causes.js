@@ -3,11 +3,12 @@
  * (native/core/src/dial).
  */
 
-/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'status' | 'unexpected' | 'other'} Cause */
+/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'unauthorized' | 'forbidden' | 'too-many' | 'unavailable' | 'status' | 'unexpected' | 'other'} Cause */
 
 /**
  * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream;
- * `status`: not 200; `unexpected`: bytes that no stream of a Holdfast server contains; `no-port`: no local port was
+ * `unauthorized`, `forbidden`, `too-many`, `unavailable`: status 401, 403, 429, 503; `status`: another one than 200;
+ * `unexpected`: bytes that no stream of a Holdfast server contains; `no-port`: no local port was
  * free; `descriptors`: the process reached its limit of file descriptors.
  * @type {Cause[]}
  */
@@ -19,6 +20,10 @@ export const CAUSES = [
   'descriptors',
   'reset',
   'closed',
+  'unauthorized',
+  'forbidden',
+  'too-many',
+  'unavailable',
   'status',
   'unexpected',
   'other',
@@ -37,6 +42,14 @@ const BY_CODE = {
   ECONNRESET: 'reset',
   EPIPE: 'reset',
 };
+
+/** @type {Record<string, Cause>} */
+const BY_STATUS = { 401: 'unauthorized', 403: 'forbidden', 429: 'too-many', 503: 'unavailable' };
+
+/** @param {string} status other than 200 @returns {Cause} */
+export function causeOfStatus(status) {
+  return BY_STATUS[status] ?? 'status';
+}
 
 /** @param {string} code of a system error @returns {Cause} */
 export function causeOf(code) {

@@ -11,9 +11,20 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'overdue', kind: 'gauge', help: 'open streams whose next ping is late by more than an interval' },
   { name: 'opened', kind: 'counter', help: 'streams opened' },
   { name: 'closed', kind: 'counter', help: 'streams closed by the drone itself' },
+  { name: 'churned', kind: 'counter', help: 'streams closed by the drone itself, to open them again' },
+  { name: 'resumed', kind: 'counter', help: 'streams opened again with their cursor' },
+  { name: 'restarted', kind: 'counter', help: 'streams opened again without a cursor, since they had none' },
+  { name: 'gaps', kind: 'counter', help: 'answers that say that publications may be missing' },
   { name: 'pings', kind: 'counter', help: 'pings read' },
   { name: 'messages', kind: 'counter', help: 'messages read' },
   { name: 'bytes', kind: 'counter', help: 'bytes read' },
+  { name: 'delivered', kind: 'counter', help: 'publications of the fleet, each once per stream' },
+  { name: 'missed', kind: 'counter', help: 'publications skipped: a later one to the same topic has arrived' },
+  { name: 'discarded', kind: 'counter', help: 'publications skipped after the server had reported a gap' },
+  { name: 'duplicated', kind: 'counter', help: 'publications that arrived again' },
+  { name: 'outOfOrder', kind: 'counter', help: 'publications that arrived after a later one' },
+  { name: 'recovered', kind: 'counter', help: 'delivered ones that were sent while the stream was not open' },
+  { name: 'strayed', kind: 'counter', help: 'publications to topics that the stream does not subscribe to' },
 ]);
 
 /** Distributions of durations, each since it was last taken. */

@@ -1,7 +1,6 @@
 /*
  * The contract between a drone and what dials for it: the native core where it is available, else plain sockets.
  */
-import { native } from '../../native/index.js';
 
 /** @typedef {import('./causes.js').Cause} Cause */
 
@@ -11,11 +10,23 @@ import { native } from '../../native/index.js';
  * @property {string[]} addresses IP addresses of one server, used in turn
  * @property {number[]} ports used in turn
  * @property {string[]} sources local addresses, used in turn; if empty, the kernel chooses
- * @property {string} request the whole request head
+ * @property {string} request the whole request head, if there is no subscription
+ * @property {Subscription | null} subscription the topics that streams subscribe to, and the request for it
  * @property {number} pingIntervalMs 0 if unknown: then no lateness is measured
  * @property {number} timeoutMs to connect and receive the welcome
  * @property {boolean} isStrict whether everything must be what a Holdfast server sends
- * @property {boolean} allowsMessages whether anything other than pings may come
+ * @property {boolean} allowsMessages whether anything other than pings may come; always if there is a subscription
+ */
+
+/**
+ * What all streams of a target subscribe to. The number of a stream in the whole fleet is first + step * place, and its place,
+ * from 0, is the same for as long as it exists, also while it is not connected.
+ * @typedef {object} Subscription
+ * @property {import('./topics/template.js').Piece[]} request the whole request head
+ * @property {import('./topics/template.js').Piece[][]} topics
+ * @property {number} first
+ * @property {number} step
+ * @property {boolean} isTokenShared whether all use the token of place 0
  */
 
 /**
@@ -30,15 +41,19 @@ import { native } from '../../native/index.js';
  * @typedef {object} Dialer
  * @property {'native' | 'plain'} name
  * @property {number} most streams it can hold
- * @property {(target: Target) => void} aim sets what is dialled from now on
+ * @property {(target: Target) => void} aim sets what is dialled from now on. Streams that come back keep their cursors if the
+ *   subscription is the same as before
  * @property {(count: number) => void} open
- * @property {(count: number) => void} close so many open streams
+ * @property {(count: number) => void} close so many open streams, those in the last places
+ * @property {(count: number) => void} churn closes so many open streams at random, and opens them again with their cursors
+ * @property {(from: number, tokens: string[]) => void} setTokens of streams, from this place on
  * @property {() => Counters} take
  * @property {() => Promise<void>} stop closes everything, at once
  */
 
 /** @returns {Promise<Dialer>} */
 export async function createDialer() {
-  const { create } = await (native ? import('./dial.native.js') : import('./dial.plain.js'));
+  const native = await import('../../native/index.js').catch(() => null); // not sent to EC2
+  const { create } = await (native?.native ? import('./dial.native.js') : import('./dial.plain.js'));
   return create();
 }

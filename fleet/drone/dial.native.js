@@ -35,7 +35,9 @@ class NativeDialer {
 
   /** @param {Target} target */
   aim(target) {
-    this.core.aim({ ...target, request: Buffer.from(target.request, 'latin1') });
+    const { request, subscription, ...others } = target;
+    const own = subscription ? { subscription } : {};
+    this.core.aim({ ...others, ...own, request: Buffer.from(request, 'latin1') });
   }
 
   /** @param {number} count */
@@ -46,6 +48,16 @@ class NativeDialer {
   /** @param {number} count */
   close(count) {
     this.core.close(count);
+  }
+
+  /** @param {number} count */
+  churn(count) {
+    this.core.churn(count);
+  }
+
+  /** @param {number} from @param {string[]} tokens */
+  setTokens(from, tokens) {
+    this.core.setTokens(from, tokens);
   }
 
   /** @returns {Counters} */

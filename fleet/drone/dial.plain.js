@@ -3,10 +3,11 @@
  */
 import { createConnection } from 'node:net';
 import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
-import { Answer } from './answer.js';
 import { causeOf, noCauses } from './causes.js';
+import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
-import { Pings } from './pings.js';
+import { NO_SUBSCRIBERS, pairOf, Stream } from './stream.js';
+import { topics } from './topics.js';
 
 const MOST_SAMPLES = 8;
 /** How often openings that take too long are looked for. */
@@ -23,24 +24,7 @@ export function create() {
   return new PlainDialer();
 }
 
-/** One stream, from dialling to its end. */
-class Stream {
-  /** @param {PlainDialer} dialer @param {Target} target */
-  constructor(dialer, target) {
-    this.dialer = dialer;
-    this.target = target;
-    this.answer = new Answer(target);
-    this.begunMs = performance.now();
-    this.hasFirstByte = false;
-    this.isOpen = false;
-    this.hasEnded = false;
-    this.pings = new Pings(target.pingIntervalMs);
-    /** What it ends with if its socket closes. @type {Cause} */
-    this.cause = 'closed';
-  }
-}
-
-class PlainDialer {
+export class PlainDialer {
   /** @type {'plain'} */
   name = 'plain';
   most = descriptorLimit() - OWN_DESCRIPTORS;
@@ -53,7 +37,10 @@ class PlainDialer {
     this.dialling = new Set();
     /** @type {Set<StreamSocket>} */
     this.streams = new Set();
-    this.counts = { opened: 0, closed: 0, pings: 0, messages: 0, bytes: 0 };
+    this.counts = /** @type {import('./topics/subscriber.js').Counts} */ (
+      Object.fromEntries(COUNTS.flatMap(({ name, kind }) => (kind === 'counter' ? [[name, 0]] : [])))
+    );
+    this.subscribers = topics ? new topics.Subscribers() : NO_SUBSCRIBERS;
     this.failed = noCauses();
     this.lost = noCauses();
     /** @type {{ cause: Cause, text: string }[]} */
@@ -64,7 +51,14 @@ class PlainDialer {
 
   /** @param {Target} target */
   aim(target) {
-    this.target = target;
+    const before = this.target?.subscription;
+    const isSame = before && JSON.stringify(before) === JSON.stringify(target.subscription);
+    this.target = isSame ? { ...target, subscription: before } : target;
+  }
+
+  /** @param {number} from @param {string[]} tokens */
+  setTokens(from, tokens) {
+    this.subscribers.setTokens(from, tokens);
   }
 
   /** @param {number} count */
@@ -75,23 +69,15 @@ class PlainDialer {
   dial() {
     const { target } = this;
     if (!target) return;
-    const { addresses, ports, sources, request } = target;
-    const turn = this.turn++;
-    // Each pair of a source and a destination is used equally often.
-    const round = Math.floor(turn / Math.max(sources.length, 1));
-    const socket = createConnection({
-      host: addresses[Math.floor(round / ports.length) % addresses.length],
-      port: ports[round % ports.length],
-      localAddress: sources.length > 0 ? sources[turn % sources.length] : undefined,
-      noDelay: true,
-    });
-    const stream = Object.assign(socket, { [kStream]: new Stream(this, target) });
+    const place = this.subscribers.take();
+    const socket = createConnection(pairOf(target, this.turn++));
+    const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place) });
     this.dialling.add(stream);
     socket.on('connect', onConnect);
     socket.on('data', onData);
     socket.on('error', onError);
     socket.on('close', onClose);
-    socket.write(request, 'latin1');
+    socket.write(this.subscribers.requestFor(target, place), 'latin1');
   }
 
   /** Ends openings that take too long. */
@@ -105,9 +91,21 @@ class PlainDialer {
 
   /** @param {number} count */
   close(count) {
-    for (const socket of this.streams) {
-      if (count-- <= 0) return;
+    const last = [...this.streams].sort((one, other) => other[kStream].place - one[kStream].place);
+    for (const socket of last.slice(0, count)) {
       this.closeStream(socket);
+      this.subscribers.forget(socket[kStream].place);
+    }
+  }
+
+  /** @param {number} count */
+  churn(count) {
+    const open = [...this.streams];
+    for (let i = 0; i < count && open.length > 0 && this.target; i++) {
+      const [socket] = open.splice(Math.floor(Math.random() * open.length), 1);
+      this.counts.churned++;
+      this.closeStream(socket);
+      this.dial(); // in the place that was left last
     }
   }
 
@@ -125,6 +123,7 @@ class PlainDialer {
     if (overdueMs > 0) this.record('lateness', overdueMs);
     this.dialling.delete(socket);
     this.streams.delete(socket);
+    this.subscribers.leave(socket[kStream].place);
     socket.destroy();
   }
 
@@ -163,6 +162,8 @@ class PlainDialer {
     if (event.what === 'open') this.welcome(socket, stream);
     else if (event.what === 'ping') this.notePing(stream);
     else if (event.what === 'message') this.noteMessage(event.sentUs);
+    else if (event.what === 'gap') this.subscribers.at(stream.place)?.expectGap(this.counts);
+    else if (event.what === 'block') this.noteBlock(stream, event.block);
     else if (event.what === 'end') this.end(socket, 'closed');
     else this.end(socket, event.cause, event.sample);
   }
@@ -170,6 +171,7 @@ class PlainDialer {
   /** @param {StreamSocket} socket @param {Stream} stream */
   welcome(socket, stream) {
     stream.isOpen = true;
+    this.subscribers.at(stream.place)?.welcome(this.counts);
     stream.pings.begin(performance.now());
     this.dialling.delete(socket);
     this.streams.add(socket);
@@ -187,6 +189,13 @@ class PlainDialer {
     this.counts.messages++;
     if (sentUs === null) return;
     this.record('delivery', performance.timeOrigin + performance.now() - sentUs / 1000);
+  }
+
+  /** @param {Stream} stream @param {import('./topics/block.js').Block} block */
+  noteBlock(stream, block) {
+    if (block.data !== null) this.counts.messages++;
+    const ageMs = this.subscribers.at(stream.place)?.note(block, this.counts);
+    if (typeof ageMs === 'number') this.record('delivery', ageMs);
   }
 
   /** The stream ended, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */

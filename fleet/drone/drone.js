@@ -2,25 +2,22 @@
  * The drone: keeps as many streams open as its parameters say, and adds up what its dialer measures.
  */
 import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { hostsOf, ownSources } from './addresses.js';
 import { sumOf } from './causes.js';
-import { askConsent, isLoopback } from './consent.js';
+import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
-import { changedParams, defaultParams, hostsOf, loopbackSources, requestOf } from './params.js';
+import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
+import { Rate } from './rate.js';
 import { Reconciler } from './reconcile.js';
+import { requestOf } from './request.js';
+import { topics } from './topics.js';
 
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
 /** Changes that wait for their turn, because each may have to ask the target first. */
 const MOST_WAITING = 4;
-/**
- * Each drone dials from its own block of the loopback range, chosen by its pid. Two drones that share an address
- * search for its free ports one after the other, which costs more CPU than everything else.
- */
-const LOOPBACK_BLOCKS = 65_000;
-const BLOCK_ADDRESSES = 256;
-
 /** @typedef {import('./params.js').Params} Params */
 /** @typedef {import('./dial.js').Counters} Counters */
 /** @typedef {'idle' | 'ramping' | 'holding' | 'closing' | 'backing-off' | 'no-consent'} State */
@@ -35,6 +32,8 @@ export class Drone {
     this.note = note;
     this.params = { ...defaultParams() };
     this.permit = new Permit();
+    this.tokens = topics ? new topics.TokenSupply(dialer) : null;
+    this.churned = new Rate();
     /** The last of the changes that wait. @type {Promise<unknown>} */
     this.turn = Promise.resolve();
     this.waiting = 0;
@@ -61,7 +60,7 @@ export class Drone {
       const wanted = changedParams(this.params, changes);
       if (wanted.n > 0) await this.aim(wanted);
       this.params = wanted;
-      return wanted;
+      return shown(wanted);
     });
   }
 
@@ -94,17 +93,20 @@ export class Drone {
     const { failures } = this;
     const { addresses, isLocal, pingIntervalMs } = await this.ask(params);
     const { port, sources, interval, timeout, expect, channel, path } = params;
+    const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       addresses,
       ports: port,
       sources: sources === 'auto' ? ownSources(params, addresses) : sources,
       request: requestOf(params),
+      subscription,
       pingIntervalMs: this.pingIntervalMs,
       timeoutMs: timeout,
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
     });
+    this.tokens?.use(params, subscription);
     this.permit.grant(performance.now(), isLocal, failures);
   }
 
@@ -134,8 +136,9 @@ export class Drone {
     const { failures } = this;
     const nowMs = performance.now();
     if (this.params.n > 0 && this.permit.isDue(nowMs, failures)) this.askAgain();
+    this.tokens?.step(nowMs, this.params.n);
     const { open, inFlight, opened } = this.counters;
-    const { ramp, concurrency } = this.params;
+    const { ramp, concurrency, churn } = this.params;
     const change = this.reconciler.step(
       nowMs,
       { target: this.target(), ramp, concurrency },
@@ -143,12 +146,15 @@ export class Drone {
     );
     if (change > 0) this.dialer.open(change);
     if (change < 0) this.dialer.close(-change);
+    // What was lost is asked for its consent before anything else is opened.
+    const churning = this.churned.take(nowMs, this.permit.isValid(failures) ? churn : 0);
+    if (churning > 0) this.dialer.churn(churning);
   }
 
   /** @returns {number} streams to keep open; no more than there are while the consent is in doubt */
   target() {
     if (!this.permit.isGranted) return 0;
-    const target = Math.min(this.params.n, this.dialer.most);
+    const target = Math.min(this.params.n, this.dialer.most, this.tokens?.ready ?? Infinity);
     const { open, inFlight } = this.counters;
     return this.permit.isValid(this.failures) ? target : Math.min(target, open + inFlight);
   }
@@ -205,7 +211,7 @@ export class Drone {
         startedAt: startedAt.toISOString(),
         elapsedMs: Date.now() - startedAt.getTime(),
       },
-      params: this.params,
+      params: shown(this.params),
       counts: this.counts(),
       samples: this.samples,
       percentiles: Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(histograms[name])])),
@@ -240,14 +246,9 @@ export class Drone {
   }
 }
 
-/** @param {Params} params @param {string[]} addresses of the target @returns {string[]} none if the kernel should choose */
-function ownSources({ n, port }, addresses) {
-  const isLocal4 = addresses.every((address) => isLoopback(address) && !address.includes(':'));
-  if (!isLocal4) return [];
-  // Half of the destinations: while a ramp rises step by step, the first sources take part in every step.
-  const destinations = Math.ceil((addresses.length * port.length) / 2);
-  const from = (process.pid % LOOPBACK_BLOCKS) * BLOCK_ADDRESSES;
-  return loopbackSources(n, from, destinations);
+/** @param {Params} params @returns {Params} as others may see them */
+function shown(params) {
+  return topics ? topics.withoutSecrets(params) : params;
 }
 
 /** @param {Counters} counters @returns {number} streams that failed or were lost */

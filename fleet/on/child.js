@@ -3,6 +3,7 @@
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { wordsOf } from '../texts.js';
 
 const DRONE = fileURLToPath(new URL('../drone.js', import.meta.url));
 
@@ -10,15 +11,14 @@ const DRONE = fileURLToPath(new URL('../drone.js', import.meta.url));
 
 /**
  * @param {object} how
- * @param {Record<string, string>} how.params
+ * @param {import('../texts.js').Texts} how.params
  * @param {number} how.port of its control; 0 for a free one
  * @param {string} how.folder where it registers
  * @param {number} how.log file descriptor for its stderr
  * @returns {ChildProcess}
  */
 export function spawnDrone({ params, port, folder, log }) {
-  const flags = Object.entries(params).flatMap(([name, value]) => [`--${name}`, value]);
-  const args = [DRONE, '--quiet', '--listen-port', String(port), '--register', folder, ...flags];
+  const args = [DRONE, '--quiet', '--listen-port', String(port), '--register', folder, ...wordsOf(params)];
   return spawn(process.execPath, args, {
     // Its own process group: Ctrl-C goes to the command only, which asks its drones for their figures before it stops them.
     detached: true,

@@ -89,7 +89,7 @@ class Hosts {
 
   /**
    * Takes so many idle drones, which then count from 0.
-   * @param {number} count @param {Record<string, string>} params
+   * @param {number} count @param {import('../texts.js').Texts} params
    * @returns {Promise<Member[]>}
    * @throws {HoldfastError} FEW_HOSTS, DRONES
    */

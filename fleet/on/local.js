@@ -49,7 +49,7 @@ class Local {
   }
 
   /**
-   * @param {number} count @param {Record<string, string>} params
+   * @param {number} count @param {import('../texts.js').Texts} params
    * @returns {Promise<LocalMember[]>}
    * @throws {HoldfastError} the error of the first that failed; then all of them are ended
    */
@@ -70,7 +70,7 @@ class Local {
   }
 
   /**
-   * @param {Record<string, string>} params @param {number} port
+   * @param {import('../texts.js').Texts} params @param {number} port
    * @returns {Promise<LocalMember>}
    */
   async begin(params, port) {

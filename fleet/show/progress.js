@@ -3,6 +3,7 @@
  */
 import { formatCount, formatMs, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
+import { progressParts } from './publications.js';
 
 const BAR = 24;
 /** How often a long hold prints a new line. */
@@ -60,6 +61,7 @@ function holdingParts({ elapsedMs, holdMs, summary: { counts, percentiles } }) {
     `${formatCount(counts.open)} open`,
     `${formatCount(counts.pings)} pings`,
     ...(count > 0 ? [`lateness p99 ${formatMs(p99)} ms`] : []),
+    ...progressParts(counts, percentiles.deliveryMs, formatMs),
   ];
 }
 

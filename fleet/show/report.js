@@ -3,6 +3,7 @@
  */
 import { formatBytes, formatCount, formatMs, formatNoun, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
+import { faultsOf, outcomeLines, outcomeOf } from './publications.js';
 import { causesText, dronesText } from './table.js';
 
 /**
@@ -17,7 +18,8 @@ import { causesText, dronesText } from './table.js';
  * @property {{ elapsedMs: number, opened: number, isComplete: boolean }} ramp isComplete: at its end all were open
  * @property {number} withinMs how long the ramp could take
  * @property {number} heldMs
- * @property {{ sent: number, failed: number, problem: string } | null} publications
+ * @property {import('./publications.js').Published | null} publications
+ * @property {boolean} [hasTopics] whether streams subscribe to topics of a hub
  * @property {boolean} isInterrupted
  * @property {string} machine
  */
@@ -36,11 +38,12 @@ const FIGURE = 12;
 
 /** @param {Facts} facts */
 export function reportOf(facts) {
-  const { summary, ramp, asked, publications } = facts;
+  const { summary, ramp, asked, publications, hasTopics = false } = facts;
   const { counts, percentiles, samples } = summary;
   const failed = sumOf(counts.failed);
   const lost = sumOf(counts.lost);
-  const problems = problemsOf(facts, failed, lost);
+  const outcome = hasTopics ? outcomeOf(counts, publications) : null;
+  const problems = [...problemsOf(facts, failed, lost), ...(outcome ? faultsOf(outcome) : [])];
   return {
     isOk: problems.length === 0 && !facts.isInterrupted,
     isInterrupted: facts.isInterrupted,
@@ -57,8 +60,8 @@ export function reportOf(facts) {
     openAtEnd: counts.open,
     failed: { total: failed, byCause: nonZero(counts.failed) },
     lost: { total: lost, byCause: nonZero(counts.lost) },
-    // Every attempt beyond the first of each stream.
-    retried: Math.max(0, counts.opened + failed + counts.inFlight - asked),
+    // Every attempt beyond the first of each stream, unless it was closed on purpose.
+    retried: Math.max(0, counts.opened + failed + counts.inFlight - counts.churned - asked),
     openAllMs: ramp.isComplete ? Math.round(ramp.elapsedMs) : null,
     openedPerSecond: ramp.elapsedMs > 0 ? Math.round((ramp.opened * 1000) / ramp.elapsedMs) : 0,
     heldMs: Math.round(facts.heldMs),
@@ -67,6 +70,7 @@ export function reportOf(facts) {
     messages: counts.messages,
     bytes: counts.bytes,
     publications,
+    outcome,
     percentiles,
     samples,
     machine: facts.machine,
@@ -116,6 +120,7 @@ export function reportText(report) {
 /** @param {Report} report */
 function countLines(report) {
   const { asked, opened, openAtEnd, failed, lost, retried, pings, messages, bytes, overdue } = report;
+  const { outcome, publications } = report;
   const row = (/** @type {string} */ label, /** @type {number} */ n, note = '') =>
     `${label.padEnd(LABEL)}${formatCount(n).padStart(FIGURE)}${note ? `  ${note}` : ''}`;
   return [
@@ -129,6 +134,7 @@ function countLines(report) {
     row('pings', pings, overdue > 0 ? `${formatNoun(overdue, 'stream')} with an overdue ping` : ''),
     row('messages', messages, publishedText(report)),
     `${'bytes'.padEnd(LABEL)}${formatBytes(bytes).padStart(FIGURE)}`,
+    ...(outcome ? ['', ...outcomeLines(outcome, publications, row)] : []),
   ];
 }
 
@@ -140,8 +146,8 @@ function timeLine({ openAllMs, openedPerSecond }) {
 }
 
 /** @param {Report} report */
-function publishedText({ publications, openAtEnd }) {
-  if (!publications) return '';
+function publishedText({ publications, openAtEnd, outcome }) {
+  if (!publications || outcome) return '';
   const { sent } = publications;
   return `${formatNoun(sent, 'publication')} x ${formatNoun(openAtEnd, 'stream')} = ${formatCount(sent * openAtEnd)}`;
 }
@@ -184,8 +190,9 @@ function sampleLines({ samples }) {
 }
 
 /** @param {Report} report */
-function verdict({ isOk, isInterrupted, problems }) {
-  if (isOk) return 'ok: no stream failed or was lost';
+function verdict({ isOk, isInterrupted, problems, outcome }) {
+  const checked = outcome && outcome.delivered > 0 ? ', and each publication arrived once and in order' : '';
+  if (isOk) return `ok: no stream failed or was lost${checked}`;
   const parts = [...(isInterrupted ? ['interrupted'] : []), ...problems];
   return `${problems.length > 0 ? 'NOT OK' : 'ended early'}: ${parts.join('; ')}`;
 }

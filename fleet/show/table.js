@@ -3,6 +3,7 @@
  */
 import { formatCount, formatMs, printable } from '../../lib/format.js';
 import { merge } from '../merge.js';
+import { faultsOf, outcomeOf } from './publications.js';
 
 /** @typedef {import('../ask.js').Answer} Answer */
 /** @typedef {import('../ask.js').Counts} Counts */
@@ -71,13 +72,14 @@ function figures(percentiles, names) {
   return names.map((name) => formatMs(percentiles[name])).join('/');
 }
 
-/** @param {Counts} counts @returns {string} 'failed: refused 12; lost: closed 3' */
-export function errorsText({ failed, lost }) {
+/** @param {Counts} counts @returns {string} 'failed: refused 12; lost: closed 3; 4 publications lost' */
+export function errorsText(counts) {
   const parts = [
-    ['failed', causesText(failed)],
-    ['lost', causesText(lost)],
+    ['failed', causesText(counts.failed)],
+    ['lost', causesText(counts.lost)],
   ];
-  return parts.flatMap(([name, causes]) => (causes ? `${name}: ${causes}` : [])).join('; ');
+  const causes = parts.flatMap(([name, text]) => (text ? `${name}: ${text}` : []));
+  return [...causes, ...faultsOf(outcomeOf(counts, null))].join('; ');
 }
 
 /** @param {Record<string, number>} causes @returns {string} 'refused 12, closed 3'; '' for none */

@@ -1,6 +1,7 @@
 //! What Node.js sees of `holdfast_core::dial`. Only `fleet/drone/dial.native.js` uses it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use holdfast_core::dial;
@@ -25,10 +26,30 @@ pub struct DialTarget {
     pub ports: Vec<u16>,
     pub sources: Vec<String>,
     pub request: Buffer,
+    pub subscription: Option<DialSubscription>,
     pub ping_interval_ms: u32,
     pub timeout_ms: u32,
     pub is_strict: bool,
     pub allows_messages: bool,
+}
+
+/// Described at `Subscription` in the core.
+#[napi(object)]
+pub struct DialSubscription {
+    pub request: Vec<DialPiece>,
+    pub topics: Vec<Vec<DialPiece>>,
+    pub first: u32,
+    pub step: u32,
+    pub is_token_shared: bool,
+}
+
+/// A piece of a template.
+#[napi(object)]
+pub struct DialPiece {
+    /// As in `fleet/drone/template.js`.
+    pub kind: String,
+    pub text: String,
+    pub by: u32,
 }
 
 #[napi(object)]
@@ -87,6 +108,18 @@ impl Dialer {
         self.dialer.close(count.into());
     }
 
+    /// Closes so many open streams at random, and opens them again.
+    #[napi]
+    pub fn churn(&mut self, count: u32) {
+        self.dialer.churn(count.into());
+    }
+
+    /// Sets the tokens of the streams from this place on.
+    #[napi]
+    pub fn set_tokens(&mut self, from: u32, tokens: Vec<String>) {
+        self.dialer.set_tokens(from as usize, tokens.into_iter().map(|token| token.into_bytes().into_boxed_slice()).collect());
+    }
+
     #[napi]
     pub fn take(&mut self) -> DialCounters {
         self.dialer.take().into()
@@ -128,11 +161,42 @@ impl TryFrom<DialTarget> for dial::Target {
             ports: target.ports,
             sources: addresses_of(&target.sources)?,
             request: target.request.to_vec().into_boxed_slice(),
+            subscription: target.subscription.map(dial::Subscription::try_from).transpose()?.map(Arc::new),
             ping_interval_ms: target.ping_interval_ms,
             timeout_ms: target.timeout_ms,
             is_strict: target.is_strict,
             allows_messages: target.allows_messages,
         })
+    }
+}
+
+impl TryFrom<DialSubscription> for dial::Subscription {
+    type Error = Error;
+
+    fn try_from(given: DialSubscription) -> Result<Self> {
+        Ok(dial::Subscription {
+            request: template_of(given.request)?,
+            topics: given.topics.into_iter().map(template_of).collect::<Result<_>>()?,
+            first: given.first.into(),
+            step: given.step.into(),
+            is_token_shared: given.is_token_shared,
+        })
+    }
+}
+
+fn template_of(pieces: Vec<DialPiece>) -> Result<dial::Template> {
+    Ok(dial::Template(pieces.into_iter().map(piece_of).collect::<Result<_>>()?))
+}
+
+fn piece_of(DialPiece { kind, text, by }: DialPiece) -> Result<dial::Piece> {
+    match (kind.as_str(), by) {
+        ("text", _) => Ok(dial::Piece::Text(text.into_bytes().into())),
+        ("number", _) => Ok(dial::Piece::Number),
+        ("remainder", 1..) => Ok(dial::Piece::Remainder(by.into())),
+        ("quotient", 1..) => Ok(dial::Piece::Quotient(by.into())),
+        ("token", _) => Ok(dial::Piece::Token),
+        ("cursor", _) => Ok(dial::Piece::Cursor),
+        _ => Err(Error::new(Status::InvalidArg, format!("'{kind}' by {by} is not a piece of a template"))),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use holdfast_core::framing::{ENCODING_NAMES, FRAMING_NAMES, Format};
+use holdfast_core::labels::Kind;
 use holdfast_core::mail::Events;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
@@ -27,6 +28,8 @@ pub struct Protocol {
     pub encodings: Vec<String>,
     pub framings: Vec<String>,
     pub reasons: Vec<String>,
+    /// What streams can be ended by.
+    pub labels: Vec<String>,
     pub refusals: Vec<u32>,
     /// The body that each refusal has by default.
     pub refusal_bodies: Vec<String>,
@@ -54,6 +57,7 @@ pub fn protocol() -> Protocol {
         encodings: texts(&ENCODING_NAMES),
         framings: texts(&FRAMING_NAMES),
         reasons: texts(Reason::NAMES),
+        labels: texts(Kind::NAMES),
         refusals: Refusal::STATUSES.iter().map(|status| u32::from(*status)).collect(),
         refusal_bodies: Refusal::STATUSES.iter().filter_map(|status| Refusal::of(*status)).map(|refusal| refusal.body().into()).collect(),
         causes: texts(dial::Cause::NAMES),
@@ -210,10 +214,16 @@ impl Core {
         }
     }
 
-    /// What messages take that wait for delivery.
+    /// What takes memory until it was delivered or written.
     #[napi]
     pub fn queued_bytes(&self) -> f64 {
         self.hold.queued_bytes() as f64
+    }
+
+    /// The part of it that consists of messages.
+    #[napi]
+    pub fn queued_message_bytes(&self) -> f64 {
+        self.hold.queued_message_bytes() as f64
     }
 
     #[napi]

@@ -8,9 +8,12 @@ import { Program } from './program.js';
 const CONCURRENCY = 256;
 
 export class Client extends Program {
-  /** @param {import('./lab.js').Lab} lab @param {number} port @param {string} [path] */
-  constructor(lab, port, path = '/') {
-    super(lab, bareProgram('client'), [String(port), path, String(CONCURRENCY)]);
+  /**
+   * @param {import('./lab.js').Lab} lab @param {number} port @param {string} [path] @param {string} [heads] a file of complete
+   *   request heads, which the streams use in turn instead
+   */
+  constructor(lab, port, path = '/', heads = '') {
+    super(lab, bareProgram('client'), [String(port), path, String(CONCURRENCY), heads]);
   }
 
   /** Opens streams until there are this many. @param {number} streams @returns {Promise<number>} ms it took */

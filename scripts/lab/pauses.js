@@ -8,6 +8,15 @@ import { bareProgram } from './bare.js';
 import { findCommand } from './install.js';
 import { Program } from './program.js';
 
+const WAKE_MS = 2;
+
+/** @param {import('./lab.js').Lab} lab @returns {Promise<PauseWatch>} once it watches */
+export async function startPauses(lab) {
+  const pauses = new PauseWatch(lab, WAKE_MS);
+  await pauses.start();
+  return pauses;
+}
+
 export class PauseWatch {
   /** @param {import('./lab.js').Lab} lab @param {number} wakeMs how often each thread wakes up */
   constructor(lab, wakeMs) {

@@ -42,6 +42,17 @@ export function pssBytes(pids) {
   return kilobytes.reduce((/** @type {number} */ sum, kb) => sum + Number(kb) * 1024, 0);
 }
 
+/**
+ * Memory that belongs to them alone, without code and files. Unlike PSS it does not depend on who else runs the same program.
+ * @param {number[]} pids @returns {number} bytes
+ */
+export function anonymousBytes(pids) {
+  const kilobytes = pids.map(
+    (pid) => /^Pss_Anon:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0,
+  );
+  return kilobytes.reduce((/** @type {number} */ sum, kb) => sum + Number(kb) * 1024, 0);
+}
+
 /** @param {string} path @returns {string} '' if the process has ended */
 function read(path) {
   try {

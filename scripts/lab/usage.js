@@ -2,7 +2,7 @@
  * CPU and memory that a server uses for its streams, beyond what it uses for itself.
  */
 import { medianOf } from './phases.js';
-import { cpuUs, pssBytes } from './processes.js';
+import { anonymousBytes, cpuUs, pssBytes } from './processes.js';
 
 /** @typedef {import('./lab.js').Lab} Lab */
 /** @typedef {{ pids: () => number[] }} Measured any server: the ids of all its processes */
@@ -33,6 +33,19 @@ export async function medianPss(lab, server, { readings, everyMs }) {
   const values = [];
   for (let i = 0; i < readings; i++) {
     values.push(pssBytes(server.pids()));
+    await lab.sleep(everyMs);
+  }
+  return medianOf(values);
+}
+
+/**
+ * @param {Lab} lab @param {Measured} server @param {{ readings: number, everyMs: number }} how
+ * @returns {Promise<number>} bytes, the median of several readings of the memory that nobody shares
+ */
+export async function medianAnonymous(lab, server, { readings, everyMs }) {
+  const values = [];
+  for (let i = 0; i < readings; i++) {
+    values.push(anonymousBytes(server.pids()));
     await lab.sleep(everyMs);
   }
   return medianOf(values);

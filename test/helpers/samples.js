@@ -4,6 +4,7 @@
 import { noCounters } from '../../lib/counters.js';
 import { noCounts } from '../../lib/counts.js';
 import { Histogram } from '../../lib/histogram.js';
+import { noHubCounters } from '../../lib/hubcounters.js';
 import { CLOSE_REASONS, REFUSAL_STATUSES, zeroes } from '../../lib/reasons.js';
 import { GC_KINDS } from '../../lib/sampler.js';
 import { deriveReading, frameOf } from '../../monitor/frame.js';
@@ -19,6 +20,7 @@ export function encoded(values, unit = 'µs') {
 export function snapshot(values) {
   return {
     ...noCounters(),
+    ...noHubCounters(),
     closed: zeroes(CLOSE_REASONS),
     refused: zeroes(REFUSAL_STATUSES),
     lateness: encoded([]),
@@ -65,6 +67,7 @@ export function sample(values) {
     workers: [workerSample(1), workerSample(2)],
     retired: noCounts(),
     queueBytes: 0,
+    subscriptions: 0,
     primary: { pid: 999, cpuPercent: 3, cpuSeconds: 1, rssBytes: 70e6, ...snapshot() },
     host: host(),
     log: null,

@@ -4,6 +4,7 @@
  */
 import { gzipSync } from 'node:zlib';
 import { HoldfastError } from '../../../lib/errors.js';
+import { wordsOf } from '../../texts.js';
 import { pack, UNPACK } from './parcel.js';
 
 export const CONTROL_PORT = 8889;
@@ -82,15 +83,12 @@ function quoteForEnvironment(value) {
 
 /**
  * The flags of a drone that anybody with the token may control.
- * @param {Record<string, string>} params as in `POST /set`
+ * @param {import('../../texts.js').Texts} params as in `POST /set`
  * @returns {string[]}
  */
 function argsOf(params) {
-  const given = Object.entries(params).filter(([, value]) => value !== '');
-  return [
-    ...['--listen', '0.0.0.0', '--listen-port', String(CONTROL_PORT), '--quiet'],
-    ...given.flatMap(([name, value]) => [`--${name}`, value]),
-  ];
+  const given = Object.fromEntries(Object.entries(params).filter(([, value]) => value !== ''));
+  return ['--listen', '0.0.0.0', '--listen-port', String(CONTROL_PORT), '--quiet', ...wordsOf(given)];
 }
 
 /** @param {string} path @param {string} content @param {string} [permissions] */
@@ -99,7 +97,7 @@ function file(path, content, permissions = '0644') {
 }
 
 /**
- * @param {Record<string, string>} params @param {string} token
+ * @param {import('../../texts.js').Texts} params @param {string} token
  * @returns {string} the cloud-config; JSON is valid YAML
  */
 export function cloudConfig(params, token) {
@@ -119,7 +117,7 @@ export function cloudConfig(params, token) {
 
 /**
  * The user data, which cloud-init decompresses.
- * @param {Record<string, string>} params of the drone
+ * @param {import('../../texts.js').Texts} params of the drone
  * @param {string} token
  * @returns {Buffer}
  * @throws {HoldfastError} USER_DATA if it is larger than EC2 accepts

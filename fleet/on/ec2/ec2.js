@@ -85,7 +85,7 @@ class Ec2 {
 
   /**
    * @param {number} count 0: only opens the control port for `from`
-   * @param {Record<string, string>} params of each drone
+   * @param {import('../../texts.js').Texts} params of each drone
    * @returns {Promise<Member[]>} the new ones
    */
   async start(count, params) {

@@ -6,6 +6,7 @@ import { HoldfastError } from '../../../lib/errors.js';
 import { either, FLAG, option, text } from '../../../lib/options.js';
 import { isLoopback } from '../../drone/consent.js';
 import { changedParams, defaultParams } from '../../drone/params.js';
+import { pairsOf } from '../../texts.js';
 
 /** The token is the only protection of a drone from whoever can reach its port. */
 const LEAST_TOKEN = 16;
@@ -59,7 +60,7 @@ export const OPTIONS = [
   option('from', 'from', either('nobody', CIDR), 'nobody', 'ec2: who can reach the control port of the drones, such as your own address'),
   option('private', 'isPrivate', FLAG, false, 'ec2: use the private addresses of the drones'),
   option('dry-run', 'dryRun', FLAG, false, 'ec2: print what would start and what it would cost, without contacting AWS'),
-  option('token', 'token', text('TEXT', 'a text'), '', 'ec2: token required to control the drones; safer in HOLDFAST_TOKEN'),
+  option('control-token', 'token', text('TEXT', 'a text'), '', 'ec2: token required to control the drones; safer in HOLDFAST_TOKEN'),
 ];
 
 /** @param {string} token @throws {HoldfastError} NO_TOKEN */
@@ -75,13 +76,18 @@ export function checkToken(token) {
 
 /**
  * Finds errors before they cost money.
- * @param {Record<string, string>} params
+ * @param {import('../../texts.js').Texts} params
  * @returns {import('../../drone/params.js').Params}
  * @throws {HoldfastError} BAD_PARAM
  */
 export function checkParams(params) {
-  const given = Object.entries(params).filter(([, value]) => value !== '');
+  const given = pairsOf(params).filter(([, value]) => value !== '');
   const checked = changedParams(defaultParams(), given);
+  if (checked.topic.length > 0)
+    throw new HoldfastError(
+      'BAD_PARAM',
+      'topic is not available on EC2: what drones need for it does not fit into the user data; use --on local or a file of hosts',
+    );
   if (checked.n === 0 || !(isLoopback(checked.host) || checked.host === 'localhost')) return checked;
   const line = `host got '${checked.host}', which on EC2 is the drone itself`;
   throw new HoldfastError(

@@ -7,11 +7,27 @@ import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { minify_sync } from 'terser';
+import { COUNTS, HISTOGRAMS } from '../../drone/counters.js';
+import { OPTIONS } from '../../drone/options.js';
+import { PARAMS } from '../../drone/params.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
-/** Only for the addon, which isn't sent: it is large, and built for one kind of machine; and for drones started by hand. */
-const NOT_SENT = new Set(['fleet/drone/dial.native.js', 'lib/variables.js']);
+/**
+ * Only for the addon, which isn't sent: it is large, and built for one kind of machine; for drones started by hand; and for
+ * topics, which would not fit.
+ */
+const NOT_SENT = new Set([
+  'fleet/drone/dial.native.js',
+  'native/index.js',
+  'fleet/drone/help.js',
+  'lib/variables.js',
+  'fleet/drone/topics/index.js',
+]);
+/** Nobody reads them there. */
+const HELP = [...PARAMS, ...OPTIONS, ...COUNTS, ...HISTOGRAMS].map(
+  ({ help }) => `'${help.replaceAll("'", "\\'")}'`,
+);
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g;
 
@@ -19,7 +35,9 @@ const IMPORT = /\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g;
 
 /** @param {string} source @returns {string} the same module, shorter */
 export function shorten(source) {
-  return minify_sync(source, { module: true, ecma: 2020 }).code ?? '';
+  // In JSON, double quotes are longer.
+  const code = minify_sync(source, { module: true, ecma: 2020, format: { quote_style: 1 } }).code ?? '';
+  return HELP.reduce((text, help) => text.replaceAll(help, "''"), code);
 }
 
 /**

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 pub struct Backlog {
     bytes: Vec<u8>,
     sent: usize,
+    /// So many more may wait than the limit says: those of a replay, for example, until they can only be others.
+    exempt: usize,
 }
 
 impl Backlog {
@@ -14,8 +16,16 @@ impl Backlog {
         &self.bytes[self.sent..]
     }
 
-    pub fn append(&mut self, bytes: &[u8]) {
+    /// How many of them count against the limit.
+    pub fn counted(&self) -> usize {
+        self.waiting().len() - self.exempt
+    }
+
+    pub fn append(&mut self, bytes: &[u8], is_exempt: bool) {
         self.bytes.extend_from_slice(bytes);
+        if is_exempt {
+            self.exempt += bytes.len();
+        }
     }
 
     /// The kernel took so many. Sent bytes are removed once they are the larger part, so that a stream that never quite
@@ -26,6 +36,7 @@ impl Backlog {
             self.bytes.drain(..self.sent);
             self.sent = 0;
         }
+        self.exempt = self.exempt.min(self.waiting().len());
     }
 
     /// Bytes that it keeps in memory, sent or not.

@@ -3,13 +3,16 @@
 //!
 //! How streams begin is a record of its own (`opening`), said once for all that are held after it in the same buffer.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::framing::{Format, Message};
+use crate::framing::{Cursor, Format, Message};
 use crate::id::Id;
+use crate::labels::{Kind, Label};
 use crate::protocol::op;
 use crate::queue::{NO_TOKEN, Queue, Queued};
-use crate::wire::{Malformed, Reader};
+use crate::telemetry::Reason;
+use crate::wire::{Malformed, Names, Reader};
 
 /// How a stream begins.
 #[derive(Clone, Debug)]
@@ -22,8 +25,13 @@ pub struct Opening {
     pub channels: Vec<Box<[u8]>>,
 }
 
+/// Parts of a message.
 const HAS_ID: u8 = 1;
 const HAS_KIND: u8 = 2;
+const HAS_RETRY: u8 = 4;
+/// Parts of a publication.
+const HAS_MESSAGE: u8 = 1;
+const HAS_CURSOR: u8 = 2;
 
 /// Everything that is said to connections and streams.
 #[derive(Clone, Debug)]
@@ -55,9 +63,18 @@ pub enum Command {
         id: Id,
         queued: Arc<Queued>,
     },
+    /// Bytes to one stream, as they are, and however many.
+    Write {
+        id: Id,
+        queued: Arc<Queued>,
+    },
     /// Ends a stream gently.
     End {
         id: Id,
+    },
+    Label {
+        id: Id,
+        label: Label,
     },
     Subscribe {
         id: Id,
@@ -67,10 +84,23 @@ pub enum Command {
         id: Id,
         channel: Box<[u8]>,
     },
-    /// One message to every stream on a channel, in every shard.
+    /// One message to every stream on at least one of the channels, in every shard; and what streams of updates have got from
+    /// then on.
     Publish {
+        channels: Names,
+        queued: Option<Arc<Queued>>,
+        cursor: Option<Arc<Cursor>>,
+    },
+    /// Ends all streams on a channel gently.
+    EndChannel {
         channel: Box<[u8]>,
-        queued: Arc<Queued>,
+        reason: Reason,
+    },
+    /// Ends all streams with a label gently.
+    EndLabelled {
+        kind: Kind,
+        value: u32,
+        reason: Reason,
     },
     /// Stop accepting, and close all streams over a period.
     Drain {
@@ -92,10 +122,17 @@ impl Command {
             | Command::Respond { id, .. }
             | Command::Pass { id }
             | Command::Send { id, .. }
+            | Command::Write { id, .. }
             | Command::End { id }
+            | Command::Label { id, .. }
             | Command::Subscribe { id, .. }
             | Command::Unsubscribe { id, .. } => Some(id.shard()),
-            Command::Adopt | Command::Publish { .. } | Command::Drain { .. } | Command::Remember { .. } => None,
+            Command::Adopt
+            | Command::Publish { .. }
+            | Command::EndChannel { .. }
+            | Command::EndLabelled { .. }
+            | Command::Drain { .. }
+            | Command::Remember { .. } => None,
         }
     }
 }
@@ -127,13 +164,20 @@ impl<'a> Records<'a> {
             op::respond => Command::Respond { id: reader.id()?, head: reader.text()?, body: reader.text()? },
             op::pass => Command::Pass { id: reader.id()? },
             op::send => Command::Send { id: reader.id()?, queued: Queued::new(queue, NO_TOKEN, message(reader)?) },
+            op::write => {
+                let id = reader.id()?;
+                Command::Write { id, queued: Queued::raw(queue, reader.text()?) }
+            }
             op::end => Command::End { id: reader.id()? },
+            op::label => {
+                let (id, subject, token) = (reader.id()?, reader.u32()?, reader.u32()?);
+                Command::Label { id, label: Label::new(subject, token, reader.f64()?) }
+            }
             op::subscribe => Command::Subscribe { id: reader.id()?, channel: reader.text()? },
             op::unsubscribe => Command::Unsubscribe { id: reader.id()?, channel: reader.text()? },
-            op::publish => {
-                let (token, channel) = (reader.u32()?, reader.text()?);
-                Command::Publish { channel, queued: Queued::new(queue, token, message(reader)?) }
-            }
+            op::publish => publication(reader, queue)?,
+            op::end_channel => Command::EndChannel { reason: reason(reader)?, channel: reader.text()? },
+            op::end_labelled => Command::EndLabelled { reason: reason(reader)?, kind: kind(reader)?, value: reader.u32()? },
             op::drain => Command::Drain { period_ms: reader.u32()? },
             op::remember => Command::Remember { lines: reader.text()?, opening: self.opening.clone().ok_or(Malformed)? },
             _ => return Err(Malformed),
@@ -148,14 +192,34 @@ impl<'a> Records<'a> {
     }
 }
 
+fn publication(reader: &mut Reader, queue: &Arc<Queue>) -> Result<Command, Malformed> {
+    let (token, bits, channels) = (reader.u32()?, bits(reader, HAS_MESSAGE | HAS_CURSOR)?, reader.names()?);
+    let cursor = if bits & HAS_CURSOR != 0 { Some(Arc::new(Cursor::new(&reader.text()?))) } else { None };
+    let message = if bits & HAS_MESSAGE != 0 { Some(message(reader)?) } else { None };
+    let queued = message.map(|message| Queued::for_channels(queue, token, message, &channels));
+    Ok(Command::Publish { channels, queued, cursor })
+}
+
 fn message(reader: &mut Reader) -> Result<Message, Malformed> {
-    let bits = reader.u8()?;
-    if bits & !(HAS_ID | HAS_KIND) != 0 {
-        return Err(Malformed);
-    }
+    let bits = bits(reader, HAS_ID | HAS_KIND | HAS_RETRY)?;
     let id = if bits & HAS_ID != 0 { Some(reader.text()?) } else { None };
     let kind = if bits & HAS_KIND != 0 { Some(reader.text()?) } else { None };
-    Ok(Message::new(id, kind, reader.text()?))
+    let retry = if bits & HAS_RETRY != 0 { NonZeroU32::new(reader.u32()?) } else { None };
+    Ok(Message::new(id, kind, reader.text()?).with_retry(retry))
+}
+
+/// Flags, none of which is unknown.
+fn bits(reader: &mut Reader, known: u8) -> Result<u8, Malformed> {
+    let bits = reader.u8()?;
+    if bits & !known == 0 { Ok(bits) } else { Err(Malformed) }
+}
+
+fn reason(reader: &mut Reader) -> Result<Reason, Malformed> {
+    Reason::ALL.get(usize::from(reader.u8()?)).copied().ok_or(Malformed)
+}
+
+fn kind(reader: &mut Reader) -> Result<Kind, Malformed> {
+    Kind::ALL.get(usize::from(reader.u8()?)).copied().ok_or(Malformed)
 }
 
 impl Iterator for Records<'_> {
@@ -195,6 +259,12 @@ mod tests {
         [vec![op::opening, format], text(head), texts(welcomes), texts(channels)].concat()
     }
 
+    /// The beginning of one, with the token 7.
+    fn publication(channels: &[&[u8]], bits: u8) -> Vec<u8> {
+        let names: Vec<u8> = channels.iter().flat_map(|name| text(name)).collect();
+        [&[op::publish, 7, 0, 0, 0, bits][..], &text(&names)].concat()
+    }
+
     fn hold(id: Id) -> Vec<u8> {
         [&[op::hold][..], &id.number().to_le_bytes()].concat()
     }
@@ -203,7 +273,7 @@ mod tests {
     fn records_are_read_one_after_the_other() {
         let id = Id::new(2, 7, 9);
         let begin = opening(0x11, b"HTTP", &[b"hi", b""], &[b"news"]);
-        let publish = [&[op::publish, 7, 0, 0, 0][..], &text(b"news"), &[HAS_ID], &text(b"1"), &text(b"hi")].concat();
+        let publish = [publication(&[b"news"], HAS_MESSAGE), vec![HAS_ID], text(b"1"), text(b"hi")].concat();
         let pass = [&[op::pass][..], &id.number().to_le_bytes()].concat();
         let bytes = [begin, hold(id), publish, pass].concat();
         let commands: Vec<Command> = records(&bytes).map(Result::unwrap).collect();
@@ -212,7 +282,7 @@ mod tests {
         let Command::Hold { id: found, opening } = &commands[0] else { panic!() };
         assert_eq!((*found, opening.format.byte(), &opening.head[..], opening.channels.len()), (id, 0x11, &b"HTTP"[..], 1));
         assert_eq!((&opening.welcomes[0][..], &opening.welcomes[1][..]), (&b"2\r\nhi\r\n"[..], &b""[..]), "framed");
-        let Command::Publish { queued, .. } = &commands[1] else { panic!() };
+        let Command::Publish { queued: Some(queued), cursor: None, .. } = &commands[1] else { panic!() };
         assert_eq!(queued.message.frame(Format::from_byte(1).unwrap()), b"id: 1\ndata: hi\n\n");
     }
 
@@ -241,8 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn a_publication_has_channels_and_may_have_a_message_and_a_cursor() {
+        let bytes = [publication(&[b"a", b"b"], HAS_CURSOR), text(b"c"), publication(&[], 0)].concat();
+        let commands: Vec<Command> = records(&bytes).map(Result::unwrap).collect();
+        let Command::Publish { channels, queued: None, cursor: Some(cursor) } = &commands[0] else { panic!() };
+        assert_eq!(channels.iter().collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(cursor.frame(Format::from_byte(2).unwrap()), b"id: c\n\n");
+        assert!(matches!(&commands[1], Command::Publish { queued: None, cursor: None, .. }));
+        assert_eq!(records(&publication(&[], 4)).next().unwrap().unwrap_err(), Malformed, "an unknown flag");
+    }
+
+    #[test]
+    fn only_known_reasons_and_labels_are_read() {
+        let channel = |reason: u8| [vec![op::end_channel, reason], text(b"news")].concat();
+        let labelled = |reason: u8, kind: u8| vec![op::end_labelled, reason, kind, 7, 0, 0, 0];
+        let commands: Vec<_> =
+            [channel(Reason::Revoked as u8), labelled(Reason::Expired as u8, 1)].iter().flat_map(|one| records(one)).collect();
+        assert!(matches!(&commands[0], Ok(Command::EndChannel { reason: Reason::Revoked, .. })));
+        assert!(matches!(&commands[1], Ok(Command::EndLabelled { kind: Kind::Token, value: 7, reason: Reason::Expired })));
+        for bytes in [channel(99), labelled(99, 0), labelled(0, 2)] {
+            assert_eq!(records(&bytes).next().unwrap().unwrap_err(), Malformed);
+        }
+    }
+
+    #[test]
     fn a_buffer_that_is_cut_off_is_malformed_once() {
-        let bytes = [&[op::publish, 7, 0, 0, 0][..], &text(b"news"), &[HAS_ID | HAS_KIND], &text(b"1"), &text(b"t"), &text(b"hi")].concat();
+        let message = [&[HAS_ID | HAS_KIND | HAS_RETRY][..], &text(b"1"), &text(b"t"), &[9, 0, 0, 0], &text(b"hi")].concat();
+        let bytes = [publication(&[b"news", b"all"], HAS_MESSAGE | HAS_CURSOR), text(b"c"), message].concat();
         for end in 1..bytes.len() {
             let mut records = records(&bytes[..end]);
             assert_eq!(records.next().unwrap().unwrap_err(), Malformed, "{end}");

@@ -4,17 +4,20 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 /// The encodings, by number.
-pub const ENCODING_NAMES: [&str; ENCODINGS] = ["text", "events"];
+pub const ENCODING_NAMES: [&str; ENCODINGS] = ["text", "events", "updates"];
 /// The framings, by number.
 pub const FRAMING_NAMES: [&str; FRAMINGS] = ["raw", "chunked"];
-pub const ENCODINGS: usize = 2;
+pub const ENCODINGS: usize = 3;
 pub const FRAMINGS: usize = 2;
 pub const FORMATS: usize = ENCODINGS * FRAMINGS;
 
-const EVENTS: u8 = 1;
+const TEXT: u8 = 0;
+/// Written like events. Only their pings are different: those contain the cursor.
+const UPDATES: u8 = 2;
 const RAW: u8 = 0;
 const FRAMING_SHIFT: u32 = 4;
 
@@ -50,6 +53,20 @@ impl Format {
         self.framing() * ENCODINGS + self.encoding()
     }
 
+    /// With the same framing, but without an encoding.
+    pub fn unencoded(self) -> Self {
+        Format(self.0 & !0xf | TEXT)
+    }
+
+    /// Whether its pings contain the cursor.
+    pub fn has_cursor(self) -> bool {
+        self.encoding() == usize::from(UPDATES)
+    }
+
+    fn has_fields(self) -> bool {
+        self.encoding() != usize::from(TEXT)
+    }
+
     fn is_raw(self) -> bool {
         self.framing() == usize::from(RAW)
     }
@@ -79,15 +96,22 @@ impl Format {
 pub struct Message {
     id: Option<Box<[u8]>>,
     kind: Option<Box<[u8]>>,
+    /// How long clients wait before they reconnect, in ms.
+    retry: Option<NonZeroU32>,
     data: Box<[u8]>,
-    /// Each is made when the first stream of that encoding, or of that format, needs it.
-    payloads: [OnceLock<Box<[u8]>>; ENCODINGS],
-    frames: [OnceLock<Box<[u8]>>; FORMATS],
+    /// Each is made when the first stream needs it.
+    event: OnceLock<Box<[u8]>>,
+    chunked_text: OnceLock<Box<[u8]>>,
+    chunked_event: OnceLock<Box<[u8]>>,
 }
 
 impl Message {
     pub fn new(id: Option<Box<[u8]>>, kind: Option<Box<[u8]>>, data: Box<[u8]>) -> Self {
-        Message { id, kind, data, payloads: Default::default(), frames: Default::default() }
+        Message { id, kind, data, ..Message::default() }
+    }
+
+    pub fn with_retry(self, retry: Option<NonZeroU32>) -> Self {
+        Message { retry, ..self }
     }
 
     /// Bytes of text.
@@ -97,34 +121,51 @@ impl Message {
 
     /// What is written to a stream of this format.
     pub fn frame(&self, format: Format) -> &[u8] {
-        let payload = self.payload(format.encoding());
-        if format.is_raw() {
-            return payload;
-        }
-        self.frames[format.slot()].get_or_init(|| format.frame(payload).into())
+        let (payload, chunked) = if format.has_fields() {
+            (&**self.event.get_or_init(|| self.event().into()), &self.chunked_event)
+        } else {
+            (&*self.data, &self.chunked_text)
+        };
+        if format.is_raw() { payload } else { chunked.get_or_init(|| format.frame(payload).into()) }
     }
 
-    fn payload(&self, encoding: usize) -> &[u8] {
-        if encoding != usize::from(EVENTS) {
-            return &self.data;
-        }
-        self.payloads[encoding].get_or_init(|| self.event().into())
-    }
-
-    /// As a Server-Sent Event (HTML, section 9.2).
+    /// As a Server-Sent Event (HTML, section 9.2), with its fields in the order of Mercure.
     fn event(&self) -> Vec<u8> {
         let mut event = Vec::with_capacity(self.data.len() + 32);
-        if let Some(id) = &self.id {
-            push_field(&mut event, b"id: ", id);
-        }
         if let Some(kind) = &self.kind {
             push_field(&mut event, b"event: ", kind);
+        }
+        if let Some(retry) = self.retry {
+            push_field(&mut event, b"retry: ", retry.to_string().as_bytes());
+        }
+        if let Some(id) = &self.id {
+            push_field(&mut event, b"id: ", id);
         }
         for line in lines_of(&self.data) {
             push_field(&mut event, b"data: ", line);
         }
         event.push(b'\n');
         event
+    }
+}
+
+/// What streams of updates have got: the id that their clients send when they reconnect. An event that has only an id
+/// changes the last event id of a client, and nothing else.
+#[derive(Debug)]
+pub struct Cursor {
+    payload: Box<[u8]>,
+    chunked: OnceLock<Box<[u8]>>,
+}
+
+impl Cursor {
+    /// `id` is one line (JS checks that).
+    pub fn new(id: &[u8]) -> Self {
+        Cursor { payload: [b"id: ", id, b"\n\n"].concat().into(), chunked: OnceLock::new() }
+    }
+
+    /// A ping that contains it.
+    pub fn frame(&self, format: Format) -> &[u8] {
+        if format.is_raw() { &self.payload } else { self.chunked.get_or_init(|| format.frame(&self.payload).into()) }
     }
 }
 
@@ -153,8 +194,9 @@ fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
+    const EVENTS: u8 = 1;
     const TEXT_CHUNKED: u8 = 0x10;
-    const EVENTS_CHUNKED: u8 = 0x11;
+    const CHUNKED: u8 = 0x10;
 
     fn message(id: &str, kind: &str, data: &str) -> Message {
         let optional = |text: &str| (!text.is_empty()).then(|| text.as_bytes().into());
@@ -170,9 +212,25 @@ mod tests {
         let message = message("7", "score", "hello, world, hello");
         assert_eq!(framed(&message, 0), "hello, world, hello");
         assert_eq!(framed(&message, TEXT_CHUNKED), "13\r\nhello, world, hello\r\n");
-        let event = "id: 7\nevent: score\ndata: hello, world, hello\n\n";
-        assert_eq!(framed(&message, EVENTS), event);
-        assert_eq!(framed(&message, EVENTS_CHUNKED), format!("{:x}\r\n{event}\r\n", event.len()));
+        let event = "event: score\nid: 7\ndata: hello, world, hello\n\n";
+        for raw in [EVENTS, UPDATES] {
+            assert_eq!(framed(&message, raw), event);
+            assert_eq!(framed(&message, raw | CHUNKED), format!("{:x}\r\n{event}\r\n", event.len()));
+        }
+    }
+
+    #[test]
+    fn the_fields_of_an_event_are_in_the_order_of_mercure() {
+        let message = message("7", "score", "1").with_retry(NonZeroU32::new(2000));
+        assert_eq!(framed(&message, EVENTS), "event: score\nretry: 2000\nid: 7\ndata: 1\n\n");
+        assert_eq!(framed(&message, TEXT), "1");
+    }
+
+    #[test]
+    fn a_cursor_is_an_event_that_has_only_an_id() {
+        let cursor = Cursor::new(b"#17");
+        let framed = |byte| String::from_utf8_lossy(cursor.frame(Format::from_byte(byte).unwrap()));
+        assert_eq!((framed(UPDATES), framed(UPDATES | CHUNKED)), ("id: #17\n\n".into(), "9\r\nid: #17\n\n\r\n".into()));
     }
 
     #[test]
@@ -194,7 +252,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_format_are_rejected_and_each_format_has_a_slot() {
-        assert_eq!([2, 0x20, 0x12, 0xff].map(Format::from_byte), [None; 4]);
+        assert_eq!([3, 0x20, 0x13, 0xff].map(Format::from_byte), [None; 4]);
         let slots: Vec<usize> = Format::all().map(Format::slot).collect();
         assert_eq!(slots, (0..FORMATS).collect::<Vec<_>>());
     }

@@ -117,9 +117,14 @@ impl Hold {
         result
     }
 
-    /// Bytes of all messages that were published or sent and have not reached everyone.
+    /// Bytes of everything that was published, sent or written and has not reached everyone.
     pub fn queued_bytes(&self) -> u64 {
         self.queue.bytes()
+    }
+
+    /// The same without what was written.
+    pub fn queued_message_bytes(&self) -> u64 {
+        self.queue.message_bytes()
     }
 
     /// What the shards reported, with batches of heads until there are `most`; the flag says whether others are left.

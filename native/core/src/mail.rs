@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::command::Command;
+use crate::command::{Command, Opening};
 use crate::head;
 use crate::id::Id;
 use crate::reactor::ring;
@@ -20,6 +20,8 @@ use crate::telemetry::Reason;
 #[derive(Debug)]
 pub enum ShardMessage {
     Command(Command),
+    /// Make a stream of a connection whose head is remembered: JS was not asked.
+    HoldCached(Id, Arc<Opening>),
     /// Listen, and report the port.
     Listen(SocketAddr, Sender<io::Result<u16>>),
     /// Stop listening: another shard could not.

@@ -88,8 +88,6 @@ options! {
     max_channel_bytes: usize,
     /// A peer that leaves data unacknowledged for longer is dead.
     user_timeout_ms: u32,
-    /// Whether JS wants to know about each stream that ends.
-    reports_closes: bool,
     /// Whether JS wants to know the addresses of clients.
     reports_addresses: bool,
 }
@@ -103,7 +101,7 @@ mod tests {
         let numbers: Vec<f64> = (0..Options::NAMES.len()).map(|i| i as f64).collect();
         let pings = || vec![Box::default(); ENCODINGS];
         let options = Options::new(&numbers, Vec::new(), pings(), &["::1".into()]).unwrap();
-        assert_eq!((options.shards, options.phases, options.reports_closes, options.proxies.len()), (0, 2, true, 1));
+        assert_eq!((options.shards, options.phases, options.reports_addresses, options.proxies.len()), (0, 2, true, 1));
         assert!(Options::new(&numbers[1..], Vec::new(), pings(), &[]).is_none(), "one is missing");
         assert!(Options::new(&numbers, Vec::new(), Vec::new(), &[]).is_none(), "no pings");
         assert!(Options::new(&numbers, Vec::new(), pings(), &["localhost".into()]).is_none(), "no range");

@@ -1,7 +1,7 @@
 //! The numbers that JS and the core agree on. `native/protocol.js` has the same; `test/native.parity.test.js` compares.
 
 /// Changes when a record, a number or the napi surface changes, so that an old addon is noticed when it is loaded.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 macro_rules! ops {
     ($($name:ident = $code:literal,)*) => {
@@ -29,4 +29,8 @@ ops! {
     drain = 10,
     opening = 11,
     remember = 12,
+    write = 13,
+    label = 14,
+    end_channel = 15,
+    end_labelled = 16,
 }

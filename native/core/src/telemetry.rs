@@ -140,6 +140,8 @@ macro_rules! named {
         impl $name {
             /// By number.
             pub const NAMES: &'static [&'static str] = &[$($text),*];
+            /// By number.
+            pub const ALL: &'static [$name] = &[$($name::$value),*];
         }
     };
 }
@@ -157,6 +159,10 @@ named! {
         Error = "error",
         /// Its shard panicked.
         Failed = "failed",
+        /// The time of its label was over.
+        Expired = "expired",
+        /// What allowed it was taken back.
+        Revoked = "revoked",
     }
 }
 
@@ -183,6 +189,8 @@ telemetry! {
             /// Connections closed without an answer, because there was no room.
             cut,
             shard_failures,
+            /// Held now, with pings that contain the cursor.
+            updates,
         }
         arrays {
             closed: REASONS,

@@ -94,24 +94,17 @@ fn a_stream_over_capacity_is_refused_and_reported_but_not_counted_as_closed() {
 }
 
 #[test]
-fn a_stream_over_capacity_is_not_reported_when_nobody_asked_for_it() {
-    let mut held = Held::start(options_with(|options| (options.capacity, options.reports_closes) = (0, false)));
-    let (mut client, id) = asked_about(&mut held, &request("/"));
-    held.command(&hold(id, TEXT, &[]));
-    expect_refusal(&mut client, 503);
-    drop(client);
-    held.until_connections(0);
-    assert!(held.rest.closed.is_empty());
-}
-
-#[test]
-fn when_js_takes_too_long_to_decide_the_client_gets_503_and_a_late_answer_does_nothing() {
+fn when_js_takes_too_long_to_decide_the_client_gets_503_and_a_late_answer_changes_nothing() {
     let mut held = Held::start(options_with(|options| options.answer_timeout_ms = 100));
+    let mut held_late = None;
     for (late, method) in [("hold", "GET"), ("refuse", "GET"), ("respond", "HEAD"), ("pass", "GET")] {
         let (mut client, id) = asked_about(&mut held, format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
         assert!(read_head(&mut client).starts_with(b"HTTP/1.1 503 "), "{late}");
         held.command(&match late {
-            "hold" => hold(id, TEXT, &["news"]),
+            "hold" => {
+                held_late = Some(id);
+                hold(id, TEXT, &["news"])
+            }
             "refuse" => refuse(id, 404),
             "respond" => respond(id, NOT_FOUND, b"late"),
             _ => pass(id),
@@ -122,7 +115,8 @@ fn when_js_takes_too_long_to_decide_the_client_gets_503_and_a_late_answer_does_n
     }
     held.until_connections(0);
     assert_eq!((held.refused_with(503), held.refused_with(404)), (4, 0));
-    assert!(held.rest.passed.is_empty() && held.rest.closed.is_empty());
+    assert!(held.rest.passed.is_empty());
+    assert_eq!(held.rest.closed, [(held_late.unwrap(), Reason::ClientGone)], "JS believes that it is held");
 }
 
 #[test]

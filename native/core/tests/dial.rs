@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use common::until;
-use holdfast_core::dial::{CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Target};
+use holdfast_core::dial::{CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Piece, Subscription, Target, Template};
 use holdfast_core::telemetry::Merged;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -84,6 +84,7 @@ fn target_of(ports: &[u16]) -> Target {
         ports: ports.to_vec(),
         sources: Vec::new(),
         request: REQUEST.into(),
+        subscription: None,
         ping_interval_ms: 0,
         timeout_ms: 3_600_000,
         is_strict: true,
@@ -562,4 +563,93 @@ fn streams_requested_while_a_thread_panics_are_opened_or_have_failed() {
     let opened = sockets.len() as u64;
     assert_eq!((counters.count("open"), counters.count("opened")), (opened, 1 + opened));
     assert_eq!(counters.failed.iter().sum::<u64>(), 50 - opened);
+}
+
+/// The head of the answer of a hub.
+const HUB_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+
+fn text(text: &str) -> Piece {
+    Piece::Text(text.as_bytes().into())
+}
+
+/// `GET /room/{n%10}` with a token and a cursor.
+fn subscription() -> Option<Arc<Subscription>> {
+    let request =
+        [text("GET /room/"), Piece::Remainder(10), text(" HTTP/1.1\r\nToken: "), Piece::Token, text("\r\n"), Piece::Cursor, text("\r\n")];
+    let topics = [Template([text("room/"), Piece::Remainder(10)].into())];
+    Some(Arc::new(Subscription { request: Template(request.into()), topics: topics.into(), first: 8, step: 3, is_token_shared: false }))
+}
+
+/// A publication of the fleet in an event with this id.
+fn event(id: u32, number: u32, topic: &str) -> String {
+    format!("id: #{id}\ndata: {{\"p\":1,\"n\":{number},\"t\":1,\"topic\":\"{topic}\"}}\n\n")
+}
+
+/// Accepts a connection, reads its request and answers.
+fn accept(listener: &TcpListener, answer: &str) -> (TcpStream, String) {
+    let (mut socket, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    socket.write_all(answer.as_bytes()).unwrap();
+    (socket, String::from_utf8(request).unwrap())
+}
+
+#[test]
+fn a_stream_that_is_lost_or_closed_on_purpose_comes_back_at_its_place_with_its_cursor() {
+    let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let mut dialer = dialer_of(&[listener.local_addr().unwrap().port()], |target| target.subscription = subscription());
+    dialer.set_tokens(0, vec![b"a"[..].into(), b"b"[..].into()]);
+    dialer.open(2);
+    let answer = |topic: &str| format!("{HUB_HEAD}id: #0\n\n{}", event(1, 7, topic));
+    let (_first, request) = accept(&listener, &answer("room/8"));
+    assert_eq!(request, "GET /room/8 HTTP/1.1\r\nToken: a\r\n\r\n");
+    let (second, request) = accept(&listener, &answer("room/1"));
+    assert_eq!(request, "GET /room/1 HTTP/1.1\r\nToken: b\r\n\r\n");
+    until_count("publications", &mut dialer, |counters| counters.count("delivered") == 2);
+
+    drop(second);
+    until_count("the loss", &mut dialer, |counters| lost(counters, Cause::Closed) == 1);
+    dialer.open(1);
+    let (_second, request) = accept(&listener, &format!("{HUB_HEAD}{}{}", event(2, 8, "room/1"), event(3, 10, "room/1")));
+    assert_eq!(request, "GET /room/1 HTTP/1.1\r\nToken: b\r\nLast-Event-ID: #1\r\n\r\n");
+    let counters = until_count("more of them", &mut dialer, |counters| counters.count("delivered") == 4);
+    assert_eq!((counters.count("missed"), counters.count("recovered"), counters.count("resumed")), (1, 2, 1));
+
+    dialer.churn(2);
+    let gauges = dialer.take();
+    assert_eq!(gauges.count("open") + gauges.count("in_flight"), 2);
+    // Which ones is left to chance, and one may be chosen twice.
+    let (_sockets, again): (Vec<TcpStream>, Vec<String>) = (0..2).map(|_| accept(&listener, HUB_HEAD)).unzip();
+    let expected =
+        ["GET /room/8 HTTP/1.1\r\nToken: a\r\nLast-Event-ID: #1\r\n\r\n", "GET /room/1 HTTP/1.1\r\nToken: b\r\nLast-Event-ID: #3\r\n\r\n"];
+    assert!(again.iter().all(|request| expected.contains(&request.as_str())), "{again:?}");
+    let counters = until_count("both are back", &mut dialer, |counters| counters.count("open") == 2);
+    assert_eq!((counters.count("churned"), counters.count("closed"), counters.count("resumed")), (2, 2, 3));
+}
+
+#[test]
+fn churn_without_streams_and_churn_that_is_stopped_leave_nothing_behind() {
+    let server = Server::start();
+    let (mut dialer, _socket) = server.with_stream(|_| ());
+    dialer.churn(100);
+    dialer.stop();
+    let counters = dialer.take();
+    assert_eq!((counters.count("open"), counters.count("in_flight"), counters.count("overdue")), (0, 0, 0), "{counters:?}");
+    let mut idle = server.dialer(|_| ());
+    idle.churn(5);
+    assert_eq!((idle.take().count("in_flight"), idle.take().count("churned")), (0, 0));
+}
+
+#[test]
+fn churned_streams_of_a_thread_that_panics_are_counted_once() {
+    let server = Server::start();
+    let (mut dialer, _socket) = server.with_stream(|_| ());
+    dialer.fail(0);
+    dialer.churn(1);
+    let counters = until_count("the loss", &mut dialer, |counters| counters.count("open") == 0 && counters.count("in_flight") == 0);
+    assert_eq!(counters.lost.iter().sum::<u64>() + counters.count("closed") + counters.failed.iter().sum::<u64>(), 2, "{counters:?}");
 }

@@ -55,7 +55,6 @@ fn assert_gauges_are_0(held: &Held) {
 /// Streams, one of them with a backlog, and a connection that JS decides about; then the shard panics.
 fn loses_streams_and_starts_again(options: Options) {
     let mut held = Held::start(options);
-    let reports_closes = held.hold.telemetry().count() == 1;
     let mut streams: Vec<_> = (0..3).map(|_| held.stream(TEXT, &["news"])).collect();
     let asked = ask(held.address, &request("/x"));
     let undecided = held.asked_for("/x");
@@ -70,13 +69,11 @@ fn loses_streams_and_starts_again(options: Options) {
     for (client, _) in &mut streams {
         let _ = client.read_to_end(&mut Vec::new());
     }
-    if reports_closes {
-        let mut closed: Vec<_> = held.rest.closed.iter().map(|(id, reason)| (id.bits(), *reason)).collect();
-        let mut expected: Vec<_> = streams.iter().map(|(_, id)| (id.bits(), Reason::Failed)).collect();
-        closed.sort_unstable_by_key(|(id, _)| *id);
-        expected.sort_unstable_by_key(|(id, _)| *id);
-        assert_eq!(closed, expected, "each once");
-    }
+    let mut closed: Vec<_> = held.rest.closed.iter().map(|(id, reason)| (id.bits(), *reason)).collect();
+    let mut expected: Vec<_> = streams.iter().map(|(_, id)| (id.bits(), Reason::Failed)).collect();
+    closed.sort_unstable_by_key(|(id, _)| *id);
+    expected.sort_unstable_by_key(|(id, _)| *id);
+    assert_eq!(closed, expected, "each once");
     // It listens on the same port, and old ids reach nobody although their rows are used again.
     until_listening_again(&mut held);
     let (mut client, id) = held.stream(TEXT, &["news"]);
@@ -98,14 +95,6 @@ fn a_shard_with_a_table_of_its_own_loses_its_streams_and_starts_again() {
 #[test]
 fn a_shard_in_the_table_of_the_process_loses_its_streams_and_starts_again() {
     loses_streams_and_starts_again(options_with(|options| options.own_tables = false));
-}
-
-#[test]
-fn lost_streams_are_counted_but_not_reported_when_nobody_asked_for_it() {
-    let mut held = Held::start(options_with(|options| options.reports_closes = false));
-    let (_client, _) = held.stream(TEXT, &[]);
-    fail(&mut held, 0);
-    assert_eq!((held.closed_for(Reason::Failed), held.rest.closed.len()), (1, 0));
 }
 
 #[test]

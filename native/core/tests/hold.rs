@@ -134,7 +134,7 @@ fn an_event_has_its_id_and_type_and_a_text_does_not() {
     let mut held = Held::start(options());
     let mut listeners = FORMATS.map(|format| held.stream(format, &["news"]).0);
     held.command(&publish_event("news", "7", "score", b"1\n2"));
-    let event = "id: 7\nevent: score\ndata: 1\ndata: 2\n\n";
+    let event = "event: score\nid: 7\ndata: 1\ndata: 2\n\n";
     let frames = ["1\n2".into(), event.to_string(), "3\r\n1\n2\r\n".into(), format!("{:x}\r\n{event}\r\n", event.len())];
     for (client, frame) in listeners.iter_mut().zip(frames) {
         expect(client, frame.as_bytes());
@@ -435,19 +435,6 @@ fn the_end_of_a_stream_is_reported_with_its_reason() {
     assert_eq!(held.total(|figures| figures.streams.load(Relaxed)), 0);
     assert_eq!(held.closed_for(Reason::ClientGone), 1);
     assert_eq!(held.rest.closed.len(), 2, "each once");
-}
-
-#[test]
-fn ends_are_not_reported_when_nobody_asked_for_it() {
-    let mut held = Held::start(options_with(|options| options.reports_closes = false));
-    let (client, _) = held.stream(TEXT, &[]);
-    drop(client);
-    held.until_connections(0);
-    let (mut client, _) = held.stream(TEXT, &[]);
-    held.command(&drain(0));
-    expect_end(&mut client, b"");
-    held.until("the end of the drain", |held| held.rest.drained.pop());
-    assert!(held.rest.closed.is_empty());
 }
 
 #[test]

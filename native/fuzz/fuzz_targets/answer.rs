@@ -1,9 +1,10 @@
-//! What a server sends: any bytes, divided into any reads. The result is the same as in one read, and no more is kept than
+//! What a server, or a hub, sends: any bytes, divided into any reads. The result is the same as in one read, and no more is kept than
 //! a unit may have.
 #![no_main]
 
 use holdfast_core::dial::Cause;
 use holdfast_core::dial::answer::{Answer, Item, Partial};
+use holdfast_core::dial::block::Block;
 use libfuzzer_sys::fuzz_target;
 
 const HEADS: [&[u8]; 4] = [
@@ -15,12 +16,21 @@ const HEADS: [&[u8]; 4] = [
 /// A unit, the size line and the line end of a chunk, and the last read.
 const MOST_KEPT: usize = 2 * 1_048_576 + 64;
 
-/// An `Item` without its bytes.
+/// The stream is not strict.
+const LAX: u8 = 1;
+/// It may have messages.
+const MESSAGES: u8 = 2;
+/// It is of a hub.
+const HUB: u8 = 16;
+
+/// An `Item` without the bytes of a sample.
 #[derive(Debug, PartialEq)]
 enum Found {
     Open,
     Ping,
     Message(Option<u64>),
+    Gap,
+    Block(Option<Vec<u8>>, Option<Vec<u8>>),
     End,
     Wrong(Cause),
 }
@@ -31,7 +41,8 @@ struct Reading {
 }
 
 fn read<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> Reading {
-    let mut answer = Answer::new(mode & 1 == 0, mode & 2 != 0);
+    let is_strict = mode & LAX == 0;
+    let mut answer = if mode & HUB == 0 { Answer::new(is_strict, mode & MESSAGES != 0) } else { Answer::of_hub(is_strict) };
     let mut partial = Partial::default();
     let mut reading = Reading { found: Vec::new(), sample: Vec::new() };
     for piece in pieces {
@@ -43,6 +54,8 @@ fn read<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> Reading {
                 Item::Open => Found::Open,
                 Item::Ping => Found::Ping,
                 Item::Message(sent_us) => Found::Message(sent_us),
+                Item::Gap => Found::Gap,
+                Item::Block(Block { id, data, .. }) => Found::Block(id.map(<[u8]>::to_vec), data.map(<[u8]>::to_vec)),
                 Item::End => Found::End,
                 Item::Wrong(cause, sample) => {
                     reading.sample = sample.to_vec();
@@ -78,7 +91,7 @@ fuzz_target!(|input: &[u8]| {
     let bytes = [HEADS[usize::from(mode >> 2 & 3)], sent].concat();
     let whole = read(*mode, [&bytes[..]].into_iter());
     let cut = read(*mode, pieces(&bytes, cuts));
-    if mode & 1 == 0 {
+    if mode & (LAX | HUB) != LAX {
         assert_eq!(cut.found, whole.found);
     } else {
         // When anything may be sent each read is a ping.

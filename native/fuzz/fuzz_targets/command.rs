@@ -12,6 +12,7 @@ use libfuzzer_sys::fuzz_target;
 const SHORTEST: usize = 5;
 /// The shortest text in a list is its length.
 const SHORTEST_TEXT: usize = 4;
+const UPDATES: u8 = 2;
 /// The size line and the line end of a chunk.
 const MOST_FRAMING: usize = 20;
 
@@ -54,13 +55,27 @@ impl Copied {
                 self.text(head);
                 self.text(body);
             }
-            Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } => self.text(channel),
-            Command::Publish { channel, queued } => {
+            Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } | Command::EndChannel { channel, .. } => {
                 self.text(channel);
-                self.add_message(&queued.message);
             }
-            Command::Send { queued, .. } => self.add_message(&queued.message),
-            Command::Adopt | Command::Refuse { .. } | Command::Pass { .. } | Command::End { .. } | Command::Drain { .. } => {}
+            Command::Publish { channels, queued, cursor } => {
+                channels.iter().for_each(|channel| self.text(channel));
+                if let Some(cursor) = cursor {
+                    let ping = cursor.frame(Format::from_byte(UPDATES).unwrap());
+                    self.text(ping.strip_prefix(b"id: ").and_then(|rest| rest.strip_suffix(b"\n\n")).unwrap());
+                }
+                if let Some(queued) = queued {
+                    self.add_message(&queued.message);
+                }
+            }
+            Command::Send { queued, .. } | Command::Write { queued, .. } => self.add_message(&queued.message),
+            Command::Adopt
+            | Command::Refuse { .. }
+            | Command::Pass { .. }
+            | Command::End { .. }
+            | Command::Label { .. }
+            | Command::EndLabelled { .. }
+            | Command::Drain { .. } => {}
         }
     }
 

@@ -2,6 +2,8 @@
 //! data that it was made of; a chunk must contain the payload; a text is the data.
 #![no_main]
 
+use std::num::NonZeroU32;
+
 use holdfast_core::framing::{Format, Message};
 use libfuzzer_sys::fuzz_target;
 
@@ -13,6 +15,7 @@ const CHUNKED: usize = 1;
 struct Event {
     id: Vec<u8>,
     kind: Vec<u8>,
+    retry: Option<NonZeroU32>,
     data: Vec<u8>,
 }
 
@@ -23,10 +26,12 @@ fuzz_target!(|input: &[u8]| {
     let (id, kind, data) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let (id, kind) = (one_line(id), one_line(kind));
     let part = |bit: u8, text: &[u8]| (bits >> bit & 1 == 1).then(|| text.into());
-    let message = Message::new(part(0, &id), part(1, &kind), data.into());
+    let retry = NonZeroU32::new(u32::from(*bits) >> 4);
+    let message = Message::new(part(0, &id), part(1, &kind), data.into()).with_retry(retry);
     let expected = Event {
         id: part(0, &id).map(Vec::from).unwrap_or_default(),
         kind: part(1, &kind).map(Vec::from).unwrap_or_default(),
+        retry,
         data: with_line_feeds(data),
     };
     // In any order: frames are made when they are first needed.
@@ -37,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     for format in formats {
         let frame = message.frame(format);
         let payload = if format.framing() == CHUNKED { unchunked(frame) } else { frame };
-        if format.encoding() == EVENTS {
+        if format.encoding() >= EVENTS {
             assert_eq!(parse(payload), [expected.clone()]);
         } else {
             assert_eq!(payload, data);
@@ -94,6 +99,7 @@ fn parse(stream: &[u8]) -> Vec<Event> {
         match name {
             b"id" => event.id = value.to_vec(),
             b"event" => event.kind = value.to_vec(),
+            b"retry" => event.retry = std::str::from_utf8(value).unwrap().parse().ok(),
             b"data" => {
                 has_data = true;
                 event.data.extend_from_slice(value);

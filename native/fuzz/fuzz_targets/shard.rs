@@ -4,22 +4,25 @@
 //! it was requested, and nothing may be left.
 #![no_main]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use holdfast_core::command::{Command, Opening};
-use holdfast_core::framing::{Format, Message};
+use holdfast_core::framing::{Cursor, Format, Message};
 use holdfast_core::id::Id;
+use holdfast_core::labels::{Kind, Label};
 use holdfast_core::mail::{Events, Inbox, Outbox, ShardMessage};
 use holdfast_core::parcel::{self, Adoption};
 use holdfast_core::queue::{Queue, Queued};
 use holdfast_core::response::Refusal;
 use holdfast_core::telemetry::{Reason, Telemetry};
+use holdfast_core::wire::Names;
 use holdfast_core::{Fds, Options, Phase, Shard, Shared};
 use libfuzzer_sys::fuzz_target;
 use rustix::event::{EventfdFlags, eventfd};
@@ -37,6 +40,10 @@ const TELL_NS: u64 = 5 * MS;
 const PING: &[u8] = b"\n";
 const PING_EVENT: &[u8] = b":\n\n";
 const FORMATS: [u8; 4] = [0, 1, 0x10, 0x11];
+/// Makes events updates.
+const MORE: u8 = 1;
+/// When the time of a stream is over.
+const SOON_MS: f64 = 100.0;
 /// What every message begins with: a letter, its number and its size.
 const LABEL_BYTES: usize = 17;
 /// As many as the decision cache has room for.
@@ -81,8 +88,19 @@ enum Said {
     End {
         id: Id,
     },
+    /// To some of four channels, one bit for each.
     Publish {
+        channels: u8,
+    },
+    Label {
+        id: Id,
+        subject: u32,
+    },
+    EndChannel {
         channel: u8,
+    },
+    EndLabelled {
+        subject: u32,
     },
     Subscribe {
         id: Id,
@@ -118,8 +136,11 @@ struct World {
     /// Those of a target that several clients have.
     shared_ids: Vec<Id>,
     owners: HashMap<u64, usize>,
-    closed: BTreeSet<u64>,
+    /// How often the end of each was reported: JS may hold a stream again that is gone.
+    closed: BTreeMap<u64, usize>,
     over_capacity: BTreeSet<u64>,
+    /// Publications that have reached everyone, and how many that were.
+    published: BTreeMap<u32, u32>,
     is_drained: bool,
     ahead_ns: u64,
 }
@@ -154,10 +175,9 @@ impl World {
             max_backlog_bytes: bit(4, 20_000, 1000),
             max_channel_bytes: bit(6, 1 << 20, 300),
             user_timeout_ms: 1000,
-            reports_closes: true,
             reports_addresses: false,
             headers: vec!["host".into()],
-            pings: [PING.into(), PING_EVENT.into()],
+            pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into()],
             proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
@@ -184,8 +204,9 @@ impl World {
             asked: BTreeSet::new(),
             shared_ids: Vec::new(),
             owners: HashMap::new(),
-            closed: BTreeSet::new(),
+            closed: BTreeMap::new(),
             over_capacity: BTreeSet::new(),
+            published: BTreeMap::new(),
             is_drained: false,
             ahead_ns: 0,
         }
@@ -193,7 +214,7 @@ impl World {
 
     fn operate(&mut self, operation: u8, who: u8, what: u8) {
         let size = usize::from(what) * 32;
-        match operation % 18 {
+        match operation % 22 {
             0 => self.connect(who, what),
             1 => self.write_head(who, what),
             2 => self.with_client(who, |client| client.write(if what % 2 == 0 { b"\r\n" } else { b"noise" })),
@@ -216,7 +237,9 @@ impl World {
                 .command_to(who, |id, _| (Command::Unsubscribe { id, channel: name(what) }, Said::Unsubscribe { id, channel: what % 4 })),
             12 => {
                 let queued = queued(&self.queue, self.said.len(), size);
-                self.command(Command::Publish { channel: name(who), queued }, Said::Publish { channel: who % 4 });
+                let channels = 1 << (who % 4) | who >> 2 & 0xf;
+                let cursor = (who > 127).then(|| self.cursor());
+                self.command(Command::Publish { channels: names(channels), queued: Some(queued), cursor }, Said::Publish { channels });
             }
             // Not too often: not much happens after it.
             13 if who == 0 => self.command(Command::Drain { period_ms: u32::from(what) }, Said::Other),
@@ -227,9 +250,38 @@ impl World {
                 let head = format!("HTTP/1.1 200 Answer\r\nX-Number: {number}\r\n").into_bytes().into();
                 (Command::Respond { id, head, body: labelled(number, size * 4) }, Said::Respond { id })
             }),
-            _ if who == 255 => self.forget(),
-            _ => self.remember(who, what),
+            17 if who == 255 => self.forget(),
+            17 => self.remember(who, what),
+            18 => {
+                let queue = self.queue.clone();
+                // Also those that are longer than a backlog may be.
+                self.command_to(who, |id, number| {
+                    (Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)) }, Said::Send { id })
+                });
+            }
+            19 => self.command_to(who, |id, _| {
+                let (subject, expires) = (u32::from(what % 4), what > 127);
+                let label = Label::new(subject, subject + 1, if expires { unix_ms() + SOON_MS } else { f64::INFINITY });
+                (Command::Label { id, label }, Said::Label { id, subject })
+            }),
+            20 if what > 127 => {
+                let cursor = Some(self.cursor());
+                self.command(Command::Publish { channels: names(0), queued: None, cursor }, Said::Other);
+            }
+            20 => self.command(Command::EndChannel { channel: name(who), reason: Reason::Revoked }, Said::EndChannel { channel: who % 4 }),
+            _ => {
+                let (kind, subject) = if what > 127 { (Kind::Token, u32::from(who % 4) + 1) } else { (Kind::Subject, u32::from(who % 4)) };
+                let said = Said::EndLabelled { subject: if what > 127 { subject - 1 } else { subject } };
+                // As a subject, 0 is nobody's; as a token, everybody who has one has another.
+                let said = if kind == Kind::Subject && subject == 0 { Said::Other } else { said };
+                self.command(Command::EndLabelled { kind, value: subject, reason: Reason::Expired }, said);
+            }
         }
+    }
+
+    /// One that is the number of the command.
+    fn cursor(&self) -> Arc<Cursor> {
+        Arc::new(Cursor::new(format!("#{}", self.said.len()).as_bytes()))
     }
 
     fn with_client(&mut self, who: u8, act: impl FnOnce(&mut Client)) {
@@ -269,7 +321,7 @@ impl World {
             return;
         }
         let (end, its) = stream_pair();
-        let (format, channel) = (Format::from_byte(FORMATS[usize::from(what % 4)]).unwrap(), what >> 2 & 3);
+        let (format, channel) = (format_of(what), what >> 2 & 3);
         let mut record = Adoption { token: self.clients.len() as u32, format, channels: vec![name(channel)] }.encode();
         let is_known = what < 192;
         if !is_known {
@@ -370,8 +422,15 @@ impl World {
             }
         }
         for (id, reason) in events.closed {
-            let reported = if reason == Reason::OverCapacity { &mut self.over_capacity } else { &mut self.closed };
-            assert!(reported.insert(id.bits()), "the end of a stream is reported once");
+            if reason == Reason::OverCapacity {
+                assert!(self.over_capacity.insert(id.bits()), "the end of a stream is reported once");
+            } else {
+                *self.closed.entry(id.bits()).or_default() += 1;
+            }
+        }
+        for (token, listeners) in events.published {
+            assert!(self.published.insert(token, listeners).is_none(), "a publication is reported once");
+            assert!(listeners as usize <= self.clients.len(), "a publication is counted once for each stream");
         }
         for shard in events.drained {
             assert!(shard == SHARD && !std::mem::replace(&mut self.is_drained, true), "the end of a drain is reported once");
@@ -470,12 +529,16 @@ impl World {
 
     /// Checks the frames of a stream that was opened after one of so many commands, under one of these ids.
     fn check_stream(&self, client: &Client, bytes: &[u8], stream: &Stream, after: std::ops::RangeInclusive<usize>, ids: &[Option<Id>]) {
-        let (heard, is_cut) = read_frames(bytes, stream.format);
+        let (heard, cursors, is_cut) = read_frames(bytes, stream.format);
+        assert!(cursors.is_sorted_by_key(|(_, cursor)| *cursor), "a cursor never goes backwards");
         assert!(heard.windows(2).all(|pair| pair[0] < pair[1]), "messages are heard once and in order");
         assert!(!client.is_alive() || !is_cut, "what is still a stream is cut off nowhere");
         let fits = |begin: usize, id: Option<Id>| {
             let (expected, has_ended) = self.expected(begin, id, stream);
-            if client.is_alive() { heard == expected && !has_ended } else { expected.starts_with(&heard) }
+            // What comes after a cursor is newer than it.
+            let is_ahead = |(place, cursor): &(usize, usize)| expected.get(*place).is_some_and(|next| next <= cursor);
+            let is_right = if client.is_alive() { heard == expected && !has_ended } else { expected.starts_with(&heard) };
+            is_right && !cursors.iter().any(is_ahead)
         };
         let found = ids.iter().any(|id| after.clone().any(|begin| fits(begin, *id)));
         let expected = self.expected(*after.start(), ids[0], stream);
@@ -485,10 +548,15 @@ impl World {
     /// The messages for a stream that was opened after so many commands, in order, and whether it was ended then.
     fn expected(&self, begin: usize, own: Option<Id>, stream: &Stream) -> (Vec<usize>, bool) {
         let mut channels = stream.channels.clone();
+        let (mut label, mut is_to_end) = (None, false);
         let mut expected = Vec::new();
         for (number, said) in self.said.iter().enumerate().skip(begin) {
             match said {
-                Said::Publish { channel } if channels.contains(channel) => expected.push(number),
+                Said::Publish { channels: to } if channels.iter().any(|channel| to >> channel & 1 == 1) => expected.push(number),
+                Said::Label { id, subject } if Some(*id) == own => label = Some(*subject),
+                // Not at once: it may still get some of what is said later.
+                Said::EndChannel { channel } if channels.contains(channel) => is_to_end = true,
+                Said::EndLabelled { subject } if label == Some(*subject) => is_to_end = true,
                 Said::Send { id } if Some(*id) == own => expected.push(number),
                 Said::Subscribe { id, channel } if Some(*id) == own => drop(channels.insert(*channel)),
                 Said::Unsubscribe { id, channel } if Some(*id) == own => drop(channels.remove(channel)),
@@ -496,7 +564,7 @@ impl World {
                 _ => {}
             }
         }
-        (expected, false)
+        (expected, is_to_end)
     }
 
     /// All clients leave, everything that is asked about is refused, and nothing may be left.
@@ -517,10 +585,36 @@ impl World {
         let closed: u64 = telemetry.closed.iter().map(left).sum();
         // Streams that ended because there was no room for another channel.
         let too_many = left(&telemetry.closed[Reason::OverCapacity as usize]);
-        let reported = self.closed.len() as u64 + too_many;
-        assert_eq!((left(&telemetry.opened), reported), (closed, closed), "what was opened was closed");
+        assert_eq!(left(&telemetry.opened), closed, "what was opened was closed");
+        self.check_reports(closed - too_many);
         assert!(self.over_capacity.len() as u64 - too_many <= left(&telemetry.refused[Refusal::ServiceUnavailable as usize]));
         assert!(self.is_drained);
+    }
+}
+
+impl World {
+    /// Each stream that was opened was reported when it ended (`ended` of them), and each that JS held was reported even if
+    /// it was not opened.
+    fn check_reports(&self, ended: u64) {
+        let mut holds: BTreeMap<u64, usize> = BTreeMap::new();
+        for said in &self.said {
+            if let Said::Hold { id, .. } = said {
+                *holds.entry(id.bits()).or_default() += 1;
+            }
+        }
+        for (bits, count) in &self.closed {
+            // One that was adopted or cached may have been held in vain too.
+            assert!(*count <= holds.get(bits).copied().unwrap_or(0) + 1, "the end of a stream is reported once");
+        }
+        for bits in holds.keys() {
+            assert!(self.closed.contains_key(bits) || self.over_capacity.contains(bits), "each decision to hold has an end");
+        }
+        let reported: usize = self.closed.values().sum();
+        let misses = reported as u64 - ended;
+        assert!(misses <= holds.values().sum::<usize>() as u64, "nothing else is reported");
+        for (number, said) in self.said.iter().enumerate() {
+            assert!(!matches!(said, Said::Publish { .. }) || self.published.contains_key(&(number as u32 + 1)), "it is reported");
+        }
     }
 }
 
@@ -531,9 +625,15 @@ impl Said {
             | Said::Respond { id }
             | Said::Send { id }
             | Said::End { id }
+            | Said::Label { id, .. }
             | Said::Subscribe { id, .. }
             | Said::Unsubscribe { id, .. } => Some(*id),
-            Said::Remember { .. } | Said::Forget | Said::Publish { .. } | Said::Other => None,
+            Said::Remember { .. }
+            | Said::Forget
+            | Said::Publish { .. }
+            | Said::EndChannel { .. }
+            | Said::EndLabelled { .. }
+            | Said::Other => None,
         }
     }
 }
@@ -582,7 +682,7 @@ impl Client {
 }
 
 fn opening(number: usize, what: u8) -> (Arc<Opening>, Stream) {
-    let format = Format::from_byte(FORMATS[usize::from(what % 4)]).unwrap();
+    let format = format_of(what);
     let channels: BTreeSet<u8> = (0..4).filter(|channel| what >> 2 >> channel & 1 == 1).collect();
     let filler = "x".repeat(usize::from(what >> 6) * 2000);
     let opening = Opening {
@@ -614,26 +714,32 @@ fn parse_head(bytes: &[u8]) -> Option<(u16, Option<usize>, &[u8])> {
     Some((status, number, rest))
 }
 
-/// The numbers of the messages, and whether the last frame is cut off or the stream has ended.
-fn read_frames(mut bytes: &[u8], format: Format) -> (Vec<usize>, bool) {
-    let mut heard = Vec::new();
+/// The numbers of the messages; the cursors, each with how many messages came before it; and whether the last frame is cut
+/// off or the stream has ended.
+fn read_frames(mut bytes: &[u8], format: Format) -> (Vec<usize>, Vec<(usize, usize)>, bool) {
+    let (mut heard, mut cursors) = (Vec::new(), Vec::new());
     while let Some((frame, rest)) = next_frame(bytes, format) {
         match frame {
             Frame::Message(number) => heard.push(number),
             Frame::Ping => {}
+            Frame::Cursor(number) => {
+                assert!(format.has_cursor(), "a cursor is for streams of updates");
+                cursors.push((heard.len(), number));
+            }
             Frame::End => {
                 assert!(rest.is_empty(), "nothing follows the end");
-                return (heard, true);
+                return (heard, cursors, true);
             }
         }
         bytes = rest;
     }
-    (heard, !bytes.is_empty())
+    (heard, cursors, !bytes.is_empty())
 }
 
 enum Frame {
     Message(usize),
     Ping,
+    Cursor(usize),
     End,
 }
 
@@ -659,7 +765,8 @@ fn next_frame(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
 }
 
 fn next_payload(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
-    if format.encoding() == 1 {
+    // What is written to a stream is not encoded.
+    if format.encoding() > 0 && !bytes.starts_with(b"m") {
         return next_event(bytes);
     }
     if let Some(rest) = bytes.strip_prefix(PING) {
@@ -675,6 +782,9 @@ fn next_event(bytes: &[u8]) -> Option<(Frame, &[u8])> {
     }
     let end = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let (event, rest) = (std::str::from_utf8(&bytes[..end]).unwrap(), &bytes[end + 2..]);
+    if let Some(cursor) = event.strip_prefix("id: #") {
+        return Some((Frame::Cursor(cursor.parse().unwrap()), rest));
+    }
     let field = |name: &str| event.split('\n').find_map(|line| line.strip_prefix(name));
     let (number, nothing) = unlabelled(field("data: ").expect("data").as_bytes()).expect("a whole message");
     assert!(nothing.is_empty());
@@ -704,6 +814,23 @@ fn queued(queue: &Arc<Queue>, number: usize, size: usize) -> Arc<Queued> {
     let id = (number % 2 == 1).then(|| number.to_string().into_bytes().into());
     let kind = (number % 3 == 1).then(|| b"kind"[..].into());
     Queued::new(queue, number as u32 + 1, Message::new(id, kind, labelled(number, size)))
+}
+
+/// The names of the channels whose bits are set, the first of them twice.
+fn names(channels: u8) -> Names {
+    let all: Vec<Box<[u8]>> = (0..4).filter(|channel| channels >> channel & 1 == 1).map(name).collect();
+    let all: Vec<&[u8]> = all.iter().chain(all.first()).map(|name| &**name).collect();
+    Names::of(&all)
+}
+
+fn format_of(what: u8) -> Format {
+    let byte = FORMATS[usize::from(what % 4)];
+    let is_updates = byte & 1 == 1 && what & 0x40 != 0;
+    Format::from_byte(if is_updates { byte + MORE } else { byte }).unwrap()
+}
+
+fn unix_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
 }
 
 fn name(channel: u8) -> Box<[u8]> {

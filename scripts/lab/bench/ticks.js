@@ -2,11 +2,10 @@
  * Ticks of the event loop: while everything happens at once, and while streams open as fast as they can. Seconds in
  * which the machine itself paused say nothing about the server and are left out.
  */
-import { PauseWatch } from '../pauses.js';
+import { startPauses } from '../pauses.js';
 import { PAUSE_MS, sizesOf } from './sizes.js';
 import { clientOf, nextTotals, startSubject, stopBoth } from './subjects.js';
 
-const WAKE_MS = 2;
 const BUSY_PING_INTERVAL_MS = 5000;
 const MESSAGE = 'x'.repeat(64);
 /** Storms before the first that counts: code gets faster as it runs. */
@@ -68,11 +67,4 @@ export async function measureStormTicks(round, kind) {
   }
   await pauses.stop();
   await stopBoth(client, subject);
-}
-
-/** @param {import('../lab.js').Lab} lab */
-async function startPauses(lab) {
-  const pauses = new PauseWatch(lab, WAKE_MS);
-  await pauses.start();
-  return pauses;
 }

@@ -8,6 +8,9 @@
 //!   on have had the batch. Rows that subscribe are appended, so they count as having had it.
 //! - A row that is on several channels, or that something else is said to, first gets everything that waits for it, in
 //!   order (`take_due`). It is then ahead of the fan-outs, which pass over it until they have caught up with it.
+//!
+//! A publication to several channels waits in each of them, with the same sequence number. A row on one of them gets it in a
+//! batch of that one; a row on several of them has it in `take_due`, which leaves out what comes twice.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -107,6 +110,24 @@ impl FanOut {
         self.batch.as_ref().filter(|_| place >= self.cursor).map_or(0, |batch| batch.through)
     }
 
+    /// What was published after a sequence.
+    fn after(&self, sequence: u64) -> impl Iterator<Item = &Pending> {
+        let begin = self.pending.partition_point(|pending| pending.sequence <= sequence);
+        self.pending.range(begin..)
+    }
+
+    /// One more row has got the publication with this sequence, and not as part of a batch.
+    fn count_listener(&mut self, sequence: u64) {
+        if let Ok(place) = self.pending.binary_search_by_key(&sequence, |pending| pending.sequence) {
+            self.pending[place].listeners += 1;
+        }
+    }
+
+    /// The sequence of the newest publication.
+    fn last(&self) -> u64 {
+        self.pending.back().map_or(0, |pending| pending.sequence)
+    }
+
     /// Ends it early. Returns each publication with the number of rows it was for so far.
     pub(super) fn into_finished(self) -> impl Iterator<Item = (Arc<Queued>, u32)> {
         let counted = self.batch.as_ref().map_or(0, |batch| batch.len());
@@ -156,12 +177,26 @@ pub enum Due {
 }
 
 impl Channels {
-    /// Has a publication wait for its turn. If nobody subscribes to the channel, it is finished.
-    pub fn publish(&mut self, name: &[u8], queued: Arc<Queued>) {
-        let Some(channel) = self.find(name) else { return self.finished.push((queued, 0)) };
+    /// Has a publication wait for its turn in each of the channels. If nobody subscribes to any of them, it is finished.
+    pub fn publish<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>, queued: Arc<Queued>) {
         self.sequence += 1;
-        let pending = Pending { sequence: self.sequence, queued, listeners: 0 };
+        let mut waits = false;
+        for name in names {
+            if let Some(channel) = self.find(name) {
+                self.add_pending(channel, &queued);
+                waits = true;
+            }
+        }
+        if !waits {
+            self.finished.push((queued, 0));
+        }
+    }
+
+    fn add_pending(&mut self, channel: u32, queued: &Arc<Queued>) {
+        let pending = Pending { sequence: self.sequence, queued: queued.clone(), listeners: 0 };
         match &mut self.channels[channel as usize].fan_out {
+            // A channel may be named twice.
+            Some(fan_out) if fan_out.last() == self.sequence => {}
             Some(fan_out) => fan_out.pending.push_back(pending),
             none => {
                 *none = Some(FanOut::of(pending));
@@ -222,30 +257,53 @@ impl Channels {
         self.take_due_through(row, self.sequence)
     }
 
-    /// The same, but nothing that was published after the sequence `through`.
+    /// The same, but nothing that was published after the sequence `through`. What several of its channels have for it, it gets
+    /// once, and is counted once as a listener.
     fn take_due_through(&mut self, row: u32, through: u64) -> Vec<Arc<Queued>> {
         let ahead = self.ahead.get(&row).copied().unwrap_or(0);
-        let mut due: Vec<(u64, Arc<Queued>)> = Vec::new();
+        let mut due: Vec<(u64, u32, Arc<Queued>)> = Vec::new();
         let mut is_waited_for = false;
         let mut at = self.first_of(row);
         while at != NONE {
             let Subscription { channel, place, next } = self.subscriptions[at as usize];
-            if let Some(fan_out) = &mut self.channels[channel as usize].fan_out {
+            if let Some(fan_out) = &self.channels[channel as usize].fan_out {
                 is_waited_for = true;
-                let after = ahead.max(fan_out.had(place as usize));
-                let begin = fan_out.pending.partition_point(|pending| pending.sequence <= after);
-                for pending in fan_out.pending.range_mut(begin..).take_while(|pending| pending.sequence <= through) {
-                    pending.listeners += 1;
-                    due.push((pending.sequence, pending.queued.clone()));
-                }
+                let waiting = fan_out.after(ahead.max(fan_out.had(place as usize)));
+                let waiting = waiting.take_while(|pending| pending.sequence <= through);
+                due.extend(waiting.map(|pending| (pending.sequence, channel, pending.queued.clone())));
             }
             at = next;
         }
         if is_waited_for && through > ahead {
             self.ahead.insert(row, through);
         }
-        due.sort_unstable_by_key(|(sequence, _)| *sequence);
-        due.into_iter().map(|(_, queued)| queued).collect()
+        due.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        due.dedup_by_key(|(sequence, ..)| *sequence);
+        for (sequence, channel, _) in &due {
+            if let Some(fan_out) = &mut self.channels[*channel as usize].fan_out {
+                fan_out.count_listener(*sequence);
+            }
+        }
+        due.into_iter().map(|(.., queued)| queued).collect()
+    }
+
+    /// Whether something that was published to a channel of a row has not reached it.
+    pub fn is_due(&self, row: u32) -> bool {
+        if self.fan_outs == 0 {
+            return false;
+        }
+        let ahead = self.ahead.get(&row).copied().unwrap_or(0);
+        let mut at = self.first_of(row);
+        while at != NONE {
+            let Subscription { channel, place, next } = self.subscriptions[at as usize];
+            if let Some(fan_out) = &self.channels[channel as usize].fan_out
+                && fan_out.last() > ahead.max(fan_out.had(place as usize))
+            {
+                return true;
+            }
+            at = next;
+        }
+        false
     }
 
     /// Publications that every row has got, and for how many each was.
@@ -297,7 +355,7 @@ mod tests {
     use super::super::tests::random;
     use super::*;
     use crate::framing::Message;
-    use crate::queue::{NO_TOKEN, Queue};
+    use crate::queue::Queue;
 
     /// Channels, what each row has got, and what it should get.
     struct Table {
@@ -358,14 +416,20 @@ mod tests {
         }
 
         fn publish(&mut self, name: &'static str, size: usize) {
+            self.publish_to(&[name], size);
+        }
+
+        fn publish_to(&mut self, names: &[&'static str], size: usize) {
             let number = self.published;
             self.published += 1;
             let id = number.to_string().into_bytes().into();
             let message = Message::new(Some(id), None, vec![b'x'; size].into());
-            let listeners: Vec<usize> = (0..self.due.len()).filter(|row| self.subscribed[*row].contains(&name)).collect();
+            let is_listening = |row: &usize| names.iter().any(|name| self.subscribed[*row].contains(name));
+            let listeners: Vec<usize> = (0..self.due.len()).filter(is_listening).collect();
             listeners.iter().for_each(|row| self.due[*row].push(number));
             self.listeners.push((listeners.len() as u32, None));
-            self.channels.publish(name.as_bytes(), Queued::new(&self.queue, NO_TOKEN, message));
+            let names = names.iter().map(|name| name.as_bytes());
+            self.channels.publish(names, Queued::new(&self.queue, number + 1, message));
             self.channels.check();
         }
 
@@ -378,6 +442,13 @@ mod tests {
         fn deliver(&mut self, row: usize, messages: &[Arc<Queued>]) {
             let numbers = messages.iter().map(|queued| number_of(queued));
             self.got[row].extend(numbers);
+        }
+
+        /// Rows know whether something waits for them.
+        fn check_due(&self) {
+            for row in 0..self.due.len() {
+                assert_eq!(self.channels.is_due(row as u32), self.got[row].len() < self.due[row].len(), "row {row}");
+            }
         }
 
         /// A turn of at most so many rows.
@@ -394,8 +465,12 @@ mod tests {
                 self.channels.check();
             }
             for (queued, listeners) in self.channels.take_finished() {
-                self.listeners[number_of(&queued) as usize].1 = Some(listeners);
+                if let Some((token, listeners)) = queued.finish(listeners) {
+                    let outcome = self.listeners[token as usize - 1].1.replace(listeners);
+                    assert_eq!(outcome, None, "reported once");
+                }
             }
+            self.check_due();
         }
 
         fn finish(&mut self) {
@@ -426,6 +501,49 @@ mod tests {
         assert_eq!(table.got[0], [50]);
         assert_eq!(table.got.iter().filter(|got| !got.is_empty()).count(), 11);
         table.finish();
+    }
+
+    #[test]
+    fn a_row_on_several_channels_of_a_publication_gets_it_once_and_is_counted_once() {
+        let mut table = Table::listening(10, "a");
+        (5..10).for_each(|row| table.subscribe(row, "b"));
+        table.unsubscribe(9, "a");
+        table.publish_to(&["a", "b", "nobody"], 1);
+        table.publish_to(&["b", "a"], BATCH_BYTES);
+        table.publish_to(&["a", "a"], 1);
+        table.publish("b", 1);
+        table.finish();
+        assert_eq!((&table.got[0][..], &table.got[5][..], &table.got[9][..]), (&[0, 1, 2][..], &[0, 1, 2, 3][..], &[0, 1, 3][..]));
+        assert_eq!(table.listeners, [(10, Some(10)), (10, Some(10)), (9, Some(9)), (5, Some(5))]);
+        assert_eq!(table.queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_row_that_moves_from_one_channel_of_a_publication_to_another_gets_it_once() {
+        let mut table = Table::listening(4, "a");
+        table.subscribe(3, "b");
+        table.publish_to(&["a", "b"], 1);
+        table.turn(1); // "a" has reached row 3, which is ahead of "b"
+        table.unsubscribe(3, "a");
+        table.turn(1);
+        table.unsubscribe(2, "a");
+        table.subscribe(2, "b");
+        table.subscribe(0, "b");
+        table.finish();
+        assert_eq!(table.listeners, [(4, Some(4))]);
+    }
+
+    #[test]
+    fn a_publication_to_several_channels_is_reported_when_the_last_of_them_is_done_or_gone() {
+        let mut table = Table::of(3);
+        (0..3).for_each(|row| table.subscribe(row, ["a", "b", "c"][row]));
+        table.publish_to(&["a", "b", "c"], 1);
+        table.turn(1);
+        table.turn(1);
+        assert_eq!(table.listeners, [(3, None)]);
+        table.leave(2);
+        table.turn(0);
+        assert_eq!(table.listeners, [(3, Some(2))]);
     }
 
     #[test]
@@ -537,7 +655,10 @@ mod tests {
                 0..3 => table.subscribe(row, name),
                 3 => table.unsubscribe(row, name),
                 4 => table.leave(row),
-                5..9 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                5..7 => table.publish(name, [1, 4000, BATCH_BYTES][draw(3) as usize]),
+                7..9 => {
+                    table.publish_to(&[name, NAMES[draw(4) as usize], NAMES[draw(4) as usize]], [1, 4000, BATCH_BYTES][draw(3) as usize])
+                }
                 9 => table.catch_up(row),
                 _ => table.turn(draw(4) as usize),
             }

@@ -158,6 +158,11 @@ impl Channels {
         self.find(name).map_or(0, |channel| self.channels[channel as usize].rows.len())
     }
 
+    /// Those that subscribe to a channel.
+    pub fn rows_of(&self, name: &[u8]) -> &[u32] {
+        self.find(name).map_or(&[], |channel| &self.channels[channel as usize].rows)
+    }
+
     /// Whether a row has subscriptions.
     pub fn has(&self, row: u32) -> bool {
         self.first_of(row) != NONE

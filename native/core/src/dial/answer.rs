@@ -1,8 +1,10 @@
-//! Parses and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages. It makes
-//! no difference how the bytes are divided into reads. Pure, and the same as `fleet/drone/answer.js`.
+//! Parses and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages; of a hub,
+//! the blocks of Server-Sent Events. It makes no difference how the bytes are divided into reads. Pure, and the same as
+//! `fleet/drone/answer.js`.
 
 use super::Cause;
-use super::pieces::{begins_as_status_line, data_of, find, has_header, number_of, sent_us};
+use super::block::{Block, block_of, unit_size};
+use super::pieces::{begins_as_status_line, data_of, find, has_header, is_header, number_of, sent_us};
 
 const MOST_HEAD_BYTES: usize = 16_384;
 const MOST_UNIT_BYTES: usize = 1_048_576;
@@ -22,11 +24,15 @@ const EVENT_PING: &[u8] = b"8\r\n: ping\n\n\r\n";
 /// What has arrived. Nothing follows `End` or `Wrong`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// The welcome; if the stream is not strict, the head of a successful response.
+    /// The welcome; if the stream is not strict, or of a hub, the head of a successful response.
     Open,
     Ping,
     /// With the time it was sent, in unix µs, if it contains one.
     Message(Option<u64>),
+    /// The hub says that publications may be missing before the next one.
+    Gap,
+    /// A block of events of a hub. If it has no data it only moves the cursor.
+    Block(Block<'a>),
     End,
     /// With the first of the wrong bytes.
     Wrong(Cause, &'a [u8]),
@@ -42,7 +48,7 @@ enum Stage {
     Chunks,
     /// A body without chunks.
     Raw,
-    /// The body of a stream that is not strict.
+    /// The body of a stream that is not strict and not of a hub.
     Anything,
     Over,
 }
@@ -51,6 +57,10 @@ const STRICT: u8 = 1;
 const MESSAGES: u8 = 2;
 const EVENTS: u8 = 4;
 const OPEN: u8 = 8;
+/// The stream subscribes to topics of a hub.
+const UPDATES: u8 = 16;
+/// The first unit of such a stream has been read.
+const GREETED: u8 = 32;
 
 /// How far one response has been parsed. The bytes of an incomplete unit are in a `Partial`.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +95,12 @@ impl Answer {
         Answer { stage: Stage::Head, bits }
     }
 
+    /// Of a stream that subscribes to topics. If it is strict, all lines must be fields of events.
+    pub fn of_hub(is_strict: bool) -> Self {
+        let Answer { stage, bits } = Answer::new(is_strict, true);
+        Answer { stage, bits: bits | UPDATES }
+    }
+
     fn has(self, bit: u8) -> bool {
         self.bits & bit != 0
     }
@@ -93,7 +109,7 @@ impl Answer {
     /// `read` finds the same.
     pub fn pings_in(self, bytes: &[u8]) -> Option<u32> {
         let ping = if self.has(EVENTS) { EVENT_PING } else { TEXT_PING };
-        let is_possible = self.stage == Stage::Chunks && self.has(OPEN) && bytes.len().is_multiple_of(ping.len());
+        let is_possible = self.stage == Stage::Chunks && self.bits & (OPEN | UPDATES) == OPEN && bytes.len().is_multiple_of(ping.len());
         (is_possible && bytes.chunks(ping.len()).all(|chunk| chunk == ping)).then_some((bytes.len() / ping.len()) as u32)
     }
 
@@ -156,7 +172,7 @@ impl Answer {
             return self.fail(Cause::Unexpected, head, sink);
         }
         if &head[9..12] != b"200" {
-            return self.fail(Cause::Status, head, sink);
+            return self.fail(Cause::of_status(&head[9..12]), head, sink);
         }
         self.apply_head(head, sink)?;
         Some(end + END_OF_HEAD.len())
@@ -167,6 +183,9 @@ impl Answer {
             self.bits |= EVENTS;
         }
         let is_chunked = has_header(head, b"transfer-encoding:", b"chunked");
+        if self.has(UPDATES) {
+            return self.apply_head_of_hub(head, is_chunked, sink);
+        }
         if !self.has(STRICT) {
             self.stage = Stage::Anything;
             self.open(sink);
@@ -177,6 +196,20 @@ impl Answer {
         } else {
             // A text without chunks has no boundaries.
             return self.fail(Cause::Unexpected, head, sink);
+        }
+        Some(())
+    }
+
+    fn apply_head_of_hub(&mut self, head: &[u8], is_chunked: bool, sink: Sink) -> Option<()> {
+        if !self.has(EVENTS) {
+            return self.fail(Cause::Unexpected, head, sink);
+        }
+        self.stage = if is_chunked { Stage::Chunks } else { Stage::Raw };
+        self.open(sink);
+        // The name in the draft, and the one in version 0.x.
+        let is_gap = |name| is_header(head, name, b"earliest");
+        if is_gap(b"mercure-last-event-id:") || is_gap(b"last-event-id:") {
+            sink(Item::Gap);
         }
         Some(())
     }
@@ -217,12 +250,12 @@ impl Answer {
         }
         let mut kept = std::mem::take(event);
         if kept.is_empty() {
-            let used = self.read_events(payload, 0, sink);
+            let used = self.read_units(payload, 0, sink);
             kept.extend_from_slice(&payload[used..]);
         } else {
             let seen = kept.len();
             kept.extend_from_slice(payload);
-            let used = self.read_events(&kept, seen, sink);
+            let used = self.read_units(&kept, seen, sink);
             kept.drain(..used);
         }
         if self.stage != Stage::Over && kept.len() >= MOST_UNIT_BYTES + END_OF_EVENT.len() {
@@ -240,6 +273,44 @@ impl Answer {
             self.open(sink);
         } else {
             self.fail::<()>(Cause::Unexpected, text, sink);
+        }
+    }
+
+    fn read_units(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> usize {
+        if self.has(UPDATES) { self.read_blocks(bytes, seen, sink) } else { self.read_events(bytes, seen, sink) }
+    }
+
+    /// As `read_events`, for a hub.
+    fn read_blocks(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> usize {
+        let mut used = 0;
+        let mut seen = seen;
+        while self.stage != Stage::Over
+            && let Some(size) = unit_size(&bytes[used..], seen)
+        {
+            self.read_block(&bytes[used..used + size], sink);
+            used += size;
+            seen = 0;
+        }
+        used
+    }
+
+    /// A block without data, or a comment, is a ping, unless it is the first thing that the hub sends.
+    fn read_block(&mut self, unit: &[u8], sink: Sink) {
+        if unit == b"\n" {
+            return;
+        }
+        let block = block_of(unit);
+        if unit.len() > MOST_UNIT_BYTES + END_OF_EVENT.len() || (block.is_odd && self.has(STRICT)) {
+            self.fail::<()>(Cause::Unexpected, unit, sink);
+            return;
+        }
+        let is_ping = block.data.is_none() && self.has(GREETED);
+        self.bits |= GREETED;
+        if block.id.is_some() || block.data.is_some() {
+            sink(Item::Block(block));
+        }
+        if is_ping {
+            sink(Item::Ping);
         }
     }
 
@@ -410,7 +481,89 @@ mod tests {
     fn every_read_of_a_stream_that_is_not_strict_counts_as_a_ping_and_nothing_is_kept() {
         let head = b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nsome";
         assert_eq!(items((false, false), &[head, b"more", b"0\r\n\r\n"]), (vec!["Open".into(), "Ping".into(), "Ping".into()], 0));
-        assert_eq!(items((false, false), &[b"HTTP/1.0 503 No\r\n\r\n"]).0, ["Status HTTP/1.0 503 No"]);
+        assert_eq!(items((false, false), &[b"HTTP/1.0 500 No\r\n\r\n"]).0, ["Status HTTP/1.0 500 No"]);
+    }
+
+    const HUB: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nMercure-Last-Event-ID: #abc\r\n\r\n";
+
+    /// The items of a hub, as text.
+    fn of_hub(is_strict: bool, pieces: &[&[u8]]) -> Vec<String> {
+        let mut answer = Answer::of_hub(is_strict);
+        let mut partial = Partial::default();
+        let mut items = Vec::new();
+        for piece in pieces {
+            answer.read(piece, &mut partial, &mut |item| {
+                items.push(match item {
+                    Item::Block(Block { id, data, .. }) => {
+                        let text = |bytes: Option<&[u8]>| bytes.map_or("-".into(), |bytes| String::from_utf8_lossy(bytes).into_owned());
+                        format!("{} {}", text(id), text(data))
+                    }
+                    Item::Wrong(cause, sample) => format!("{cause:?} {}", String::from_utf8_lossy(sample).escape_debug()),
+                    other => format!("{other:?}"),
+                })
+            });
+        }
+        items
+    }
+
+    fn strict_hub(bytes: &str) -> Vec<String> {
+        of_hub(true, &[bytes.as_bytes()])
+    }
+
+    #[test]
+    fn a_stream_of_a_hub_is_open_after_the_head_and_its_first_block_is_no_ping() {
+        let blocks = "id: #1\n\nid: #2\n\n:\n\n: ping\nid: #3\ndata: x\n\n\nevent: mercure\ndata: y\ndata: z\n\n";
+        assert_eq!(strict_hub(HUB), ["Open"]);
+        assert_eq!(strict_hub(&format!("{HUB}{blocks}")), ["Open", "#1 -", "#2 -", "Ping", "Ping", "Ping", "#3 x", "- y"]);
+        assert_eq!(strict_hub(&format!("{HUB}:\n:\nretry: 5\n\n")), ["Open", "Ping", "Ping"]);
+    }
+
+    #[test]
+    fn a_hub_reports_a_gap_in_its_head_in_both_dialects() {
+        for name in ["Mercure-Last-Event-ID", "Last-Event-ID"] {
+            let head = |value: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{name}:{value}\r\n\r\n");
+            assert_eq!(strict_hub(&head(" earliest ")), ["Open", "Gap"]);
+            assert_eq!(strict_hub(&head("earliest-of-all")), ["Open"]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_event_stream_is_unexpected_on_a_stream_of_a_hub() {
+        assert_eq!(strict_hub(&format!("{HUB}hello\n\n")), ["Open", "Unexpected hello\\n\\n"]);
+        assert_eq!(of_hub(false, &[format!("{HUB}hello\n\nid: 1\n\n").as_bytes()]), ["Open", "1 -", "Ping"]);
+        assert!(strict_hub("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")[0].starts_with("Unexpected HTTP/1.1 200"));
+    }
+
+    #[test]
+    fn refusals_of_a_hub_have_causes_of_their_own() {
+        for (status, cause) in [(401, "Unauthorized"), (403, "Forbidden"), (429, "TooMany"), (503, "Unavailable"), (400, "Status")] {
+            assert_eq!(strict_hub(&format!("HTTP/1.1 {status} No\r\n\r\n")), [format!("{cause} HTTP/1.1 {status} No")]);
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_hub_may_be_divided_anywhere() {
+        let chunks = "a\r\nid: #1\n\nid\r\n15\r\n: #2\ndata: {\"n\":1}\n\n:\r\n3\r\n\n\n\n\r\n7\r\ndata:x\n\r\n1\r\n\n\r\n0\r\n\r\n";
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        let whole = strict_hub(&bytes);
+        assert_eq!(whole, ["Open", "#1 -", "#2 {\"n\":1}", "Ping", "- x", "End"]);
+        for cut in 1..bytes.len() {
+            let (one, other) = bytes.as_bytes().split_at(cut);
+            assert_eq!(of_hub(true, &[one, other]), whole, "cut at {cut}");
+        }
+        assert_eq!(of_hub(true, &bytes.as_bytes().chunks(1).collect::<Vec<_>>()), whole);
+    }
+
+    #[test]
+    fn the_size_of_a_block_is_limited() {
+        let block = format!("{HUB}data: {}", "x".repeat(MOST_UNIT_BYTES));
+        for bytes in [&block, &format!("{block}\n\n")] {
+            for size in [1 << 30, 4096] {
+                let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(size).collect();
+                let found = of_hub(true, &pieces);
+                assert!(found.len() == 2 && found[1].starts_with("Unexpected data: xxx"), "{}", found.len());
+            }
+        }
     }
 
     #[test]

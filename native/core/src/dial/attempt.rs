@@ -1,5 +1,7 @@
 //! Streams that are to be opened, and attempts that are under way.
 
+use std::collections::VecDeque;
+
 use crate::clock::MS;
 
 /// The time over which a batch is spread: a little less than the time between two batches (`STEP_MS` in
@@ -14,7 +16,7 @@ pub struct Attempt {
     pub has_first_byte: bool,
 }
 
-/// Streams to open.
+/// Streams to open, or to close and open again.
 #[derive(Debug)]
 pub struct Batch {
     pub target: u32,
@@ -32,8 +34,17 @@ impl Batch {
         Batch { target, number, left: count, due_ns: now_ns, every_ns: SPREAD_NS / count.max(1) }
     }
 
-    /// The number of the next stream, which counts as opened.
-    pub fn next(&mut self) -> u64 {
+    /// The target and the number of the next stream in a queue of batches, if it is due. It counts as opened.
+    pub fn take_due(queue: &mut VecDeque<Batch>, now_ns: u64) -> Option<(u32, u64)> {
+        let batch = queue.front_mut().filter(|batch| batch.due_ns <= now_ns)?;
+        let due = (batch.target, batch.next());
+        if batch.left == 0 {
+            queue.pop_front();
+        }
+        Some(due)
+    }
+
+    fn next(&mut self) -> u64 {
         let number = self.number;
         self.number += 1;
         self.left -= 1;

@@ -14,8 +14,10 @@ use super::answer::Partial;
 use super::attempt::{Attempt, Batch};
 use super::schedule;
 use super::streams::{Id, State, Streams};
+use super::subscriber::Subscribers;
 use super::tally::{Tally, count};
 use super::targets::Targets;
+use super::tokens::Tokens;
 use crate::clock::{MS, now_ns};
 use crate::reactor::{self, BELL, Reactor, Task, has_ended, has_input};
 use crate::socket::SCRATCH_BYTES;
@@ -34,9 +36,25 @@ pub enum DialMessage {
         count: u64,
     },
     Close(u64),
+    /// Close so many streams at random, and open them again. The fields are those of `Open`.
+    Churn {
+        target: Arc<Target>,
+        number: u64,
+        count: u64,
+    },
     /// Panic: for tests of what follows.
     Fail,
     Stop,
+}
+
+/// What a thread has in common with the others, and what tells them apart.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The number of streams that it has room for.
+    pub connections: usize,
+    /// The place of its first stream.
+    pub base: u64,
+    pub tokens: Arc<Tokens>,
 }
 
 pub struct Client {
@@ -50,19 +68,31 @@ pub struct Client {
     /// By row, for streams in the middle of a unit.
     pub(super) partials: HashMap<u32, Partial>,
     pub(super) batches: VecDeque<Batch>,
+    /// Streams to close and to open again.
+    pub(super) churns: VecDeque<Batch>,
     pub(super) to_close: u64,
     /// Streams that have more to read.
     pub(super) unread: VecDeque<Id>,
     pub(super) sweep_ns: u64,
     count_ns: u64,
     pub(super) scratch: Vec<u8>,
+    /// What outlives the connections of streams that subscribe to topics.
+    pub(super) subscribers: Subscribers,
+    /// The place of the stream in the first row, among the streams of all threads.
+    pub(super) base: u64,
+    pub(super) tokens: Arc<Tokens>,
+    /// The last request that was written for one stream.
+    pub(super) request: Vec<u8>,
+    /// Never 0.
+    pub(super) random: u64,
     pub(super) now_ns: u64,
     is_stopped: bool,
 }
 
 impl Client {
     /// To be called on the thread that will run it. `bell` is an eventfd that is rung after each message.
-    pub fn new(messages: Receiver<DialMessage>, bell: OwnedFd, tally: Arc<Tally>, connections: usize) -> io::Result<Self> {
+    pub fn new(messages: Receiver<DialMessage>, bell: OwnedFd, tally: Arc<Tally>, place: Place) -> io::Result<Self> {
+        let Place { connections, base, tokens } = place;
         Ok(Client {
             messages,
             reactor: Reactor::new(bell)?,
@@ -72,11 +102,17 @@ impl Client {
             attempts: HashMap::new(),
             partials: HashMap::new(),
             batches: VecDeque::new(),
+            churns: VecDeque::new(),
             to_close: 0,
             unread: VecDeque::new(),
             sweep_ns: 0,
             count_ns: 0,
             scratch: vec![0; SCRATCH_BYTES],
+            subscribers: Subscribers::default(),
+            base,
+            tokens,
+            request: Vec::new(),
+            random: now_ns() | 1,
             now_ns: now_ns(),
             is_stopped: false,
         })
@@ -113,14 +149,23 @@ impl Client {
         while let Ok(message) = self.messages.try_recv() {
             match message {
                 DialMessage::Open { target, number, count } => {
-                    let target = self.targets.claim(target, count);
-                    self.batches.push_back(Batch::new(target, number, count, self.now_ns));
+                    let batch = self.batch(target, number, count);
+                    self.batches.push_back(batch);
+                }
+                DialMessage::Churn { target, number, count } => {
+                    let batch = self.batch(target, number, count);
+                    self.churns.push_back(batch);
                 }
                 DialMessage::Close(count) => self.to_close += count,
                 DialMessage::Fail => panic!("a test asked for it"),
                 DialMessage::Stop => self.is_stopped = true,
             }
         }
+    }
+
+    fn batch(&mut self, target: Arc<Target>, number: u64, count: u64) -> Batch {
+        let target = self.targets.claim(target, count);
+        Batch::new(target, number, count, self.now_ns)
     }
 
     fn count_overdue(&mut self) {
@@ -137,10 +182,11 @@ impl Client {
     /// Dropping the rows closes their sockets.
     fn close_all(self) {
         let begun = self.streams.iter().filter(|row| !matches!(row.state, State::Free | State::Open)).count() as u64;
-        let waiting: u64 = self.batches.iter().map(|batch| batch.left).sum();
+        let left = |batches: &VecDeque<Batch>| batches.iter().map(|batch| batch.left).sum::<u64>();
+        let (waiting, churning) = (left(&self.batches), left(&self.churns));
         self.tally.overdue.store(0, Relaxed);
-        count(&self.tally.withdrawn, begun + waiting);
-        count(&self.tally.settled, self.to_close);
+        count(&self.tally.withdrawn, begun + waiting + churning);
+        count(&self.tally.settled, self.to_close + churning);
         count(&self.tally.closed, self.streams.open() as u64);
     }
 
@@ -166,6 +212,7 @@ impl Task for Client {
         self.continue_reading();
         self.close_requested();
         self.open_due();
+        self.churn_due();
         self.sweep();
         self.count_overdue();
     }

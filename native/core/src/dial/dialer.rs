@@ -10,8 +10,9 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::client::{Client, DialMessage};
+use super::client::{Client, DialMessage, Place};
 use super::tally::{Asked, Gauges, MOST_SAMPLES, Sample, Tally};
+use super::tokens::Tokens;
 use super::{CAUSES, COUNTS, Cause, HISTOGRAMS, Target};
 use crate::id::MOST_ROWS;
 use crate::reactor::ring;
@@ -58,6 +59,7 @@ pub struct Dialer {
     has_own_tables: bool,
     threads: Vec<Handle>,
     target: Option<Arc<Target>>,
+    tokens: Arc<Tokens>,
     /// Streams opened so far: see `Target::pair`.
     number: u64,
     /// Streams for which there was no thread.
@@ -73,6 +75,7 @@ impl Dialer {
             has_own_tables: options.unshare && can_unshare(),
             threads: Vec::new(),
             target: None,
+            tokens: Arc::default(),
             number: 0,
             unplaced: [0; CAUSES],
             is_stopped: false,
@@ -88,13 +91,23 @@ impl Dialer {
         if self.has_own_tables { MOST_THREADS } else { 1 }
     }
 
-    /// The target of all streams opened from now on. InvalidInput if it has no port.
-    pub fn aim(&mut self, target: Target) -> io::Result<()> {
+    /// The target of all streams opened from now on. Those that are opened again keep their cursors if its subscription is
+    /// the same. InvalidInput if it has no port.
+    pub fn aim(&mut self, mut target: Target) -> io::Result<()> {
         if target.ports.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let before = self.target.as_ref().and_then(|before| before.subscription.clone());
+        if before == target.subscription {
+            target.subscription = before;
+        }
         self.target = Some(Arc::new(target));
         Ok(())
+    }
+
+    /// Sets the tokens of streams, from that of this place on.
+    pub fn set_tokens(&mut self, from: usize, tokens: Vec<Box<[u8]>>) {
+        self.tokens.set(from, tokens);
     }
 
     /// Opens streams in threads that have room, and starts threads as needed. Streams without room count as failed.
@@ -122,13 +135,15 @@ impl Dialer {
 
     /// Starts the thread with this index, if it is not running.
     fn ensure_thread(&mut self, index: usize) -> io::Result<()> {
+        let connections = self.connections;
+        let place = Place { connections, base: (index * connections) as u64, tokens: self.tokens.clone() };
         if let Some(thread) = self.threads.get_mut(index) {
-            return if thread.is_running() { Ok(()) } else { thread.restart(index, self.connections, self.has_own_tables) };
+            return if thread.is_running() { Ok(()) } else { thread.restart(index, place, self.has_own_tables) };
         }
         if index >= self.most_threads() {
             return Err(Errno::MFILE.into());
         }
-        self.threads.push(Handle::start(index, self.connections, self.has_own_tables)?);
+        self.threads.push(Handle::start(index, place, self.has_own_tables)?);
         Ok(())
     }
 
@@ -148,6 +163,26 @@ impl Dialer {
                 thread.send(DialMessage::Close(share));
             }
             left -= share;
+        }
+    }
+
+    /// Closes as many open streams at random, and opens them again. Each thread does its share.
+    pub fn churn(&mut self, count: u64) {
+        let Some(target) = self.target.clone().filter(|_| !self.is_stopped) else { return };
+        self.reap();
+        let gauges: Vec<u64> = self.threads.iter().map(|thread| thread.gauges().open).collect();
+        let mut open: u64 = gauges.iter().sum();
+        let mut left = count.min(open);
+        for (thread, its) in self.threads.iter_mut().zip(gauges) {
+            let share = (left * its).div_ceil(open.max(1));
+            if share > 0 {
+                thread.asked.to_close += share;
+                thread.asked.to_open += share;
+                thread.send(DialMessage::Churn { target: target.clone(), number: self.number, count: share });
+            }
+            self.number += share;
+            left -= share;
+            open -= its;
         }
     }
 
@@ -193,15 +228,15 @@ impl Drop for Dialer {
 }
 
 impl Handle {
-    fn start(index: usize, connections: usize, has_own_table: bool) -> io::Result<Self> {
+    fn start(index: usize, place: Place, has_own_table: bool) -> io::Result<Self> {
         let tally = Arc::new(Tally::default());
-        let (messages, bell, thread) = start_thread(index, connections, has_own_table, tally.clone())?;
+        let (messages, bell, thread) = start_thread(index, place, has_own_table, tally.clone())?;
         Ok(Handle { messages, bell, tally, asked: Asked::default(), thread: Some(thread) })
     }
 
     /// Starts the thread again after a panic. It goes on counting where the one before it stopped.
-    fn restart(&mut self, index: usize, connections: usize, has_own_table: bool) -> io::Result<()> {
-        let (messages, bell, thread) = start_thread(index, connections, has_own_table, self.tally.clone())?;
+    fn restart(&mut self, index: usize, place: Place, has_own_table: bool) -> io::Result<()> {
+        let (messages, bell, thread) = start_thread(index, place, has_own_table, self.tally.clone())?;
         (self.messages, self.bell, self.thread) = (messages, bell, Some(thread));
         Ok(())
     }
@@ -283,7 +318,7 @@ impl BellTransfer {
 
 fn start_thread(
     index: usize,
-    connections: usize,
+    place: Place,
     has_own_table: bool,
     tally: Arc<Tally>,
 ) -> io::Result<(Sender<DialMessage>, OwnedFd, JoinHandle<()>)> {
@@ -298,7 +333,7 @@ fn start_thread(
     };
     let (messages, inbox) = mpsc::channel();
     let (report, reported) = mpsc::channel();
-    let body = move || run(its_bell, inbox, tally, connections, &report);
+    let body = move || run(its_bell, inbox, tally, place, &report);
     let thread = thread::Builder::new().name(format!("dial-{index}")).spawn(body)?;
     // Until then its bell must stay open here, because the thread copies our table.
     reported.recv().map_err(|_| io::Error::other("a dialing thread has ended"))??;
@@ -306,8 +341,8 @@ fn start_thread(
 }
 
 /// The body of a thread. A panic ends only the thread: see `Handle::reap`.
-fn run(bell: BellTransfer, messages: Receiver<DialMessage>, tally: Arc<Tally>, connections: usize, report: &Sender<io::Result<()>>) {
-    match bell.complete().and_then(|bell| Client::new(messages, bell, tally, connections)) {
+fn run(bell: BellTransfer, messages: Receiver<DialMessage>, tally: Arc<Tally>, place: Place, report: &Sender<io::Result<()>>) {
+    match bell.complete().and_then(|bell| Client::new(messages, bell, tally, place)) {
         Ok(client) => {
             // Nobody waits any more if the caller is gone.
             let _ = report.send(Ok(()));

@@ -2,22 +2,31 @@
 //! when it needs them. Each has a reactor, a table of rows and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
-//! `reading` (what arrives on a stream, and how it ends). Below them: `answer`, `pieces` and `schedule` (pure),
-//! `attempt`, `streams`, `targets`, `tally`.
+//! `reading` (what arrives on a stream), `ending` (how it ends). `subscriber` has what is kept of a stream that subscribes to
+//! topics of a hub, also while it is not connected. Below them: `answer`, `block`, `pieces`, `position`, `publication`,
+//! `template` and `schedule` (pure), `attempt`, `streams`, `targets`, `tokens`, `tally`.
 
 pub mod answer;
 mod attempt;
+pub mod block;
 mod client;
 mod dialer;
+mod ending;
 mod opening;
 mod pieces;
+mod position;
+mod publication;
 mod reading;
 mod schedule;
 mod streams;
+mod subscriber;
 mod tally;
 mod targets;
+mod template;
+mod tokens;
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
@@ -25,8 +34,10 @@ use crate::socket::Stop;
 use crate::telemetry::named;
 
 pub use dialer::{Counters, Dialer, Options};
+pub use subscriber::Subscription;
 pub use tally::Sample;
 use tally::Tally;
+pub use template::{Piece, Template};
 
 named! {
     /// Every way a stream fails to open or is lost. The order is that of `fleet/drone/causes.js`.
@@ -38,6 +49,10 @@ named! {
         Descriptors = "descriptors",
         Reset = "reset",
         Closed = "closed",
+        Unauthorized = "unauthorized",
+        Forbidden = "forbidden",
+        TooMany = "too-many",
+        Unavailable = "unavailable",
         Status = "status",
         Unexpected = "unexpected",
         Other = "other",
@@ -49,6 +64,19 @@ pub const CAUSES: usize = Cause::NAMES.len();
 pub const COUNTS: &[&str] = Tally::COUNTS;
 /// The names of the histograms, each with its unit, in the order in which JS gets them.
 pub const HISTOGRAMS: &[(&str, &str)] = Tally::HISTOGRAMS;
+
+impl Cause {
+    /// The cause for a status other than 200, in three digits.
+    fn of_status(digits: &[u8]) -> Cause {
+        match digits {
+            b"401" => Cause::Unauthorized,
+            b"403" => Cause::Forbidden,
+            b"429" => Cause::TooMany,
+            b"503" => Cause::Unavailable,
+            _ => Cause::Status,
+        }
+    }
+}
 
 impl From<Errno> for Cause {
     fn from(error: Errno) -> Self {
@@ -82,15 +110,17 @@ pub struct Target {
     pub ports: Vec<u16>,
     /// Local addresses, which take turns. If there are none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// The complete request head.
+    /// The complete request head, if there is no subscription.
     pub request: Box<[u8]>,
+    /// The topics that the streams subscribe to, and the request for it, which differs from stream to stream.
+    pub subscription: Option<Arc<Subscription>>,
     /// 0 if unknown: lateness is not measured then.
     pub ping_interval_ms: u32,
     /// For connecting and getting the welcome.
     pub timeout_ms: u32,
     /// Whether everything that arrives must be what a Holdfast server sends.
     pub is_strict: bool,
-    /// Whether anything other than pings may arrive.
+    /// Whether anything other than pings may arrive. Always if there is a subscription.
     pub allows_messages: bool,
 }
 
@@ -115,6 +145,7 @@ mod tests {
             ports: ports.to_vec(),
             sources: sources.iter().map(|source| source.parse().unwrap()).collect(),
             request: Box::default(),
+            subscription: None,
             ping_interval_ms: 0,
             timeout_ms: 1000,
             is_strict: true,
@@ -152,7 +183,9 @@ mod tests {
 
     #[test]
     fn counters_have_the_names_and_the_order_that_js_expects() {
-        assert_eq!(COUNTS, ["in_flight", "open", "overdue", "opened", "closed", "pings", "messages", "bytes"]);
+        let of_streams = ["in_flight", "open", "overdue", "opened", "closed", "churned", "resumed", "restarted", "gaps"];
+        let of_publications = ["delivered", "missed", "discarded", "duplicated", "out_of_order", "recovered", "strayed"];
+        assert_eq!(COUNTS, [&of_streams[..], &["pings", "messages", "bytes"], &of_publications[..]].concat());
         assert_eq!(HISTOGRAMS, [("connect", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")]);
     }
 }

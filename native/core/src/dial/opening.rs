@@ -1,5 +1,6 @@
 //! From connecting to the request sent, and attempts that take too long.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use rustix::io::Errno;
@@ -7,10 +8,12 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::answer::Answer;
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Batch};
 use super::client::Client;
 use super::streams::State;
+use super::subscriber::Subscriber;
 use super::tally::count;
+use super::template::Filling;
 use super::{Cause, Target};
 use crate::clock::{MS, Slice, now_ns};
 use crate::socket::Socket;
@@ -28,11 +31,7 @@ impl Client {
             return;
         }
         let mut slice = Slice::begin();
-        while let Some(batch) = self.batches.front_mut().filter(|batch| batch.due_ns <= slice.now_ns) {
-            let (target, number) = (batch.target, batch.next());
-            if batch.left == 0 {
-                self.batches.pop_front();
-            }
+        while let Some((target, number)) = Batch::take_due(&mut self.batches, slice.now_ns) {
             self.open(target, number);
             if slice.is_over() {
                 break;
@@ -40,15 +39,19 @@ impl Client {
         }
     }
 
-    /// When `open_due` has something to do again.
+    /// When `open_due` or `churn_due` has something to do again.
     pub(super) fn next_open_ns(&self) -> Option<u64> {
-        self.batches.front().map(|batch| batch.due_ns.max(self.now_ns + TOGETHER_NS))
+        let due_ns = [&self.batches, &self.churns].into_iter().filter_map(VecDeque::front).map(|batch| batch.due_ns).min()?;
+        Some(due_ns.max(self.now_ns + TOGETHER_NS))
     }
 
-    fn open(&mut self, target_index: u32, number: u64) {
+    pub(super) fn open(&mut self, target_index: u32, number: u64) {
         let begun_ns = now_ns();
         let target = self.targets.get(target_index);
-        let answer = Answer::new(target.is_strict, target.allows_messages);
+        let answer = match &target.subscription {
+            Some(_) => Answer::of_hub(target.is_strict),
+            None => Answer::new(target.is_strict, target.allows_messages),
+        };
         let deadline_ns = begun_ns + u64::from(target.timeout_ms) * MS;
         // The caller knows how much room there is, so this thread should never be full.
         let begun = if self.streams.is_full() { Err(Errno::MFILE) } else { begin(target, number) };
@@ -60,6 +63,10 @@ impl Client {
             }
         };
         let index = self.streams.insert(socket, target_index, answer);
+        match &target.subscription {
+            Some(subscription) => self.subscribers.begin(index, subscription, self.base + u64::from(index), self.streams.most()),
+            None => self.subscribers.forget(index),
+        }
         self.attempts.insert(index, Attempt { begun_ns, deadline_ns, has_first_byte: false });
         if let Err(error) = self.watch(index) {
             self.end(index, error.into());
@@ -87,15 +94,26 @@ impl Client {
         }
     }
 
-    fn send_request(&self, index: u32) -> Result<(), Cause> {
+    fn send_request(&mut self, index: u32) -> Result<(), Cause> {
         let row = self.streams.row(index);
         let socket = row.socket.as_ref().ok_or(Cause::Other)?;
         socket_error(socket).and_then(|error| error)?;
         if let Some(attempt) = self.attempts.get(&index) {
             self.tally.connect.record((now_ns() - attempt.begun_ns) / 1000, 1);
         }
-        let request = &self.targets.get(row.target).request;
-        // A few hundred bytes always fit into the buffer of a new socket.
+        let target = self.targets.get(row.target);
+        let request = match &target.subscription {
+            None => &target.request[..],
+            Some(subscription) => {
+                self.request.clear();
+                let place = self.base + u64::from(index);
+                let cursor = self.subscribers.get(index).map_or(&[][..], Subscriber::cursor);
+                let (number, token_place) = (subscription.number(place), if subscription.is_token_shared { 0 } else { place });
+                self.tokens.with(token_place, |token| subscription.request.write(Filling { number, token, cursor }, &mut self.request));
+                &self.request[..]
+            }
+        };
+        // A few thousand bytes always fit into the buffer of a new socket.
         if socket.write(request)? == request.len() { Ok(()) } else { Err(Cause::Other) }
     }
 

@@ -26,6 +26,12 @@ pub fn has_header(head: &[u8], name: &[u8], value: &[u8]) -> bool {
     })
 }
 
+/// Whether the head has this header (`name` includes the colon) with exactly this value. Ignores the case of the name.
+pub fn is_header(head: &[u8], name: &[u8], value: &[u8]) -> bool {
+    let mut found = head.split(|byte| b"\r\n".contains(byte)).filter_map(|line| after(line, name));
+    found.any(|found| found.trim_ascii() == value)
+}
+
 /// What follows `beginning`, ignoring case.
 fn after<'a>(bytes: &'a [u8], beginning: &[u8]) -> Option<&'a [u8]> {
     let (begins, rest) = bytes.split_at_checked(beginning.len())?;

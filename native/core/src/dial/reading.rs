@@ -1,12 +1,11 @@
-//! What arrives on a stream, and how a stream ends.
-
-use std::sync::atomic::AtomicU64;
+//! What arrives on a stream.
 
 use super::answer::{Item, Partial};
+use super::block::Block;
 use super::client::Client;
 use super::streams::State;
 use super::tally::count;
-use super::{CAUSES, Cause, schedule};
+use super::{Cause, schedule};
 use crate::clock::{Slice, now_ns, unix_us};
 use crate::socket::Stop;
 use crate::telemetry::add;
@@ -80,7 +79,7 @@ impl Client {
         } else {
             self.record_first_byte(index, now_ns);
         }
-        let received = self.parse(index, bytes);
+        let received = self.parse(index, bytes, now_ns);
         self.apply(index, received, now_ns);
     }
 
@@ -93,18 +92,35 @@ impl Client {
         }
     }
 
-    fn parse(&mut self, index: u32, bytes: &[u8]) -> Received {
+    fn parse(&mut self, index: u32, bytes: &[u8], now_ns: u64) -> Received {
         let tally = &self.tally;
+        let mut subscriber = self.subscribers.get_mut(index);
         let mut received = Received::default();
         let mut partial: Partial = self.partials.remove(&index).unwrap_or_default();
         let answer = &mut self.streams.row_mut(index).answer;
         answer.read(bytes, &mut partial, &mut |item| match item {
-            Item::Open => received.is_welcomed = true,
+            Item::Open => {
+                received.is_welcomed = true;
+                if let Some(subscriber) = &mut subscriber {
+                    subscriber.welcome(tally, now_ns);
+                }
+            }
             Item::Ping => received.pings += 1,
             Item::Message(sent_us) => {
                 received.messages += 1;
                 if let Some(sent_us) = sent_us {
                     tally.delivery.record(unix_us().saturating_sub(sent_us), 1);
+                }
+            }
+            Item::Gap => {
+                if let Some(subscriber) = &mut subscriber {
+                    subscriber.expect_gap(tally);
+                }
+            }
+            Item::Block(Block { id, data, .. }) => {
+                received.messages += u64::from(data.is_some());
+                if let Some(subscriber) = &mut subscriber {
+                    subscriber.note(id, data, tally, now_ns);
                 }
             }
             Item::End => received.end = Some(Cause::Closed),
@@ -152,48 +168,5 @@ impl Client {
             let record = |late_ns| self.tally.lateness.record(late_ns / 1000, 1);
             row.due_ns = schedule::next_due_ns(row.due_ns, now_ns, interval_ns, record);
         }
-    }
-
-    /// Frees a stream that failed to open or is lost, and counts it.
-    pub(super) fn end(&mut self, index: u32, cause: Cause) {
-        let tally = self.tally.clone();
-        let counters: &[AtomicU64; CAUSES] = if self.streams.row(index).state == State::Open { &tally.lost } else { &tally.failed };
-        self.free(index);
-        count(&counters[cause as usize], 1);
-    }
-
-    /// Closes as many open streams as was requested, for a slice.
-    pub(super) fn close_requested(&mut self) {
-        if self.to_close == 0 {
-            return;
-        }
-        let mut slice = Slice::begin();
-        while self.to_close > 0 {
-            let Some(index) = self.streams.find_open() else {
-                count(&self.tally.settled, self.to_close);
-                self.to_close = 0;
-                return;
-            };
-            self.to_close -= 1;
-            self.free(index);
-            count(&self.tally.settled, 1);
-            count(&self.tally.closed, 1);
-            if slice.is_over() {
-                return;
-            }
-        }
-    }
-
-    /// Frees everything that belongs to a stream, and closes its socket. If its ping is overdue, that is recorded.
-    fn free(&mut self, index: u32) {
-        let row = self.streams.row(index);
-        let interval_ns = self.targets.interval_ns(row.target);
-        if let Some(late_ns) = schedule::overdue_ns(row.due_ns, now_ns(), interval_ns) {
-            self.tally.lateness.record(late_ns / 1000, 1);
-        }
-        self.targets.release(row.target);
-        self.attempts.remove(&index);
-        self.partials.remove(&index);
-        drop(self.streams.remove(index));
     }
 }

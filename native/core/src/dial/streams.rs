@@ -49,15 +49,15 @@ pub struct Streams {
     used: usize,
     open: usize,
     most: usize,
-    /// Where the next search for an open stream starts.
-    cursor: usize,
+    /// No row from this one on is open.
+    last: usize,
 }
 
 impl Streams {
     /// Room for `most` rows, up to the limit of a shard. The kernel provides memory for a row when it is first used.
     pub fn new(most: usize) -> Self {
         let most = most.min(MOST_ROWS);
-        Streams { rows: Vec::with_capacity(most), free: NONE, used: 0, open: 0, most, cursor: 0 }
+        Streams { rows: Vec::with_capacity(most), free: NONE, used: 0, open: 0, most, last: 0 }
     }
 
     pub fn is_full(&self) -> bool {
@@ -66,6 +66,11 @@ impl Streams {
 
     pub fn open(&self) -> usize {
         self.open
+    }
+
+    /// The number of rows that there can be.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     pub fn id_of(&self, index: u32) -> Id {
@@ -90,13 +95,20 @@ impl Streams {
         (row.generation == (id >> 32) as u32 && row.state != State::Free).then_some(id as u32)
     }
 
-    /// Any open stream.
-    pub fn find_open(&mut self) -> Option<u32> {
+    /// The open stream in the last row, so that the numbers of those that stay open have no gaps.
+    pub fn last_open(&mut self) -> Option<u32> {
+        let mut indexes = (0..self.last).rev();
+        let found = indexes.find(|index| self.rows[*index].state == State::Open);
+        self.last = found.map_or(0, |index| index + 1);
+        found.map(|index| index as u32)
+    }
+
+    /// An open stream that a random number chooses.
+    pub fn random_open(&self, random: u64) -> Option<u32> {
         let count = self.rows.len();
-        let mut indexes = (0..count).map(|step| (self.cursor + step) % count);
-        let found = indexes.find(|index| self.rows[*index].state == State::Open)?;
-        self.cursor = found;
-        Some(found as u32)
+        let begin = (random % count.max(1) as u64) as usize;
+        let mut indexes = (begin..count).chain(0..begin);
+        indexes.find(|index| self.rows[*index].state == State::Open).map(|index| index as u32)
     }
 
     /// Takes a free row. The caller has checked that there is room.
@@ -120,6 +132,7 @@ impl Streams {
         debug_assert!(self.row(index).state == State::Asked);
         self.row_mut(index).state = State::Open;
         self.open += 1;
+        self.last = self.last.max(index as usize + 1);
     }
 
     /// Frees a row and returns its socket. Ids of the row are invalid from then on.
@@ -192,14 +205,29 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_open_streams_are_found() {
+    fn exactly_the_open_streams_are_found_from_the_last_to_the_first() {
         let mut streams = Streams::new(6);
-        let mut opened: Vec<u32> = (0..3).flat_map(|_| [insert(&mut streams), open(&mut streams)]).filter(|index| index % 2 == 1).collect();
-        assert_eq!(streams.open(), 3);
-        while let Some(index) = streams.find_open() {
+        let opened: Vec<u32> = (0..3).flat_map(|_| [insert(&mut streams), open(&mut streams)]).filter(|index| index % 2 == 1).collect();
+        assert_eq!((streams.open(), opened), (3, vec![1, 3, 5]));
+        assert_eq!(streams.last_open(), Some(5));
+        streams.remove(5);
+        assert_eq!((streams.last_open(), open(&mut streams), streams.last_open()), (Some(3), 5, Some(5)));
+        for index in [5, 3, 1] {
+            assert_eq!(streams.last_open(), Some(index));
             streams.remove(index);
-            opened.retain(|one| *one != index);
         }
-        assert_eq!((opened, streams.open()), (vec![], 0));
+        assert_eq!((streams.last_open(), streams.open()), (None, 0));
+    }
+
+    #[test]
+    fn a_random_number_finds_an_open_stream_if_there_is_one() {
+        let mut streams = Streams::new(6);
+        assert_eq!(streams.random_open(7), None);
+        for _ in 0..3 {
+            insert(&mut streams);
+            open(&mut streams);
+        }
+        let found: Vec<u32> = (0..7).filter_map(|random| streams.random_open(random)).collect();
+        assert_eq!(found, [1, 1, 3, 3, 5, 5, 1]);
     }
 }

@@ -29,9 +29,30 @@ telemetry! {
             opened,
             /// Closed by us.
             closed,
+            /// Closed by us, to be opened again.
+            churned,
+            /// Opened again with their cursor.
+            resumed,
+            /// Opened again, but without one.
+            restarted,
+            /// Answers that say that publications may be missing.
+            gaps,
             pings,
             messages,
             bytes,
+            /// Publications of the fleet, each once per stream.
+            delivered,
+            /// Skipped: a later one to the same topic has arrived.
+            missed,
+            /// Skipped after the server had reported a gap.
+            discarded,
+            duplicated,
+            /// Arrived after a later one.
+            out_of_order,
+            /// Those delivered that were sent while the stream was not open.
+            recovered,
+            /// To topics that the stream doesn't subscribe to.
+            strayed,
         }
         arrays {
             failed: CAUSES,

@@ -46,7 +46,7 @@ impl Shard {
             return self.linger(index);
         }
         self.enter(index, State::Ending);
-        self.wait(index, &bytes[count..], usize::MAX);
+        self.wait(index, &bytes[count..], true);
         self.discard_or_watch(index);
     }
 

@@ -61,6 +61,8 @@ impl Shard {
         assert_eq!(self.held, count(State::Held), "streams held");
         assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
+        let updates = all.clone().filter(|index| self.rows.state(*index) == State::Held && self.rows.format(*index).has_cursor());
+        assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
         let mut waiting = 0;
         for index in all {
@@ -69,6 +71,7 @@ impl Shard {
         }
         assert_eq!(self.telemetry.backlog_bytes.load(Relaxed), waiting as u64);
         self.channels.check();
+        self.labels.check(|index| self.rows.state(index) == State::Held);
         let state = |index| self.rows.state(index);
         self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
         let lingering = self.door.lingering.iter().filter(|id| self.rows.find(**id).is_some_and(|index| state(index) == State::Lingering));
@@ -89,6 +92,7 @@ impl Shard {
         if let Some(backlog) = backlog {
             assert!(matches!(state, State::Held | State::Ending), "{row:?} may have a backlog");
             assert!(!backlog.waiting().is_empty(), "the backlog of {row:?} waits");
+            assert!(backlog.counted() <= self.options.max_backlog_bytes, "the backlog of {row:?} is within the limit");
             assert!(backlog.kept() <= 2 * backlog.waiting().len(), "the backlog of {row:?} is mostly unsent");
         }
     }

@@ -40,7 +40,7 @@ impl Shard {
         if self.mail.unread.is_empty() {
             self.hold(id, &opening);
         } else {
-            self.mail.unread.push_back(ShardMessage::Command(Command::Hold { id, opening }));
+            self.mail.unread.push_back(ShardMessage::HoldCached(id, opening));
         }
     }
 
@@ -73,17 +73,19 @@ impl Shard {
     fn handle_message(&mut self, message: ShardMessage) -> u32 {
         match message {
             ShardMessage::Command(command) => return self.apply(command),
+            ShardMessage::HoldCached(id, opening) => self.hold(id, &opening),
             ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
             ShardMessage::Unlisten => self.unlisten(),
             ShardMessage::Fail => panic!("a test asked for it"),
-            ShardMessage::Stop => self.is_stopped = true,
+            ShardMessage::Stop => self.stop(),
         }
         0
     }
 
     fn apply(&mut self, command: Command) -> u32 {
         match command {
-            Command::Hold { id, opening } => self.hold(id, &opening),
+            Command::Hold { id, opening } if self.asked(id).is_some() => self.hold(id, &opening),
+            Command::Hold { id, .. } => self.miss(id),
             Command::Adopt => self.receive(),
             Command::Refuse { id, status } => self.refuse(id, status),
             Command::Respond { id, head, body } => self.respond(id, &head, &body),
@@ -91,8 +93,12 @@ impl Shard {
             // Known since it was read.
             Command::Remember { .. } => {}
             Command::Drain { period_ms } => self.begin_drain(u64::from(period_ms) * MS),
-            Command::Publish { channel, queued } => self.channels.publish(&channel, queued),
+            Command::Publish { channels, queued, cursor } => self.publish(&channels, queued, cursor),
+            Command::EndChannel { channel, reason } => self.end_channel(&channel, reason),
+            Command::EndLabelled { kind, value, reason } => self.end_labelled(kind, value, reason),
+            Command::Label { id, label } => self.label(id, label),
             Command::Send { id, queued } => return self.held_row(id).map_or(0, |index| self.send(index, &queued)),
+            Command::Write { id, queued } => return self.held_row(id).map_or(0, |index| self.write_raw(index, &queued)),
             Command::End { id } => return self.held_row(id).map_or(0, |index| self.finish(index, Reason::Drain)),
             Command::Subscribe { id, channel } => return self.held_row(id).map_or(0, |index| self.subscribe(index, channel)),
             Command::Unsubscribe { id, channel } => {

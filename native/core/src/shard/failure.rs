@@ -13,6 +13,7 @@ use super::drain::Drain;
 use super::turn::LISTENER;
 use super::{Fds, Phase, Shard, Shared};
 use crate::cache::DecisionCache;
+use crate::framing::Cursor;
 use crate::listener::{Accepting, Listener};
 use crate::mail::{Events, Heads, ShardMessage};
 use crate::options::Options;
@@ -37,6 +38,8 @@ struct Legacy {
     is_stopped: bool,
     /// What it was told but has not read: the panic may have been caused by the message before.
     unread: VecDeque<ShardMessage>,
+    /// No stream is left that has not got everything up to it. Those that are opened later have their past from JS.
+    cursor: Option<Arc<Cursor>>,
     /// The next generation that no id has had yet.
     generation: u32,
 }
@@ -144,7 +147,7 @@ fn pause_after(failures: u32) -> Duration {
 fn lose_streams(telemetry: &Telemetry) {
     add(&telemetry.closed[Reason::Failed as usize], telemetry.streams.load(Relaxed));
     add(&telemetry.shard_failures, 1);
-    for gauge in [&telemetry.streams, &telemetry.connections, &telemetry.backlog_bytes] {
+    for gauge in [&telemetry.streams, &telemetry.updates, &telemetry.connections, &telemetry.backlog_bytes] {
         gauge.store(0, Relaxed);
     }
 }
@@ -161,16 +164,15 @@ impl Shard {
             self.door.listener = Some(listener);
         }
         self.door.cache = legacy.cache;
+        self.pinger.cursor = legacy.cursor;
         self.mail.unread = legacy.unread;
     }
 
     /// Counts and reports every stream as lost. Called on a shard that panicked in the middle of anything.
     fn retire(&mut self) -> Legacy {
         lose_streams(&self.telemetry);
-        if self.options.reports_closes {
-            let held = (0..self.rows.len() as u32).filter(|index| self.rows.state(*index) == State::Held);
-            self.mail.events.closed.extend(held.map(|index| (self.rows.id_of(index), Reason::Failed)));
-        }
+        let held = (0..self.rows.len() as u32).filter(|index| self.rows.state(*index) == State::Held);
+        self.mail.events.closed.extend(held.map(|index| (self.rows.id_of(index), Reason::Failed)));
         for (queued, listeners) in self.channels.abandon() {
             self.mail.events.published.extend(queued.finish(listeners));
         }
@@ -184,6 +186,7 @@ impl Shard {
             cache: std::mem::take(&mut self.door.cache),
             is_stopped: self.is_stopped,
             unread: std::mem::take(&mut self.mail.unread),
+            cursor: self.pinger.cursor.take(),
             generation: self.rows.next_generation(),
         }
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::Shard;
 use crate::channels::{Due, joined};
 use crate::clock::{Slice, cpu_ns};
+use crate::framing::Cursor;
 use crate::queue::Queued;
 use crate::rows::State;
 use crate::sys;
 use crate::telemetry::{Reason, add};
+use crate::wire::Names;
 
 /// Rows that a channel reaches before the next one has its turn.
 const ROWS_A_TURN: usize = 64;
@@ -71,6 +73,26 @@ impl Shard {
             return caught_up;
         }
         caught_up + self.deliver(index, std::slice::from_ref(queued))
+    }
+
+    /// The order matters only to what follows a panic: the cursor must not be behind what streams that are opened after it have
+    /// got from JS.
+    pub(super) fn publish(&mut self, channels: &Names, queued: Option<Arc<Queued>>, cursor: Option<Arc<Cursor>>) {
+        if cursor.is_some() {
+            self.pinger.cursor = cursor;
+        }
+        if let Some(queued) = queued {
+            self.channels.publish(channels.iter(), queued);
+        }
+    }
+
+    /// Bytes as they are, and however many.
+    pub(super) fn write_raw(&mut self, index: u32, queued: &Queued) -> u32 {
+        let caught_up = self.catch_up(index);
+        if self.rows.state(index) == State::Held {
+            self.write_exempt(index, queued.message.frame(self.rows.format(index).unencoded()));
+        }
+        caught_up
     }
 
     /// If there is no room for the subscription, the stream ends.

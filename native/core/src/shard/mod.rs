@@ -2,14 +2,15 @@
 //!
 //! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
 //! responses), `room` (who is cut when there is none), `stream` (from held to closed), `fan_out` (publications), `pings`,
-//! `sweep` (what takes too long), `drain`,
-//! `failure` (after a panic).
+//! `sweep` (what takes too long), `drain`, `ending` (of many streams, and of those whose time is over), `failure` (after a
+//! panic).
 
 mod answer;
 mod check;
 mod commands;
 mod door;
 mod drain;
+mod ending;
 mod failure;
 mod fan_out;
 mod passing;
@@ -31,8 +32,9 @@ use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::Channels;
 use crate::clock::{SLICE_NS, now_ns};
-use crate::framing::FORMATS;
+use crate::framing::{Cursor, FORMATS};
 use crate::id::Id;
+use crate::labels::Labels;
 use crate::listener::Listener;
 use crate::mail::{Events, Heads, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
@@ -40,7 +42,7 @@ use crate::reactor::Reactor;
 use crate::response::DateLine;
 use crate::rows::Rows;
 use crate::socket::SCRATCH_BYTES;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Reason, Telemetry};
 use crate::wheel::Wheel;
 
 use drain::Drain;
@@ -99,8 +101,11 @@ pub struct Shard {
     backlogs: Backlogs,
     door: Door,
     channels: Channels,
+    labels: Labels,
     pinger: Pinger,
     drain: Option<Drain>,
+    /// Streams that are to end, and why. Some are gone already.
+    ending: VecDeque<(Id, Reason)>,
     /// Events of connections that were not handled yet.
     events: VecDeque<Event>,
     scratch: Vec<u8>,
@@ -152,6 +157,8 @@ struct Pinger {
     wheel: Wheel,
     /// A framed ping for each format.
     pings: [Box<[u8]>; FORMATS],
+    /// What streams of updates have got if nothing waits for them; see `send_ping`.
+    cursor: Option<Arc<Cursor>>,
 }
 
 impl Shard {
@@ -181,8 +188,11 @@ impl Shard {
             pinger: Pinger {
                 wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
                 pings: pings::framed(&options.pings),
+                cursor: None,
             },
+            labels: Labels::default(),
             drain: None,
+            ending: VecDeque::new(),
             events: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,

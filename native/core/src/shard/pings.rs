@@ -42,8 +42,24 @@ impl Shard {
         }
     }
 
+    /// The ping of a stream of updates is the cursor, if it is certain that the stream has got everything up to it.
+    ///
+    /// The cursor is that of the last publication that was read from JS. What was published before waits in a channel of the
+    /// stream, or the stream has got it, or it was not for this stream. What was published before the stream was opened, or
+    /// before it subscribed, was written to it by JS if it was to get it. So if nothing waits for the stream, the cursor is
+    /// never ahead of it, and never behind an earlier one: it only moves forward. A stream without channels is not following
+    /// anything yet, for example because JS is still writing to it what it has missed: it gets the other ping.
     fn send_ping(&mut self, index: u32) {
-        let slot = self.rows.format(index).slot();
+        let format = self.rows.format(index);
+        if format.has_cursor() && self.channels.has(index) && !self.channels.is_due(index) {
+            // Taken, because sharing it would cost every shard a write to the same cache line.
+            if let Some(cursor) = self.pinger.cursor.take() {
+                self.write(index, cursor.frame(format));
+                self.pinger.cursor = Some(cursor);
+                return;
+            }
+        }
+        let slot = format.slot();
         let ping = std::mem::take(&mut self.pinger.pings[slot]);
         self.write(index, &ping);
         self.pinger.pings[slot] = ping;

@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 
 use super::Shard;
+use crate::backlog::Backlog;
 use crate::command::Opening;
 use crate::framing::Format;
 use crate::id::Id;
@@ -18,14 +19,15 @@ const EMPTY_READS: usize = 16;
 const MOST_KEPT: usize = 65_536;
 
 impl Shard {
-    /// Makes a stream of a connection that waits for an answer, and writes its opening. If there is no room it gets 503.
+    /// Makes a stream of a connection that waits for an answer, and writes its opening. If there is no room it gets 503. If it
+    /// is gone, nothing happens (`miss` reports that).
     pub(super) fn hold(&mut self, id: Id, opening: &Opening) {
         let Some(index) = self.asked(id) else { return };
         if self.held >= self.options.capacity || self.is_closing() || !self.channels.has_room_for(&opening.channels) {
             return self.refuse_stream(index);
         }
         let input = self.rows.row(index).input;
-        let Some(rest) = self.take_head(index) else { return };
+        let Some(rest) = self.take_head(index) else { return self.miss(id) };
         self.open(index, opening.format, &opening.channels);
         self.door.opened_in_turn += 1;
         if !self.write_opening(index, opening) {
@@ -41,10 +43,17 @@ impl Shard {
         }
     }
 
-    fn refuse_stream(&mut self, index: u32) {
-        if self.options.reports_closes {
-            self.mail.events.closed.push((self.rows.id_of(index), Reason::OverCapacity));
+    /// JS believes that it holds a stream, but its client has left, or was answered because JS took too long: JS gets to know
+    /// that.
+    pub(super) fn miss(&mut self, id: Id) {
+        // If it was said twice, the end of the stream will be reported.
+        if self.held_row(id).is_none() {
+            self.mail.events.closed.push((id, Reason::ClientGone));
         }
+    }
+
+    fn refuse_stream(&mut self, index: u32) {
+        self.mail.events.closed.push((self.rows.id_of(index), Reason::OverCapacity));
         self.refuse_row(index, Refusal::ServiceUnavailable);
     }
 
@@ -57,7 +66,7 @@ impl Shard {
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(self.next_welcome(opening));
         // A welcome may be large, such as a replay: what the kernel refuses of it doesn't make the stream slow yet.
-        let is_open = self.write_all(index, &bytes, usize::MAX);
+        let is_open = self.write_exempt(index, &bytes);
         // The buffer of a large one is not kept.
         bytes.shrink_to(MOST_KEPT);
         self.door.opening = bytes;
@@ -108,6 +117,7 @@ impl Shard {
         }
         self.held += 1;
         add(&self.telemetry.streams, 1);
+        add(&self.telemetry.updates, u64::from(format.has_cursor()));
         add(&self.telemetry.opened, 1);
     }
 
@@ -128,22 +138,26 @@ impl Shard {
 
     /// Writes at once, and keeps as backlog what the kernel refuses. False if the stream has ended because of it.
     pub(super) fn write(&mut self, index: u32, frame: &[u8]) -> bool {
-        self.write_all(index, frame, self.options.max_backlog_bytes)
+        self.write_all(index, frame, false)
     }
 
-    /// The same, with a limit of its own for the backlog.
-    fn write_all(&mut self, index: u32, frame: &[u8], most: usize) -> bool {
+    /// The same for what may be large, such as a replay: what waits because of it never makes the stream slow.
+    pub(super) fn write_exempt(&mut self, index: u32, frame: &[u8]) -> bool {
+        self.write_all(index, frame, true)
+    }
+
+    fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let row = self.rows.row(index);
         if row.is_backlogged {
-            return self.wait(index, frame, most);
+            return self.wait(index, frame, is_exempt);
         }
         let Some(socket) = &row.socket else { return false };
         match socket.write(frame) {
             Ok(count) => {
                 add(&self.telemetry.bytes_written, count as u64);
-                count == frame.len() || self.wait(index, &frame[count..], most)
+                count == frame.len() || self.wait(index, &frame[count..], is_exempt)
             }
-            Err(Stop::Later) => self.wait(index, frame, most),
+            Err(Stop::Later) => self.wait(index, frame, is_exempt),
             Err(Stop::Broken(error)) => {
                 self.close(index, reason_of(error));
                 false
@@ -151,14 +165,14 @@ impl Shard {
         }
     }
 
-    /// Adds to the backlog of a stream, or closes it as slow if more than `most` would wait.
-    pub(super) fn wait(&mut self, index: u32, bytes: &[u8], most: usize) -> bool {
-        let waiting = self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
-        if bytes.len() > most.saturating_sub(waiting) {
+    /// Adds to the backlog of a stream, or closes it as slow if too much would wait.
+    pub(super) fn wait(&mut self, index: u32, bytes: &[u8], is_exempt: bool) -> bool {
+        let counted = self.backlogs.get(&index).map_or(0, Backlog::counted);
+        if !is_exempt && bytes.len() > self.options.max_backlog_bytes.saturating_sub(counted) {
             self.close(index, Reason::Slow);
             return false;
         }
-        self.backlogs.entry(index).or_default().append(bytes);
+        self.backlogs.entry(index).or_default().append(bytes, is_exempt);
         add(&self.telemetry.backlog_bytes, bytes.len() as u64);
         let row = self.rows.row(index);
         if !row.is_backlogged {
@@ -215,7 +229,7 @@ impl Shard {
     /// messages that were written because of it.
     pub(super) fn finish(&mut self, index: u32, reason: Reason) -> u32 {
         let caught_up = self.catch_up(index);
-        if self.rows.state(index) == State::Held && self.write_all(index, self.rows.format(index).end(), usize::MAX) {
+        if self.rows.state(index) == State::Held && self.write_exempt(index, self.rows.format(index).end()) {
             self.release(index, reason);
             if self.rows.row(index).is_backlogged {
                 self.enter(index, State::Ending);
@@ -229,12 +243,12 @@ impl Shard {
     /// Stops being a stream, and is counted as closed.
     fn release(&mut self, index: u32, reason: Reason) {
         self.channels.unsubscribe_all(index);
+        self.labels.clear(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
         add(&self.telemetry.closed[reason as usize], 1);
-        if self.options.reports_closes {
-            self.mail.events.closed.push((self.rows.id_of(index), reason));
-        }
+        self.mail.events.closed.push((self.rows.id_of(index), reason));
     }
 
     /// Frees a row that is not held, with everything it left behind.

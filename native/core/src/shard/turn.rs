@@ -62,6 +62,8 @@ impl Task for Shard {
         self.send_pings();
         self.fan_out();
         self.sweep();
+        self.end_expired();
+        self.end_some();
         self.continue_drain();
         self.report_published();
         self.give_back_memory();
@@ -78,6 +80,7 @@ impl Task for Shard {
             self.has_outsiders().then_some(self.door.sweep_ns),
             self.door.listener.as_ref().and_then(Listener::resume_ns),
             self.next_drain_step_ns(),
+            self.labels.next_search_ns(),
             (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
         ];
         times.into_iter().flatten().min().unwrap_or(NEVER_NS)
@@ -95,7 +98,11 @@ impl Task for Shard {
 impl Shard {
     /// Whether work is left because the slices were too short.
     pub(super) fn is_behind(&self) -> bool {
-        self.has_events() || !self.mail.unread.is_empty() || self.channels.is_fanning_out()
+        self.has_events()
+            || !self.mail.unread.is_empty()
+            || self.channels.is_fanning_out()
+            || !self.ending.is_empty()
+            || self.labels.is_searching()
     }
 
     /// Handles an event of the bell or the listener at once; those of connections are queued.
@@ -179,6 +186,12 @@ impl Shard {
     fn note_door_cpu(&mut self, before_ns: u64) {
         self.door.cpu_ns += cpu_ns() - before_ns;
         self.record_opened();
+    }
+
+    /// JS takes what there is to report once all shards have stopped.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+        self.mail.post();
     }
 
     pub(super) fn record_opened(&mut self) {

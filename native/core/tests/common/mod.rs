@@ -8,9 +8,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdfast_core::id::Id;
+use holdfast_core::labels::Kind;
 use holdfast_core::mail::{Events, Heads};
 use holdfast_core::protocol::op;
 use holdfast_core::response::Refusal;
@@ -28,6 +29,11 @@ pub const TEXT: u8 = 0;
 pub const EVENTS: u8 = 1;
 pub const CHUNKED: u8 = 0x10;
 pub const CHUNKED_EVENTS: u8 = 0x11;
+pub const UPDATES: u8 = 2;
+
+/// Parts of a publication.
+const HAS_MESSAGE: u8 = 1;
+const HAS_CURSOR: u8 = 2;
 
 /// The head of a response, without Date and the empty line.
 pub const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n";
@@ -107,7 +113,48 @@ pub fn publish_event(channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8
 
 /// A publication whose outcome is reported.
 pub fn publish_with_token(token: u32, channel: &str, id: &str, kind: &str, data: &[u8]) -> Vec<u8> {
-    [vec![op::publish], token.to_le_bytes().to_vec(), text(channel.as_bytes()), message(id, kind, data)].concat()
+    [publication(token, HAS_MESSAGE, &[channel]), message(id, kind, data)].concat()
+}
+
+/// The beginning of a publication.
+fn publication(token: u32, bits: u8, channels: &[&str]) -> Vec<u8> {
+    let names: Vec<u8> = channels.iter().flat_map(|channel| text(channel.as_bytes())).collect();
+    [&[op::publish][..], &token.to_le_bytes(), &[bits], &text(&names)].concat()
+}
+
+/// A publication to several channels, with a cursor if it is not empty.
+pub fn publish_to(token: u32, channels: &[&str], cursor: &str, data: &[u8]) -> Vec<u8> {
+    if cursor.is_empty() {
+        return [publication(token, HAS_MESSAGE, channels), message("", "", data)].concat();
+    }
+    [publication(token, HAS_MESSAGE | HAS_CURSOR, channels), text(cursor.as_bytes()), message("", "", data)].concat()
+}
+
+/// Moves the cursor, and nothing else.
+pub fn set_cursor(cursor: &str) -> Vec<u8> {
+    [publication(0, HAS_CURSOR, &[]), text(cursor.as_bytes())].concat()
+}
+
+pub fn write(id: Id, bytes: &[u8]) -> Vec<u8> {
+    [record(op::write, id), text(bytes)].concat()
+}
+
+/// `expires_at_ms` is in ms since 1970; infinite for never.
+pub fn label(id: Id, subject: u32, token: u32, expires_at_ms: f64) -> Vec<u8> {
+    [&record(op::label, id)[..], &subject.to_le_bytes(), &token.to_le_bytes(), &expires_at_ms.to_le_bytes()].concat()
+}
+
+/// In ms since 1970.
+pub fn now_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
+}
+
+pub fn end_channel(channel: &str, reason: Reason) -> Vec<u8> {
+    [vec![op::end_channel, reason as u8], text(channel.as_bytes())].concat()
+}
+
+pub fn end_labelled(kind: Kind, value: u32, reason: Reason) -> Vec<u8> {
+    [&[op::end_labelled, reason as u8, kind as u8][..], &value.to_le_bytes()].concat()
 }
 
 pub fn drain(period_ms: u32) -> Vec<u8> {
@@ -137,10 +184,9 @@ pub fn options() -> Options {
         max_backlog_bytes: 1 << 20,
         max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
-        reports_closes: true,
         reports_addresses: false,
         headers: vec!["host".into()],
-        pings: [b"\n"[..].into(), b":\n\n"[..].into()],
+        pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into()],
         proxies: Vec::new(),
     }
 }

@@ -1,11 +1,14 @@
 //! A client that opens streams and reads them at little cost.
 //!
-//!     client PORT PATH CONCURRENCY
+//!     client PORT PATH CONCURRENCY [HEADS]
+//!
+//! HEADS is a file of complete request heads, which the streams use in turn; without it, each asks for PATH.
 //!
 //! Takes orders on standard input: `open N` opens streams until there are N, at most CONCURRENCY at a time, and answers
 //! `open N MS`; `close` resets all of them and answers `closed`; `read` answers `read BYTES`, everything received after the
-//! welcomes. It exits with status 1 if a stream does not open or is lost.
+//! welcomes. A stream is open when it gets "Welcome!", or the id-only block that a hub begins with. It exits with status 1 if a stream does not open or is lost.
 
+use std::fs::read_to_string;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -21,7 +24,8 @@ const STREAMS_AN_ADDRESS: usize = 5000;
 
 struct Client {
     port: u16,
-    request: String,
+    /// At least one; they take turns.
+    requests: Vec<String>,
     concurrency: usize,
     epoll: OwnedFd,
     streams: Vec<Stream>,
@@ -47,9 +51,13 @@ fn main() -> io::Result<()> {
     let mut words = std::env::args().skip(1);
     let mut word = || words.next().unwrap_or_default();
     let (port, path, concurrency) = (word().parse().unwrap_or(0), word(), word().parse().unwrap_or(64));
+    let requests = match word() {
+        file if file.is_empty() => vec![format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")],
+        file => read_to_string(file)?.split_inclusive("\r\n\r\n").map(String::from).collect(),
+    };
     let mut client = Client {
         port,
-        request: format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        requests,
         concurrency,
         epoll: new_epoll()?,
         streams: Vec::with_capacity(20_000),
@@ -118,7 +126,8 @@ impl Client {
     fn see(&mut self, index: usize, bytes: &mut [u8]) -> io::Result<()> {
         let Stream { socket, state } = &mut self.streams[index];
         if *state == State::Connecting {
-            send(&*socket, self.request.as_bytes(), SendFlags::NOSIGNAL)?;
+            let request = &self.requests[index % self.requests.len()];
+            send(&*socket, request.as_bytes(), SendFlags::NOSIGNAL)?;
             *state = State::Asked;
             return Ok(());
         }
@@ -131,7 +140,7 @@ impl Client {
                         return Ok(());
                     }
                 }
-                Ok((count, _)) if bytes[..count].windows(8).any(|window| window == b"Welcome!") => {
+                Ok((count, _)) if is_welcome(&bytes[..count]) => {
                     *state = State::Open;
                     self.welcomed += 1;
                     if self.welcomed == self.target {
@@ -146,4 +155,9 @@ impl Client {
             }
         }
     }
+}
+
+fn is_welcome(bytes: &[u8]) -> bool {
+    let contains = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    contains(b"Welcome!") || contains(b"\nid: ")
 }

@@ -3,23 +3,25 @@
  * delivery.
  */
 import { Agent, request } from 'node:http';
-import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 
 const ANSWER_MS = 5000;
 /** Most publications without an answer. More than that count as failed, so that a slow server isn't flooded. */
 const MOST_PENDING = 64;
 
-export class Publisher {
+export class ChannelPublisher {
   /**
    * @param {object} options
    * @param {string} options.admin URL of the server's admin port
    * @param {string} options.channel
    * @param {number} options.everyMs
+   * @param {number} options.streams that listen to the channel
    */
-  constructor({ admin, channel, everyMs }) {
+  constructor({ admin, channel, everyMs, streams }) {
     this.url = new URL(`/publish?channel=${encodeURIComponent(channel)}`, admin);
     this.admin = admin;
     this.everyMs = everyMs;
+    this.streams = streams;
     this.agent = new Agent({ keepAlive: true });
     this.sent = 0;
     this.failed = 0;
@@ -89,9 +91,14 @@ export class Publisher {
     this.timer = null;
   }
 
-  close() {
+  async close() {
     this.stop();
     this.agent.destroy();
+  }
+
+  /** @param {import('../ask.js').Counts} counts of all drones @returns {boolean} whether nothing more will arrive */
+  isDelivered({ messages }) {
+    return this.pending === 0 && messages >= this.sent * this.streams;
   }
 
   /** @returns {{ sent: number, failed: number, problem: string }} */

@@ -1,0 +1,71 @@
+/*
+ * Where publications get their order and are stored. Three brokers fulfil one contract, and test/broker.contract.test.js runs
+ * against all of them: `memory`, `disk` (one machine), and `remote`, which is the primary's broker as a worker sees it.
+ */
+import { MemoryBroker } from './memory.js';
+
+/**
+ * What a publisher gives, checked.
+ * @typedef {object} Draft
+ * @property {readonly string[]} topics at least one; the first is canonical
+ * @property {string} data
+ * @property {boolean} private
+ * @property {string} [id] the publisher's own
+ * @property {string} [type]
+ * @property {number} [retry] ms, above 0
+ *
+ * @typedef {Draft & { sequence: number, at: number }} Publication a stored draft; `sequence` counts from 1 without gaps, `at` is
+ *   ms since 1970
+ *
+ * @typedef {{ sequence: number, isNew: boolean }} Receipt where a draft was stored, or where its id already was
+ *
+ * @typedef {(publications: readonly Publication[]) => void | Promise<void>} Listener must not fail. If it returns a promise, the
+ *   publications count as waiting until it resolves: that is how a slow one slows publishers down, and nothing is lost
+ */
+
+/**
+ * @typedef {object} Broker
+ * @property {number} epoch 32 bits; a wiped store starts a new one
+ * @property {Uint8Array} key 16 bytes for cursors; lives as long as the epoch
+ * @property {number} last sequence of the last publication; 0 if there was none
+ * @property {number} first sequence of the oldest publication that is still stored; last + 1 if none is
+ * @property {(drafts: readonly Draft[]) => Promise<Receipt[]>} append resolves once they are stored (disk: flushed). A draft whose
+ *   id is known is not stored again: its receipt has the sequence of the first one, also within one call. All of one call are
+ *   consecutive. Rejects with HoldfastError BUSY if too much is waiting (to be stored or delivered), CLOSED, or STORE if they
+ *   can't be stored
+ * @property {(listener: Listener) => void} follow passes on every publication above `last`, in order, in batches, exactly once;
+ *   `last` has already moved then, and the append it came from has not resolved yet
+ * @property {(after: number, most: number) => Promise<readonly Publication[]>} read stored publications above the sequence
+ *   `after`, in order, at most `most` and about READ_BYTES of them, but at least one. Empty at the end. It starts later than
+ *   after + 1 if those before have expired. It has nothing above `last`. Identical reads in progress share their answer
+ * @property {(id: string) => Promise<number | undefined>} find sequence of the publication with this publisher's id, if it is
+ *   still known: as long as the publication is stored
+ * @property {() => Promise<readonly Publication[]>} latest the last publication of each cached topic, in order, each once. They
+ *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
+ * @property {() => Promise<void>} close finishes the appends in progress and refuses others
+ */
+
+/**
+ * Publications go when any of the limits is exceeded, oldest first; 0 keeps none.
+ * @typedef {object} Retention
+ * @property {number} historyCount
+ * @property {number} historyAgeMs
+ * @property {number} historyBytes
+ */
+
+/**
+ * @typedef {Retention & { isCached: (topic: string) => boolean, maxQueueBytes: number }} Limits
+ *   `isCached`: whether the topic's last publication is kept beyond retention; `maxQueueBytes` of drafts may wait to be stored
+ */
+
+/**
+ * @param {Limits & { store: string, syncs: boolean }} options `store` is a folder, '' for memory; `syncs`: an append resolves
+ *   once the disk has it, otherwise once the operating system has it
+ * @returns {Promise<Broker>}
+ * @throws {import('../lib/errors.js').HoldfastError} STORE: the folder or the package can't be used
+ */
+export async function openBroker({ store, syncs, ...limits }) {
+  if (store === '') return new MemoryBroker(limits);
+  const { openDisk } = await import('./disk.js');
+  return openDisk({ store, syncs, ...limits });
+}

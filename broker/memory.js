@@ -1,0 +1,149 @@
+/*
+ * Publications in memory: they are lost when the process ends, and so the next one starts a new epoch.
+ */
+import { Appends } from './appends.js';
+import { Cached } from './cached.js';
+import { History } from './history.js';
+import { sizeOf } from './limits.js';
+import { putInOrder } from './order.js';
+import { newEpoch, SharedReads, TRIM_MS, TRIM_STEP } from './parts.js';
+
+/** @typedef {import('./index.js').Broker} Broker */
+/** @typedef {import('./index.js').Publication} Publication */
+/** @typedef {import('./index.js').Listener} Listener */
+
+/** @implements {Broker} */
+export class MemoryBroker {
+  /** @param {import('./index.js').Limits} limits */
+  constructor({ historyCount, historyAgeMs, historyBytes, isCached, maxQueueBytes }) {
+    this.retention = { historyCount, historyAgeMs, historyBytes };
+    const { epoch, key } = newEpoch();
+    this.epoch = epoch;
+    this.key = key;
+    this.history = new History();
+    this.cached = new Cached(isCached);
+    /** @type {Map<number, Publication>} those of cached topics that are beyond retention, by sequence */
+    this.kept = new Map();
+    /** @type {Map<string, number>} sequence by the publisher's id */
+    this.ids = new Map();
+    /** @type {Listener[]} */
+    this.listeners = [];
+    this.reads = new SharedReads();
+    this.appends = new Appends(maxQueueBytes, 0, (calls) => this.store(calls));
+    this.isTrimming = false;
+    this.timer = setInterval(() => this.trim(), TRIM_MS).unref();
+  }
+
+  get first() {
+    return this.history.first;
+  }
+
+  get last() {
+    return this.history.last;
+  }
+
+  /** @param {readonly import('./index.js').Draft[]} drafts */
+  append(drafts) {
+    return this.appends.add(drafts);
+  }
+
+  /** @param {Listener} listener */
+  follow(listener) {
+    this.listeners.push(listener);
+  }
+
+  /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
+  read(after, most) {
+    return this.reads.share(`${after}:${most}`, async () => this.history.range(after, most));
+  }
+
+  /** @param {string} id @returns {Promise<number | undefined>} */
+  async find(id) {
+    return this.ids.get(id);
+  }
+
+  /** @returns {Promise<readonly Publication[]>} */
+  async latest() {
+    const found = this.cached.sequences().map((sequence) => this.get(sequence));
+    return found.filter((publication) => publication !== undefined);
+  }
+
+  async close() {
+    clearInterval(this.timer);
+    await this.appends.close();
+  }
+
+  /** @param {import('./appends.js').Call[]} calls */
+  store(calls) {
+    const place = {
+      last: this.last,
+      at: Date.now(),
+      find: (/** @type {string} */ id) => this.ids.get(id),
+    };
+    const { publications, receipts } = putInOrder(
+      calls.map(({ drafts }) => drafts),
+      place,
+    );
+    let bytes = 0;
+    for (const publication of publications) bytes += this.keep(publication);
+    this.trim(publications.length + TRIM_STEP);
+    if (publications.length > 0)
+      for (const listener of this.listeners) this.appends.hold(bytes, listener(publications));
+    for (const [index, { resolve }] of calls.entries()) resolve(receipts[index]);
+  }
+
+  /** @param {Publication} publication @returns {number} its bytes */
+  keep(publication) {
+    const bytes = sizeOf(publication);
+    this.history.push(publication, bytes);
+    if (publication.id !== undefined) this.ids.set(publication.id, publication.sequence);
+    for (const sequence of this.cached.note(publication, bytes)) this.release(sequence);
+    return bytes;
+  }
+
+  /** @param {number} sequence of a publication that is not the last of a cached topic any more */
+  release(sequence) {
+    const publication = this.kept.get(sequence);
+    if (!publication) return; // it is still in the history
+    this.kept.delete(sequence);
+    this.forget(publication);
+  }
+
+  /** @param {Publication} publication that is stored nowhere any more */
+  forget({ id }) {
+    if (id !== undefined) this.ids.delete(id);
+  }
+
+  /** Drops what is beyond retention, a step at a time, so that nothing waits for it long. @param {number} [most] */
+  trim(most = TRIM_STEP) {
+    for (let count = 0; count < most && this.isOver(); count++) this.drop();
+    if (this.isTrimming || !this.isOver()) return;
+    this.isTrimming = true;
+    setImmediate(() => {
+      this.isTrimming = false;
+      this.trim();
+    });
+  }
+
+  /** @returns {boolean} whether the oldest publication is beyond retention */
+  isOver() {
+    const { history, retention } = this;
+    if (history.count === 0) return false;
+    if (history.count > retention.historyCount || history.bytes > retention.historyBytes) return true;
+    const oldest = history.get(history.first);
+    return oldest !== undefined && oldest.publication.at <= Date.now() - retention.historyAgeMs;
+  }
+
+  /** Drops the oldest publication. */
+  drop() {
+    const publication = this.history.shift()?.publication;
+    if (!publication) return;
+    if (this.cached.has(publication.sequence)) this.kept.set(publication.sequence, publication);
+    else this.forget(publication);
+  }
+
+  /** @param {number} sequence @returns {Publication | undefined} */
+  get(sequence) {
+    return this.history.get(sequence)?.publication ?? this.kept.get(sequence);
+  }
+}

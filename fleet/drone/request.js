@@ -1,0 +1,29 @@
+/*
+ * The request that a drone's parameters ask for. Pure.
+ */
+import { isIP } from 'node:net';
+import { hostsOf } from './addresses.js';
+
+/** @typedef {import('./params.js').Params} Params */
+
+/** @param {Params} params @returns {string} 'host:port' of the first address */
+export function hostOf({ host, port }) {
+  const [first] = hostsOf(host);
+  return `${isIP(first) === 6 ? `[${first}]` : first}:${port[0]}`;
+}
+
+/** @param {string} path @param {string} query @returns {string} */
+export function withQuery(path, query) {
+  return `${path}${path.includes('?') ? '&' : '?'}${query}`;
+}
+
+/**
+ * The head of the request that opens a stream without topics.
+ * @param {Params} params @returns {string}
+ */
+export function requestOf(params) {
+  const { path, channel, accept } = params;
+  const target = channel ? withQuery(path, `channel=${encodeURIComponent(channel)}`) : path;
+  const wanted = accept === 'events' ? 'Accept: text/event-stream\r\n' : '';
+  return `GET ${target} HTTP/1.1\r\nHost: ${hostOf(params)}\r\n${wanted}\r\n`;
+}

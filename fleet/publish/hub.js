@@ -1,0 +1,146 @@
+/*
+ * Publishes numbered messages with their send time to the topics that the streams subscribe to, so that drones can check that
+ * each arrives once and in order, and measure how long it takes.
+ */
+import { askConsent } from '../drone/consent.js';
+import { Rate } from '../drone/rate.js';
+import { HUB_PATH } from '../drone/topics/subscription.js';
+import { signerOf } from '../drone/topics/tokens.js';
+import { audienceOf } from './audience.js';
+import { Lane } from './lane.js';
+
+/** Connections. Each has its own topics. */
+const MOST_LANES = 16;
+const LEAST_TICK_MS = 1;
+const MOST_TICK_MS = 100;
+const HTTP_PORT = 80;
+
+/** @typedef {import('./lane.js').Topic} Topic */
+/** @typedef {import('../ask.js').Counts} Counts */
+
+/**
+ * @typedef {object} Settings
+ * @property {URL} url
+ * @property {string[]} topics templates
+ * @property {number} streams
+ * @property {number} perSecond
+ * @property {number} batch
+ * @property {number} size
+ * @property {string} token '' for none
+ * @property {import('../drone/topics/tokens.js').Signer | null} signer makes tokens if none is given
+ * @property {import('../drone/topics/publication.js').Clock} clock
+ */
+
+export class HubPublisher {
+  /** @param {Settings} settings */
+  constructor({ url, topics, streams, perSecond, batch, size, token, signer, clock }) {
+    this.url = url;
+    this.clock = clock;
+    this.batch = batch;
+    this.requestsPerSecond = perSecond / batch;
+    this.rate = new Rate();
+    this.audience = audienceOf(topics, streams);
+    const publisher = Date.now();
+    /** @type {Topic[]} */
+    this.topics = [...this.audience.keys()].map((name) => ({ name, publisher, number: 0, sent: 0 }));
+    const how = { url, token: token ? () => token : tokenSource(signer), batch, size, clock };
+    this.lanes = lanesOf(this.topics, how);
+    this.turn = 0;
+    /** @type {NodeJS.Timeout | null} */
+    this.timer = null;
+  }
+
+  /** A hub elsewhere must have accepted load. @throws {import('../drone/consent.js').Refusal} */
+  async check() {
+    const { hostname, port } = this.url;
+    await askConsent([hostname.replace(/^\[|\]$/g, '')], [Number(port) || HTTP_PORT]);
+  }
+
+  start() {
+    this.rate.take(performance.now(), 0);
+    const tickMs = Math.min(Math.max(1000 / this.requestsPerSecond, LEAST_TICK_MS), MOST_TICK_MS);
+    this.timer ??= setInterval(() => this.tick(), tickMs);
+  }
+
+  tick() {
+    let due = this.rate.take(performance.now(), this.requestsPerSecond);
+    while (due-- > 0) this.lanes[this.turn++ % this.lanes.length].push();
+  }
+
+  stop() {
+    if (this.timer) clearInterval(this.timer);
+    this.timer = null;
+    for (const lane of this.lanes) lane.stop();
+  }
+
+  async close() {
+    this.stop();
+    await Promise.all(this.lanes.map((lane) => lane.close()));
+  }
+
+  /** Requests without an answer. */
+  get pending() {
+    return this.lanes.reduce((sum, { pending }) => sum + pending, 0);
+  }
+
+  /** @returns {number} how many must arrive, over all streams, if each was open or came back with its cursor */
+  get expected() {
+    return this.topics.reduce((sum, { name, sent }) => sum + sent * (this.audience.get(name) ?? 0), 0);
+  }
+
+  /** @param {Counts} counts of all drones @returns {boolean} whether nothing more will arrive */
+  isDelivered({ delivered, missed, discarded }) {
+    return this.pending === 0 && delivered + missed + discarded >= this.expected;
+  }
+
+  counts() {
+    const { topics, lanes, batch, clock, expected } = this;
+    const sum = (/** @type {'sent' | 'failed'} */ name) =>
+      lanes.reduce((total, lane) => total + lane[name], 0);
+    const problem = lanes.find((lane) => lane.problem)?.problem ?? '';
+    return {
+      sent: sum('sent'),
+      failed: sum('failed'),
+      problem,
+      topics: topics.length,
+      batch,
+      clock,
+      expected,
+    };
+  }
+}
+
+/** @param {Topic[]} topics @param {import('./lane.js').How} how @returns {Lane[]} */
+function lanesOf(topics, how) {
+  const count = Math.min(topics.length, MOST_LANES);
+  return Array.from(
+    { length: count },
+    (_, i) =>
+      new Lane(
+        topics.filter((_, j) => j % count === i),
+        how,
+      ),
+  );
+}
+
+/** @param {import('../drone/topics/tokens.js').Signer | null} signer @returns {() => string} a token that is valid now; '' without a signer */
+function tokenSource(signer) {
+  if (!signer) return () => '';
+  const create = signerOf(signer);
+  let token = '';
+  let madeMs = 0;
+  return () => {
+    const nowMs = performance.now();
+    if (token === '' || nowMs - madeMs > signer.ttlS * 500) {
+      token = create('publisher', 'publish', ['*']);
+      madeMs = nowMs;
+    }
+    return token;
+  };
+}
+
+/** @param {string} given a URL @returns {URL} at the path of a hub, if it has none */
+export function hubUrl(given) {
+  const url = new URL(given);
+  return url.pathname === '/' ? new URL(HUB_PATH, url) : url;
+}

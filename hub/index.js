@@ -1,0 +1,222 @@
+/*
+ * What `import { Hub } from 'holdfast'` imports: the hub with its grants and its protocol. Its types are in index.d.ts.
+ */
+import { labelOf, mayPublish } from './access/grants.js';
+import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
+import { ALLOW } from './protocol/cors.js';
+import { handle } from './protocol/handler.js';
+import { decide, HEADERS } from './protocol/policy.js';
+import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
+import { pairsOf, queryOf } from './protocol/query.js';
+import { answerSubscriptions } from './protocol/subscriptions.js';
+import { settingsOf } from './settings.js';
+import { HubCore } from './streams/core.js';
+import { Subscribers } from './subscribers.js';
+
+/** How long the same reason to refuse a token is not noted again. */
+const QUIET_MS = 60_000;
+
+/** @typedef {import('../lib/router.js').RequestError} RequestError */
+/** @typedef {import('./protocol/protocol.js').Request} Request */
+/** @typedef {import('./access/grants.js').Session} Session */
+/** @typedef {import('./subscribers.js').Subscriber} Subscriber */
+/** @typedef {{ status: number, headers?: Record<string, string>, body?: string | Uint8Array }} Answer */
+
+export class Hub {
+  /** @param {import('./settings.js').HubOptions} options @throws {import('../lib/errors.js').HoldfastError} BAD_OPTION */
+  constructor(options) {
+    const { opened, cors, path, url, rules, onError, onNote, ...parts } = settingsOf(options);
+    this.path = path;
+    /** How pages find it. */
+    this.url = url || path;
+    this.rules = rules;
+    /** Once its keys are loaded. @type {import('./access/index.js').Access | null} */
+    this.access = null;
+    this.opened = opened.then((access) => {
+      this.access = access;
+      access.onRefused = (reason) => this.tokenRefused(reason);
+      return access;
+    });
+    this.opened.catch(() => {}); // `start` and each request report it
+    this.cors = cors;
+    this.onError = onError;
+    this.onNote = onNote;
+    /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
+    this.quietUntilMs = new Map();
+    this.core = new HubCore({ ...parts, onError });
+    this.subscribers = new Subscribers(this);
+    this.handler = this.handler.bind(this);
+  }
+
+  /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */
+  async start() {
+    await this.opened;
+    await this.core.start();
+  }
+
+  /**
+   * For a server of several processes: presence is in the primary.
+   * @param {import('./presence/local.js').HubPresence} presence
+   */
+  attend(presence) {
+    this.core.attend(presence);
+    void this.opened.then((access) => {
+      access.hasSubscriptions = true;
+    }, noop);
+  }
+
+  /** Headers that a policy has to name, so that `decide` can read them. It also needs the address. */
+  static headers = HEADERS;
+
+  /**
+   * @param {Request} head of a request whose path is the hub's (`owns`) @param {number} id of the stream that it may become
+   * @returns {ReturnType<typeof decide>}
+   */
+  decide(head, id) {
+    return decide(this, head, id);
+  }
+
+  /** @param {string | undefined} target of a request @returns {boolean} whether the hub answers it */
+  owns(target = '') {
+    return resourceOf(target, this.path) !== null;
+  }
+
+  /**
+   * For node:http, Express and others: answers a request whose path is the hub's. Others go to `next`, or get 404.
+   * @param {import('node:http').IncomingMessage & { originalUrl?: string }} request
+   * @param {import('node:http').ServerResponse} response
+   * @param {() => void} [next]
+   */
+  handler(request, response, next) {
+    const target = request.originalUrl ?? request.url ?? '/'; // frameworks cut off the path under which they mount something
+    if (next && !this.owns(target)) return next();
+    void handle(this, request, response, target);
+  }
+
+  /**
+   * Makes a stream of a response of an application that knows its users itself.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} response
+   * @param {import('./applications.js').SubscribeOptions} options
+   * @returns {Promise<number>} its id in the Hold
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, and what `adopt` throws
+   */
+  subscribe(response, options) {
+    return subscribeTo(this, /** @type {import('node:http').ServerResponse} */ (response), options);
+  }
+
+  /** The cursor of what was published last. */
+  get cursor() {
+    return this.core.cursor;
+  }
+
+  /**
+   * @param {string} [topic] that a page is about
+   * @returns {string} the value of its Link header
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+   */
+  link(topic) {
+    return linkOf(this.url, this.cursor, topic, this.rules.baseUrl);
+  }
+
+  /**
+   * The client isn't told why, so the log is; but clients must not fill it.
+   * @param {string} reason one of a few
+   */
+  tokenRefused(reason) {
+    this.core.counts.hubTokensRefused++;
+    const nowMs = performance.now();
+    if (nowMs < (this.quietUntilMs.get(reason) ?? 0)) return;
+    this.quietUntilMs.set(reason, nowMs + QUIET_MS);
+    this.onNote(`a token was refused: ${reason} (noted once a minute)`);
+  }
+
+  /**
+   * @param {import('./access/index.js').Request} request
+   * @returns {Session | null | Promise<Session | null>} null for somebody without a token
+   * @throws {RequestError}
+   */
+  accessTo(request) {
+    if (this.access) return this.access.sessionOf(request);
+    return this.opened.then((access) => access.sessionOf(request));
+  }
+
+  /**
+   * @param {Request} request to publish
+   * @returns {Promise<(drafts: readonly { topics: readonly string[] }[]) => void>} throws if it may not publish one of them
+   * @throws {RequestError}
+   */
+  async publisherOf(request) {
+    const access = await this.opened;
+    const asked = { ...request, query: pairsOf(queryOf(request.target)) };
+    const session = await access.publisherOf(asked);
+    return (drafts) => {
+      for (const { topics } of drafts)
+        if (!mayPublish(session, topics)) throw access.insufficient(asked, session);
+    };
+  }
+
+  /**
+   * Whatever is neither a stream nor a publication.
+   * @param {Request} request
+   * @returns {Answer | Promise<Answer>}
+   * @throws {RequestError}
+   */
+  answer(request) {
+    const { method, target } = request;
+    const resource = resourceOf(target, this.path);
+    if (method === 'OPTIONS') return this.cors.preflight(request);
+    if (resource === null) throw nothingThere();
+    if (resource === 'stream') throw notAllowed(ALLOW);
+    if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
+    if (resource === 'metadata') return this.metadata(request);
+    return answerSubscriptions(this, request);
+  }
+
+  /** @returns {import('../lib/hubcounters.js').HubCounters} since the start */
+  counters() {
+    return this.core.counters();
+  }
+
+  /** @param {Request} request @returns {Promise<Answer>} */
+  async metadata(request) {
+    const answer = (await this.opened).metadata(request);
+    return { ...answer, headers: { ...answer.headers, ...this.corsOf(request) } };
+  }
+
+  /** @param {Request} request @returns {Record<string, string>} headers of its response for pages of other origins */
+  corsOf(request) {
+    return this.cors.headersFor(request);
+  }
+
+  /**
+   * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`. Their tokens
+   * are checked again when they come back.
+   * @param {{ subject?: string, token?: string, topic?: string }} what
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
+   */
+  revoke(what) {
+    for (const one of revocationsFor(what)) this.end(one);
+  }
+
+  /** @param {import('./revocations.js').Revocation} which */
+  end({ subject = '', token = '', topic = '' }) {
+    this.access?.forget({ ...(subject ? { subject } : {}), ...(token ? { tokenId: token } : {}) });
+    const { hold, audience } = this.core;
+    if (subject) hold.endLabelled('subject', labelOf(subject), 'revoked');
+    if (token) hold.endLabelled('token', labelOf(token), 'revoked');
+    if (topic) for (const channel of audience.channelsAbout(topic)) hold.endChannel(channel, 'revoked');
+  }
+
+  /**
+   * @template {import('./protocol/drafts.js').Given | readonly import('./protocol/drafts.js').Given[]} T
+   * @param {T} given a publication, or a list of them
+   * @returns {Promise<T extends readonly unknown[] ? string[] : string>} the ids, once they are stored
+   * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT, BUSY, STORE, CLOSED
+   */
+  async publish(given) {
+    const ids = await publishTo(this, given);
+    return /** @type {any} */ (Array.isArray(given) ? ids : ids[0]);
+  }
+}
+
+function noop() {}

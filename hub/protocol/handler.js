@@ -1,0 +1,128 @@
+/*
+ * The protocol on node:http: what the Hold passes on (publications, and later requests on the same connection), and everything in
+ * an application of its own, such as an Express app.
+ */
+import { plainAddress } from '../../lib/addresses.js';
+import { codeOf } from '../../lib/errors.js';
+import { RequestError } from '../../lib/router.js';
+import { LimitError } from '../streams/limits.js';
+import { draftsIn, parametersIn } from './bodies.js';
+import { answerOf } from './posts.js';
+import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
+
+const TEXT = 'text/plain; charset=utf-8';
+const BEYOND_ASCII = /[\x80-\xff]/;
+const NOTHING = Buffer.alloc(0);
+/** The most bytes of the body of a QUERY. */
+const MOST_QUERY_BYTES = 65_536;
+
+/** @typedef {import('node:http').IncomingMessage} IncomingMessage */
+/** @typedef {import('node:http').ServerResponse} ServerResponse */
+/** @typedef {import('../index.js').Hub} Hub */
+/** @typedef {import('../index.js').Answer} Answer */
+/** @typedef {import('./protocol.js').Request} Request */
+
+/**
+ * @param {Hub} hub
+ * @param {IncomingMessage} incoming
+ * @param {ServerResponse} response
+ * @param {string} target the request target; frameworks cut off the path under which they mount something
+ * @returns {Promise<void>} never rejects because of the client
+ */
+export async function handle(hub, incoming, response, target) {
+  const request = requestOf(incoming, target);
+  try {
+    if (request.headers.host?.includes(',')) throw new RequestError(400, 'a request must have one Host');
+    const isStream = resourceOf(target, hub.path) === 'stream';
+    if (isStream && request.method === 'POST') send(response, await publish(hub, request, incoming));
+    else if (isStream && ['GET', 'HEAD', 'QUERY'].includes(request.method))
+      await subscribe(hub, request, incoming, response);
+    else send(response, await hub.answer(request), request.method === 'HEAD');
+  } catch (error) {
+    if (incoming.destroyed && codeOf(error) === 'ECONNRESET') return; // the client has left
+    const answer = problem(error);
+    if (error instanceof LimitError) hub.core.counts[error.counter]++;
+    else if (answer.status === 413) hub.core.counts.hubLimitedPublication++;
+    send(response, { ...answer, headers: { ...answer.headers, ...hub.corsOf(request) } });
+    if (answer.status === 500) hub.onError(error);
+  }
+}
+
+/** @param {IncomingMessage} incoming @param {string} target @returns {Request} */
+function requestOf({ method = 'GET', headers, rawHeaders, socket }, target) {
+  const own = /** @type {Record<string, string | undefined>} */ ({ ...headers });
+  own.authorization = allOf(rawHeaders, 'authorization'); // Node has only the first
+  own.host = allOf(rawHeaders, 'host') ?? own[':authority']; // of HTTP/2
+  return { method, target, headers: own, address: plainAddress(socket.remoteAddress) };
+}
+
+/** @param {readonly string[]} rawHeaders name, value, name, value… @param {string} name @returns {string | undefined} joined by ', ' */
+function allOf(rawHeaders, name) {
+  /** @type {string | undefined} */
+  let all;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const isIt = rawHeaders[i].length === name.length && rawHeaders[i].toLowerCase() === name;
+    if (isIt) all = all === undefined ? rawHeaders[i + 1] : `${all}, ${rawHeaders[i + 1]}`;
+  }
+  return all;
+}
+
+/** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @param {ServerResponse} response */
+async function subscribe(hub, request, incoming, response) {
+  const { address = '' } = request;
+  hub.core.limits?.open(address);
+  const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : undefined;
+  const { cursor, place, dialect, cors } = await hub.subscribers.find(request, more);
+  const opening = await hub.core.prepare(cursor, place);
+  const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
+  if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
+  const admission = hub.core.admit(place, address);
+  try {
+    beginStream(response, headers);
+    await hub.core.adopt(response, place, opening, { dialect, admission });
+  } catch (error) {
+    hub.core.dismiss(admission);
+    throw error;
+  }
+}
+
+/** @param {ServerResponse} response whose own headers stay @param {Record<string, string>} headers of a stream */
+export function beginStream(response, headers) {
+  if (response.headersSent) return;
+  response.statusCode = 200; // Koa begins with 404
+  for (const [name, value] of Object.entries(headers))
+    if (!response.hasHeader(name)) response.setHeader(name, value);
+  // Node writes a head alone as UTF-8, and together with a buffer as it is.
+  if (BEYOND_ASCII.test(Object.values(headers).join())) response.write(NOTHING);
+}
+
+/** @param {Hub} hub @param {Request} request @param {IncomingMessage} incoming @returns {Promise<Answer>} */
+async function publish(hub, request, incoming) {
+  const check = await hub.publisherOf(request);
+  const { drafts, isList } = await draftsIn(incoming, hub.rules);
+  check(drafts);
+  const published = await hub.core.publish(drafts);
+  const ids = published.map(({ id }) => id);
+  const { status, type, body } = answerOf(ids, isList);
+  return { status, headers: { 'Content-Type': type, ...hub.corsOf(request) }, body };
+}
+
+/** @param {unknown} error @returns {Answer} */
+function problem(error) {
+  const known = requestErrorOf(error) ?? new RequestError(500, 'the hub failed to answer');
+  return textAnswer(known.status, known.message, known.headers);
+}
+
+/** @param {number} status @param {string} message @param {Record<string, string>} headers @returns {Answer} */
+function textAnswer(status, message, headers) {
+  return { status, headers: { 'Content-Type': TEXT, ...headers }, body: `${message}\n` };
+}
+
+/** @param {ServerResponse} response @param {Answer} answer @param {boolean} [isHead] */
+function send(response, { status, headers = {}, body = '' }, isHead = false) {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const length =
+    status === 204 || status === 304 ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
+  response.writeHead(status, { ...NOSNIFF, ...headers, ...length });
+  response.end(isHead ? undefined : body);
+}

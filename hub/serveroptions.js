@@ -1,0 +1,50 @@
+/*
+ * The options of the server (lib/config.js) as those of its hub: in each worker, and in the primary.
+ */
+import { cachedBy, NOWHERE, PATH, rulesOf, urlOf } from './settings.js';
+
+/** @typedef {import('../lib/config.js').Config} Config */
+
+/** @param {Config} config @returns {Omit<import('./settings.js').HubOptions, 'hold'>} for the hub of a worker, but for presence */
+export function hubOptions(config) {
+  const { anonymous, corsOrigins, publishOrigins, cacheTopics, mercureLegacy, proxies } = config;
+  const { maxStreamsPerAddress, maxStreamsPerSubject, maxOpensPerAddress } = config;
+  const jwt = {
+    secret: config.jwtSecret,
+    publisherKey: config.jwtPublisherKey,
+    subscriberKey: config.jwtSubscriberKey,
+    jwksUrl: config.jwksUrl,
+    issuer: config.jwtIssuer,
+    audience: config.jwtAudience,
+    cookie: config.jwtCookie,
+  };
+  return {
+    jwt,
+    anonymous,
+    corsOrigins,
+    publishOrigins,
+    cacheTopics,
+    legacy: mercureLegacy === 'on',
+    maxBodyBytes: config.maxPublicationBytes,
+    maxSelectors: config.maxTopicsPerStream,
+    maxStreamsPerAddress,
+    maxStreamsPerSubject,
+    maxOpensPerAddress,
+    proxies,
+  };
+}
+
+/** @param {Config} config @returns {(topic: string) => boolean} for the broker of the server */
+export function cachedIn(config) {
+  return cachedBy(config.cacheTopics, baseUrlIn(config));
+}
+
+/** @param {Config} config @returns {import('./settings.js').Rules} for publications on the admin port */
+export function rulesIn(config) {
+  return rulesOf({ maxBodyBytes: config.maxPublicationBytes }, baseUrlIn(config));
+}
+
+/** @param {Config} config */
+function baseUrlIn({ jwtAudience }) {
+  return urlOf(jwtAudience) || NOWHERE + PATH;
+}

@@ -1,0 +1,253 @@
+/*
+ * The hub: topics, history, recovery and grants on top of a Hold. It knows streams only by their ids.
+ *
+ *     publish --> broker --> feed --> Hold: streams that are open
+ *                              \----> window --> openings: streams that are opened
+ */
+import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { noHubCounters } from '../../lib/hubcounters.js';
+import { textOf } from '../presence/texts.js';
+import { Audience } from './audience.js';
+import { Cursors } from './cursor.js';
+import { Feed } from './feed.js';
+import { Latest } from './latest.js';
+import { LimitError } from './limits.js';
+import { labelsOf, Openings, retryMs } from './openings.js';
+import { Recovery } from './recovery.js';
+import { Window } from './window.js';
+
+/** @typedef {import('../../broker/index.js').Broker} Broker */
+/** @typedef {import('../../broker/index.js').Draft} Draft */
+/** @typedef {import('../../broker/index.js').Publication} Publication */
+/** @typedef {import('./audience.js').Place} Place */
+/** @typedef {import('../access/grants.js').Session} Session */
+/** @typedef {import('./openings.js').Opening} Opening */
+/** @typedef {import('../matching/selectors.js').Selector} Selector */
+/** @typedef {{ subject?: number, token?: number, expiresAtMs?: number }} Labels */
+/** @typedef {import('./limits.js').Taken | null} Admission what a stream has taken of the limits */
+
+/**
+ * What the hub needs of a Hold.
+ * @typedef {object} HoldLike
+ * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
+ * @property {(id: number, payload: string) => void} write
+ * @property {(id: number, channel: string) => void} subscribe
+ * @property {(id: number, labels: Labels) => void} label
+ * @property {(id: number) => void} end
+ * @property {(which: 'subject' | 'token', label: number, reason: 'revoked') => void} endLabelled
+ * @property {(channel: string, reason: 'revoked') => void} endChannel
+ * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' }) => Promise<number>} adopt
+ * @property {(listener: (id: number) => void) => void} onStreamClose
+ */
+
+/** Publications from before the start that are kept at hand. */
+const MOST_RECENT = 10_000;
+const RETRY_AFTER_S = '10';
+/** Why publications can't be read now: the client comes back for them. */
+const PASSING = ['BUSY', 'CLOSED', 'STORE'];
+const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
+
+/** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
+
+export class HubCore {
+  /**
+   * @param {object} parts
+   * @param {HoldLike} parts.hold
+   * @param {Broker} parts.broker
+   * @param {(topic: string) => boolean} parts.isCached whether new subscribers get the last publication of a topic
+   * @param {number} parts.windowBytes of publications that are kept at hand
+   * @param {number} parts.mostReplayBytes above it, a client gets a replay in parts
+   * @param {import('../presence/local.js').HubPresence | null} parts.presence null if it is off
+   * @param {import('./limits.js').Limits | null} parts.limits null if there are none
+   * @param {(error: unknown) => void} parts.onError
+   */
+  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, onError }) {
+    this.hold = hold;
+    this.broker = broker;
+    /** @type {import('../presence/local.js').HubPresence | null} */
+    this.presence = null;
+    this.limits = limits;
+    this.counts = noHubCounters();
+    this.cursors = new Cursors(broker);
+    this.audience = new Audience();
+    this.latest = new Latest(isCached);
+    const idOf = (/** @type {Publication} */ { id, sequence }) => id ?? this.cursors.of(sequence);
+    this.window = new Window({ mostBytes: windowBytes, last: broker.last, idOf });
+    const { audience, window, latest, cursors } = this;
+    this.recovery = new Recovery({ broker, window, latest, cursors, mostBytes: mostReplayBytes });
+    this.openings = new Openings(this.recovery, this.counts);
+    this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
+    /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
+    this.places = new Map();
+    /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
+    this.joining = new Set();
+    this.failed = (/** @type {unknown} */ error) => {
+      if (!PASSING.includes(codeOf(error))) onError(error);
+      return false;
+    };
+    broker.follow((publications) => this.feed.take(publications));
+    void hold.publish([], null, { cursor: cursors.of(broker.last) });
+    hold.onStreamClose((id) => this.leave(id));
+    if (presence) this.attend(presence);
+    if (limits) hold.onStreamClose((id) => limits.leave(id));
+  }
+
+  /** From now on streams are listed. @param {import('../presence/local.js').HubPresence} presence */
+  attend(presence) {
+    this.presence = presence;
+    this.hold.onStreamClose((id) => presence.leave(id));
+  }
+
+  /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */
+  async start() {
+    for (const publication of await this.broker.latest())
+      if (publication.sequence <= this.window.last) this.latest.add(publication); // others are on their way
+    const older = [];
+    const { first } = this.window;
+    for (let after = Math.max(this.broker.first - 1, first - 1 - MOST_RECENT); after < first - 1; ) {
+      const page = await this.broker.read(after, first - 1 - after);
+      if (page.length === 0 || (older.length > 0 && page[0].sequence !== after + 1)) return;
+      for (const publication of page) if (publication.sequence < first) older.push(publication);
+      after = page[page.length - 1].sequence;
+    }
+    // Those in between may have left the window again.
+    if (older.length > 0 && this.window.first === first) this.window.prepend(older);
+  }
+
+  /**
+   * @param {readonly Draft[]} drafts checked
+   * @returns {Promise<Published[]>} once they are stored
+   * @throws {import('../../lib/errors.js').HoldfastError} BUSY, CLOSED, STORE
+   */
+  async publish(drafts) {
+    const receipts = await this.broker.append(drafts);
+    return receipts.map(({ sequence, isNew }, i) => {
+      this.counts[isNew ? 'hubPublished' : 'hubDuplicates']++;
+      return { id: drafts[i].id ?? this.cursors.of(sequence), sequence, isNew };
+    });
+  }
+
+  /** @param {readonly Selector[]} selectors @param {Session | null} session @returns {Place} */
+  placeOf(selectors, session) {
+    return this.audience.placeOf(selectors, session);
+  }
+
+  /**
+   * @param {string | undefined} cursor @param {Place} place
+   * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
+   */
+  prepare(cursor, place) {
+    return this.openings.prepare(cursor, place);
+  }
+
+  /**
+   * Somebody wants to open a stream now.
+   * @param {Place} place @param {string} address
+   * @returns {Admission} to be passed to `enter` or `dismiss`
+   * @throws {LimitError}
+   */
+  admit({ session }, address) {
+    if (this.presence?.isFull)
+      throw new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
+    return this.limits?.take(address, session?.subject ?? 0) ?? null;
+  }
+
+  /** There is no stream after all. @param {Admission} admission */
+  dismiss(admission) {
+    if (admission) this.limits?.release(admission);
+  }
+
+  /**
+   * A stream is held at this place from now on.
+   * @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect
+   * @param {Admission} [admission] none if the application has opened it
+   */
+  enter(id, place, dialect, admission = null) {
+    this.counts.hubOpened++;
+    if (admission) this.limits?.keep(id, admission);
+    if (this.presence) this.list(id, place, dialect);
+    if (place.uses.length === 0) return;
+    this.audience.enter(place);
+    this.places.set(id, place);
+  }
+
+  /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
+  list(id, place, dialect) {
+    place.listing ||= textOf(dialect, place.selectors, place.session);
+    this.presence?.enter(id, place.listing);
+  }
+
+  /** It has ended. @param {number} id */
+  leave(id) {
+    this.joining.delete(id);
+    const place = this.places.get(id);
+    if (!place) return;
+    this.places.delete(id);
+    this.audience.leave(place);
+  }
+
+  /**
+   * Makes a stream of a response that is open for writing and whose head was not sent yet.
+   * @param {import('node:http').ServerResponse} response
+   * @param {Place} place
+   * @param {Opening} opening
+   * @param {{ dialect?: import('../access/grants.js').Dialect, admission?: Admission }} [how]
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} and the admission is not used
+   */
+  async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
+    const { hold } = this;
+    if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
+    const { text, isWhole } = opening.begin();
+    const { last } = this.window;
+    const id = await hold.adopt(response, { encoding: 'updates' });
+    this.joining.add(id);
+    hold.write(id, text);
+    const join = () => this.join(id, place, dialect, admission);
+    const isIn = isWhole && (await this.catchUp(id, place, last, join).catch(this.failed));
+    if (isIn) return id;
+    hold.end(id); // its client comes back for the rest
+    this.joining.delete(id);
+    this.dismiss(admission);
+    return id;
+  }
+
+  /**
+   * Writes what was published while a response became a stream: its client has had the head of the response since then.
+   * @param {number} id @param {Place} place @param {number} after a sequence
+   * @param {() => void} join called once the stream has got everything, in the same step
+   * @returns {Promise<boolean>} false if it is too much for one response
+   */
+  async catchUp(id, place, after, join) {
+    const { window, recovery } = this;
+    for (let through = after; through < window.last; through = window.last) {
+      const plan = recovery.planOf({ after: through, reported: undefined }, place);
+      if (!recovery.isReady(plan)) await recovery.prepare(plan);
+      const { text, isWhole } = recovery.replay(plan, retryMs());
+      this.hold.write(id, text);
+      if (!isWhole) return false;
+    }
+    join();
+    return true;
+  }
+
+  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {import('../access/grants.js').Dialect} dialect @param {Admission} admission */
+  join(id, place, dialect, admission) {
+    const { hold } = this;
+    if (!this.joining.delete(id)) return this.dismiss(admission); // the client has left meanwhile
+    for (const channel of place.channels) hold.subscribe(id, channel);
+    const labels = labelsOf(place.session, Date.now());
+    if (labels) hold.label(id, labels);
+    this.enter(id, place, dialect, admission);
+  }
+
+  /** @returns {import('../../lib/hubcounters.js').HubCounters} */
+  counters() {
+    return { ...this.counts, hubWaiting: this.feed.pending.length };
+  }
+
+  /** @returns {string} the cursor of now */
+  get cursor() {
+    return this.cursors.of(this.window.last);
+  }
+}

@@ -1,0 +1,69 @@
+/*
+ * Where a cursor of a client is in the order of publications.
+ */
+import { setTimeout as after } from 'node:timers/promises';
+
+/** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
+const AHEAD_MS = 2000;
+const AHEAD_STEP_MS = 5;
+
+/**
+ * @typedef {object} Position
+ * @property {number | undefined} after replay what follows this sequence; undefined to begin with what is published next
+ * @property {string | undefined} reported in the head of the response: the client's cursor, or 'earliest' if publications may
+ *   be lost; undefined if the client has no cursor
+ * @property {number} [since] where the client was, if what followed is no longer stored, except the last publications of cached topics
+ */
+
+export class Positions {
+  /**
+   * @param {object} parts
+   * @param {import('../../broker/index.js').Broker} parts.broker
+   * @param {import('./window.js').Window} parts.window
+   * @param {import('./cursor.js').Cursors} parts.cursors
+   */
+  constructor({ broker, window, cursors }) {
+    this.broker = broker;
+    this.window = window;
+    this.cursors = cursors;
+  }
+
+  /** @param {string | undefined} cursor @returns {Position | Promise<Position>} */
+  locate(cursor) {
+    if (cursor === undefined) return { after: undefined, reported: undefined };
+    if (cursor === 'earliest') return this.earliest();
+    const sequence = this.cursors.read(cursor) ?? this.window.byId.get(cursor);
+    if (sequence !== undefined) return this.positionAt(sequence, cursor);
+    if (cursor === '' || cursor.startsWith('#')) return unknown();
+    return this.broker
+      .find(cursor)
+      .then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
+  }
+
+  /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
+  positionAt(sequence, cursor) {
+    if (sequence > this.window.last) return this.untilReached(sequence, cursor);
+    return sequence < this.broker.first - 1
+      ? { ...this.earliest(), since: sequence }
+      : { after: sequence, reported: cursor };
+  }
+
+  /** @returns {Position} */
+  earliest() {
+    return { after: this.broker.first - 1, reported: 'earliest' };
+  }
+
+  /** Another process may already have sent what this one is about to hear of. @param {number} sequence @param {string} cursor @returns {Promise<Position>} */
+  async untilReached(sequence, cursor) {
+    for (let waited = 0; waited < AHEAD_MS; waited += AHEAD_STEP_MS) {
+      await after(AHEAD_STEP_MS);
+      if (sequence <= this.window.last) return { after: sequence, reported: cursor };
+    }
+    return unknown();
+  }
+}
+
+/** @returns {Position} */
+function unknown() {
+  return { after: undefined, reported: 'earliest' };
+}

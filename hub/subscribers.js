@@ -1,0 +1,116 @@
+/*
+ * Who asks for a stream: what follows from a request (its place, the headers of its response), remembered for equal requests.
+ */
+import { BoundedMap } from '../lib/boundedmap.js';
+import { streamHeaders } from './protocol/protocol.js';
+import { Wishes } from './protocol/wishes.js';
+
+/** How long a token that was checked is not checked again for an equal request. */
+const KNOWN_MS = 60_000;
+/** Heads whose outcome is kept; the Hold doesn't remember more either. */
+const MOST_KNOWN = 256;
+
+/** @typedef {import('./protocol/protocol.js').Request} Request */
+/** @typedef {import('./protocol/wishes.js').Wish} Wish */
+/** @typedef {import('./access/grants.js').Session} Session */
+
+/**
+ * What is known about a request for a stream.
+ * @typedef {object} Subscriber
+ * @property {import('./protocol/subscription.js').Dialect} dialect
+ * @property {string | undefined} cursor
+ * @property {import('./streams/audience.js').Place} place
+ * @property {Record<string, string>} cors headers of the response for pages of other origins
+ * @property {Record<string, string>} headers of the response to a stream without a cursor
+ * @property {number} version of the access before its token was checked
+ * @property {number} checkedMs
+ */
+
+export class Subscribers {
+  /** @param {import('./index.js').Hub} hub */
+  constructor(hub) {
+    this.hub = hub;
+    this.wishes = new Wishes(hub.rules);
+    /** By the headers of a request, which are the same object for equal heads. @type {BoundedMap<object, Subscriber>} */
+    this.known = new BoundedMap(MOST_KNOWN);
+    /** By the headers of `cors`, which are the same object for the same origin. @type {WeakMap<object, Readonly<Record<string, string>>>} */
+    this.headers = new WeakMap();
+  }
+
+  /**
+   * @param {Request} request whose headers a Hold shares among equal heads
+   * @returns {Subscriber | Promise<Subscriber>} usually the same object for an equal head
+   * @throws {import('../lib/router.js').RequestError} or rejects with it
+   */
+  of(request) {
+    const known = this.known.get(request.headers);
+    if (known && this.isValid(known)) return known;
+    const found = this.find(request);
+    if (found instanceof Promise) return found.then((subscriber) => this.remember(request, subscriber));
+    return this.remember(request, found);
+  }
+
+  /**
+   * @param {Request} request @param {readonly import('./protocol/query.js').Pair[]} [more] in the body of a QUERY
+   * @returns {Subscriber | Promise<Subscriber>}
+   * @throws {import('../lib/router.js').RequestError} or rejects with it
+   */
+  find(request, more) {
+    const wish = this.wishes.of(request, more);
+    const { method, headers, address } = request;
+    const version = this.version; // of now: what is revoked while the token is verified is asked for again
+    const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, dialect: wish.dialect });
+    if (session instanceof Promise)
+      return session.then((one) => this.subscriber(request, wish, one, version));
+    return this.subscriber(request, wish, session, version);
+  }
+
+  /** Of the access; 0 as long as its keys are not loaded. */
+  get version() {
+    return this.hub.access?.version ?? 0;
+  }
+
+  /**
+   * @param {Request} request @param {Wish} wish @param {Session | null} session
+   * @param {number} version of the access before the token was checked
+   * @returns {Subscriber}
+   */
+  subscriber(request, { dialect, selectors, cursor }, session, version) {
+    const cors = this.hub.corsOf(request);
+    return {
+      dialect,
+      cursor,
+      place: this.hub.core.placeOf(selectors, session),
+      cors,
+      headers: this.headersWith(cors),
+      version,
+      checkedMs: Date.now(),
+    };
+  }
+
+  /** @param {Request} request @param {Subscriber} subscriber @returns {Subscriber} it */
+  remember({ headers }, subscriber) {
+    // Somebody without a token may be let in because of the address, and equal heads come from other addresses too.
+    if (subscriber.place.session || this.hub.access?.isAnonymousAllowed) this.known.set(headers, subscriber);
+    return subscriber;
+  }
+
+  /** @param {Subscriber} subscriber @returns {boolean} whether its token is still good, as far as we know */
+  isValid({ version, checkedMs, place: { session } }) {
+    const nowMs = Date.now();
+    return (
+      version === this.version &&
+      nowMs < checkedMs + KNOWN_MS &&
+      (session === null || session.expiresAtMs > nowMs)
+    );
+  }
+
+  /** @param {Readonly<Record<string, string>>} cors @returns {Readonly<Record<string, string>>} of a stream without a cursor; always the same object */
+  headersWith(cors) {
+    const known = this.headers.get(cors);
+    if (known) return known;
+    const headers = Object.freeze({ ...streamHeaders('draft', undefined), ...cors });
+    this.headers.set(cors, headers);
+    return headers;
+  }
+}

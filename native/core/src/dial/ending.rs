@@ -1,0 +1,96 @@
+//! How a stream ends: lost, closed because there are too many, or closed to be opened again at once (churn).
+
+use std::sync::atomic::AtomicU64;
+
+use super::attempt::Batch;
+use super::client::Client;
+use super::streams::State;
+use super::tally::count;
+use super::{CAUSES, Cause, schedule};
+use crate::clock::{Slice, now_ns};
+
+impl Client {
+    /// Frees a stream that failed to open or is lost, and counts it.
+    pub(super) fn end(&mut self, index: u32, cause: Cause) {
+        let tally = self.tally.clone();
+        let counters: &[AtomicU64; CAUSES] = if self.streams.row(index).state == State::Open { &tally.lost } else { &tally.failed };
+        self.free(index);
+        count(&counters[cause as usize], 1);
+    }
+
+    /// Closes as many open streams as was requested, for a slice.
+    pub(super) fn close_requested(&mut self) {
+        if self.to_close == 0 {
+            return;
+        }
+        let mut slice = Slice::begin();
+        while self.to_close > 0 {
+            let Some(index) = self.streams.last_open() else {
+                count(&self.tally.settled, self.to_close);
+                self.to_close = 0;
+                return;
+            };
+            self.to_close -= 1;
+            self.close(index);
+            // It is closed for good, so another stream may get its number.
+            self.subscribers.forget(index);
+            if slice.is_over() {
+                return;
+            }
+        }
+    }
+
+    fn close(&mut self, index: u32) {
+        self.free(index);
+        count(&self.tally.settled, 1);
+        count(&self.tally.closed, 1);
+    }
+
+    /// Closes and opens again the streams for which it is time, for a slice.
+    pub(super) fn churn_due(&mut self) {
+        if self.churns.is_empty() {
+            return;
+        }
+        let mut slice = Slice::begin();
+        while let Some((target, number)) = Batch::take_due(&mut self.churns, slice.now_ns) {
+            self.churn(target, number);
+            if slice.is_over() {
+                break;
+            }
+        }
+    }
+
+    fn churn(&mut self, target: u32, number: u64) {
+        let random = self.random();
+        let Some(index) = self.streams.random_open(random) else {
+            self.targets.release(target);
+            count(&self.tally.withdrawn, 1);
+            return count(&self.tally.settled, 1);
+        };
+        self.close(index);
+        count(&self.tally.churned, 1);
+        // The row that was freed last is the next one to be used, so it is the same stream that comes back.
+        self.open(target, number);
+    }
+
+    /// The next of a sequence of numbers (xorshift64).
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    /// Frees everything that belongs to a connection, and closes its socket. If its ping is overdue, that is recorded.
+    fn free(&mut self, index: u32) {
+        let row = self.streams.row(index);
+        let interval_ns = self.targets.interval_ns(row.target);
+        if let Some(late_ns) = schedule::overdue_ns(row.due_ns, now_ns(), interval_ns) {
+            self.tally.lateness.record(late_ns / 1000, 1);
+        }
+        self.targets.release(row.target);
+        self.attempts.remove(&index);
+        self.partials.remove(&index);
+        drop(self.streams.remove(index));
+    }
+}

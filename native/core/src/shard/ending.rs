@@ -1,0 +1,55 @@
+//! Streams that JS does not end one by one: all on a channel, all with a label, and those whose time is over. They are
+//! collected at once and end gently, a slice in each turn.
+
+use super::Shard;
+use crate::clock::Slice;
+use crate::id::Id;
+use crate::labels::{Kind, Label};
+use crate::telemetry::{Reason, add};
+
+/// An emptied queue keeps room for this many.
+const KEPT: usize = 64;
+
+impl Shard {
+    pub(super) fn label(&mut self, id: Id, label: Label) {
+        if let Some(index) = self.held_row(id) {
+            self.labels.set(index, label);
+        }
+    }
+
+    pub(super) fn end_channel(&mut self, channel: &[u8], reason: Reason) {
+        let rows = self.channels.rows_of(channel).iter();
+        self.ending.extend(rows.map(|index| (self.rows.id_of(*index), reason)));
+    }
+
+    pub(super) fn end_labelled(&mut self, kind: Kind, value: u32, reason: Reason) {
+        let rows = self.labels.rows_with(kind, value);
+        self.ending.extend(rows.map(|index| (self.rows.id_of(index), reason)));
+    }
+
+    /// Looks for streams whose time is over.
+    pub(super) fn end_expired(&mut self) {
+        if self.labels.next_search_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
+            let over = self.labels.search(self.now_ns).into_iter();
+            self.ending.extend(over.map(|index| (self.rows.id_of(index), Reason::Expired)));
+        }
+    }
+
+    /// Ends some of those that were collected.
+    pub(super) fn end_some(&mut self) {
+        if self.ending.is_empty() {
+            return;
+        }
+        let mut slice = Slice::of(self.slice_ns);
+        while let Some((id, reason)) = self.ending.pop_front() {
+            if let Some(index) = self.held_row(id) {
+                let deliveries = self.finish(index, reason);
+                add(&self.telemetry.deliveries, deliveries.into());
+            }
+            if slice.is_over() {
+                return;
+            }
+        }
+        self.ending.shrink_to(KEPT);
+    }
+}

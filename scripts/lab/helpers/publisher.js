@@ -1,0 +1,177 @@
+/*
+ * Publishes numbered messages to a hub, over connections that stay open, each with one request at a time. It is as cheap as it
+ * can be, because it shares the machine with the hub: requests are written to sockets, and of an answer only the status is read.
+ */
+import { connect } from 'node:net';
+import { percentilesOf } from '../../../fleet/drone/histograms.js';
+import { Rate } from '../../../fleet/drone/rate.js';
+import { dataOf } from '../../../fleet/drone/topics/publication.js';
+import { signerOf } from '../../../fleet/drone/topics/tokens.js';
+import { Histogram } from '../../../lib/histogram.js';
+import { follow } from './orders.js';
+
+const TICK_MS = 1;
+const TTL_S = 86_400;
+const HEAD_END = '\r\n\r\n';
+
+/** @typedef {{ name: string, publisher: number, number: number }} Topic */
+
+/**
+ * @typedef {object} How
+ * @property {number} port
+ * @property {string} path
+ * @property {string} secret of the hub's tokens
+ * @property {string} topic template with {n}
+ * @property {number} topics how many
+ * @property {number} connections
+ * @property {number} batch publications per request; 1: as a form
+ * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
+ */
+
+/** A connection, and the topics that only it publishes to. */
+class Lane {
+  /** @param {Topic[]} topics @param {How} how @param {string} head of each request, without its length */
+  constructor(topics, { batch, isNumbered, port }, head) {
+    this.topics = topics;
+    this.batch = batch;
+    this.isNumbered = isNumbered;
+    this.head = head;
+    this.next = 0;
+    this.answer = '';
+    this.begunMs = 0;
+    this.isBusy = false;
+    /** Requests that are due. */
+    this.due = 0;
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    this.socket.setEncoding('latin1');
+    this.socket.on('data', (/** @type {string} */ text) => this.read(text));
+    this.socket.on('error', (error) => fail(error.message));
+    this.socket.on('close', () => fail('a connection was closed'));
+  }
+
+  /** Sends the next request, if it is time. */
+  send() {
+    if (this.isBusy || (pace > 0 && this.due === 0) || performance.now() >= endMs) return;
+    this.due--;
+    this.isBusy = true;
+    running++;
+    this.begunMs = performance.now();
+    const publications = Array.from({ length: this.batch }, () => this.publication());
+    const body = this.batch === 1 ? formOf(publications[0]) : JSON.stringify(publications);
+    this.socket.write(`${this.head}Content-Length: ${Buffer.byteLength(body)}${HEAD_END}${body}`, 'latin1');
+  }
+
+  publication() {
+    const topic = this.topics[this.next++ % this.topics.length];
+    if (!this.isNumbered) return { topic: `${topic.name}/${++topic.number}`, data: 'x'.repeat(64) };
+    topic.number++;
+    return { topic: topic.name, data: dataOf({ ...topic, clock: 'monotonic', topic: topic.name }, 1) };
+  }
+
+  /** @param {string} text of the answer to the request that is on its way */
+  read(text) {
+    this.answer += text;
+    const end = this.answer.indexOf(HEAD_END);
+    if (end < 0) return;
+    const length = /\r\ncontent-length: *(\d+)/i.exec(this.answer)?.[1] ?? 0;
+    if (this.answer.length < end + HEAD_END.length + Number(length)) return;
+    if (this.answer.startsWith('HTTP/1.1 200')) sent += this.batch;
+    else fail(this.answer.slice(0, 200));
+    latency.record((performance.now() - this.begunMs) * 1000);
+    this.answer = '';
+    this.isBusy = false;
+    running--;
+    this.send();
+    if (running === 0 && performance.now() >= endMs) onOver();
+  }
+}
+
+/** @param {{ topic: string, data: string }} publication */
+function formOf({ topic, data }) {
+  return `topic=${encodeURIComponent(topic)}&data=${encodeURIComponent(data)}`;
+}
+
+/** @type {Lane[]} */
+let lanes = [];
+let latency = new Histogram('µs');
+let [sent, failed, running, pace, endMs] = [0, 0, 0, 0, 0];
+let problem = '';
+let onOver = () => {};
+
+/** @param {string} what */
+function fail(what) {
+  failed++;
+  problem = what;
+}
+
+follow({
+  /** Once. @param {How} how */
+  aim(how) {
+    const token = signerOf({ secret: how.secret, dialect: '0.x', ttlS: TTL_S })('lab', 'publish', ['*']);
+    const type = how.batch === 1 ? 'application/x-www-form-urlencoded' : 'application/json';
+    const head = `POST ${how.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\n`;
+    const publisher = Date.now();
+    const topics = Array.from({ length: how.topics }, (_, i) => ({
+      name: how.topic.replace('{n}', String(i)),
+      publisher,
+      number: 0,
+    }));
+    lanes = Array.from({ length: Math.min(how.connections, how.topics) }, (_, i) => {
+      const own = topics.filter((_, n) => n % Math.min(how.connections, how.topics) === i);
+      return new Lane(own, how, head);
+    });
+  },
+
+  /**
+   * Publishes for a while, or so many requests in total.
+   * @param {{ ms?: number, requests?: number, perSecond?: number }} run requests per second; 0: as many as it can
+   */
+  async run({ ms = 0, requests = 0, perSecond = 0 }) {
+    [sent, failed, problem, latency] = [0, 0, '', new Histogram('µs')];
+    const begunMs = performance.now();
+    endMs = begunMs + (ms || 60_000);
+    pace = perSecond || requests;
+    const over = new Promise((resolve) => {
+      onOver = () => resolve(undefined);
+    });
+    if (requests > 0) await publishSome(requests);
+    else {
+      const stop = perSecond > 0 ? startPace(perSecond) : startAll();
+      setTimeout(() => running === 0 && onOver(), ms + TICK_MS);
+      await over;
+      stop();
+    }
+    const tookMs = performance.now() - begunMs;
+    return { sent, failed, problem, tookMs, latency: percentilesOf(latency) };
+  },
+});
+
+/** @param {number} requests */
+async function publishSome(requests) {
+  for (let i = 0; i < requests; i++) lanes[i % lanes.length].due++;
+  for (const lane of lanes) lane.send();
+  while (lanes.some(({ isBusy, due }) => isBusy || due > 0)) {
+    if (failed > 0) throw new Error(problem);
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS));
+  }
+}
+
+/** @param {number} perSecond @returns {() => void} stops it */
+function startPace(perSecond) {
+  const rate = new Rate();
+  let turn = 0;
+  rate.take(performance.now(), perSecond);
+  const timer = setInterval(() => {
+    for (let due = rate.take(performance.now(), perSecond); due > 0; due--) {
+      const lane = lanes[turn++ % lanes.length];
+      lane.due++;
+      lane.send();
+    }
+  }, TICK_MS);
+  return () => clearInterval(timer);
+}
+
+function startAll() {
+  for (const lane of lanes) lane.send();
+  return () => {};
+}

@@ -1,0 +1,247 @@
+/*
+ * One broker and several workers, connected by what a channel between processes does: messages become text, and arrive in order.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { openBroker } from '../broker/index.js';
+import { RemoteBroker } from '../broker/remote.js';
+import { BrokerServer } from '../broker/server.js';
+import { dispatch } from '../lib/dispatch.js';
+import { OPTIONS } from './helpers/brokers.js';
+import { until } from './helpers/until.js';
+
+/** @typedef {import('../broker/messages.js').ToRemote} ToRemote */
+/** @typedef {import('./helpers/brokers.js').Options} Options */
+
+/** @param {import('node:test').TestContext} t @param {Partial<Options>} [options] */
+async function serve(t, options) {
+  const server = new BrokerServer(await openBroker({ ...OPTIONS, ...options }));
+  t.after(() => server.close());
+  return server;
+}
+
+/** @param {BrokerServer} server @param {{ answerMs?: number }} [options] */
+function connect(server, { answerMs = 30_000 } = {}) {
+  const worker = {};
+  /** @type {ToRemote[]} what arrived while it was suspended */
+  const late = [];
+  /** @type {ToRemote[]} */
+  const arrived = [];
+  const state = { isSuspended: false, isDead: false };
+  const arrive = (/** @type {ToRemote} */ message) => {
+    if (state.isSuspended) return void late.push(message);
+    arrived.push(message);
+    if (message.type === 'feed') remote.feed(message);
+    else remote.answer(message);
+  };
+  const handlers = server.handlersOf(worker);
+  const place = server.add(worker, (message) => {
+    const text = JSON.stringify(message);
+    setImmediate(() => arrive(JSON.parse(text)));
+  });
+  const remote = new RemoteBroker({
+    place,
+    maxQueueBytes: OPTIONS.maxQueueBytes,
+    answerMs,
+    send: (message) => {
+      const text = JSON.stringify(message);
+      setImmediate(() => state.isDead || dispatch(handlers, JSON.parse(text)));
+    },
+  });
+  /** @type {number[]} */
+  const followed = [];
+  remote.follow((publications) => void followed.push(...publications.map(({ sequence }) => sequence)));
+  const suspend = () => {
+    state.isSuspended = true;
+  };
+  const resume = () => {
+    state.isSuspended = false;
+    for (const message of late.splice(0)) arrive(message);
+  };
+  const die = () => {
+    state.isDead = true;
+    server.remove(worker);
+  };
+  return { remote, followed, arrived, suspend, resume, die };
+}
+
+/** @param {number} count @param {string} [data] */
+const drafts = (count, data = 'hello') =>
+  Array.from({ length: count }, () => ({ topics: ['news'], data, private: false }));
+
+/** @param {number} from @param {number} to */
+const range = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+test('every worker gets every publication once, in one order, whoever published it', async (t) => {
+  const server = await serve(t);
+  const workers = [connect(server), connect(server), connect(server)];
+  const appends = range(1, 50).flatMap((count) =>
+    workers.map(({ remote }) => remote.append(drafts(count % 4))),
+  );
+  const receipts = (await Promise.all(appends)).flat();
+  const sequences = receipts.map(({ sequence }) => sequence).sort((a, b) => a - b);
+  assert.deepEqual(sequences, range(1, receipts.length));
+  await until(() => workers.every(({ remote }) => remote.last === receipts.length), 'all have come');
+  for (const { followed } of workers) assert.deepEqual(followed, sequences);
+});
+
+test('the drafts of a turn are one message, and so are the publications of a turn', async (t) => {
+  const server = await serve(t);
+  const { remote, arrived } = connect(server);
+  await Promise.all(range(1, 100).map(() => remote.append(drafts(1))));
+  assert.equal(arrived.length, 1);
+});
+
+test('much of a turn is sent in several messages, and the order stays', async (t) => {
+  const server = await serve(t, { maxQueueBytes: 100e6 });
+  const { remote, arrived, followed } = connect(server);
+  const [receipts] = await Promise.all([
+    server.broker.append(drafts(40, 'x'.repeat(50_000))),
+    remote.append(drafts(2)),
+  ]);
+  assert.equal(receipts.length, 40);
+  assert.deepEqual(followed, range(1, 42));
+  assert.ok(arrived.length > 5, `${arrived.length} messages`);
+});
+
+test('a worker that starts gets its place, and everything after it exactly once', async (t) => {
+  const server = await serve(t);
+  const first = connect(server);
+  /** @type {ReturnType<typeof connect>[]} */
+  const others = [];
+  let published = 0;
+  for (let round = 0; round < 30; round++) {
+    published += 3;
+    void first.remote.append(drafts(3));
+    if (round % 3 === 0) others.push(connect(server)); // sometimes between an append and its feed
+    if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    others.push(connect(server));
+  }
+  await until(() => [first, ...others].every(({ remote }) => remote.last === published), 'all have come');
+  for (const { followed } of others) {
+    const [start = published + 1] = followed;
+    assert.deepEqual(followed, range(start, published));
+  }
+  const starts = others.map(({ followed }) => followed.length);
+  assert.ok(new Set(starts).size > 5, `${starts}`);
+  for (const { remote } of others)
+    assert.deepEqual([remote.epoch, remote.key], [server.broker.epoch, server.broker.key]);
+});
+
+test('what a worker has not delivered is bounded, nothing is lost, and other workers are told BUSY', async (t) => {
+  const server = await serve(t, { maxQueueBytes: 100_000 });
+  const [slow, other] = [connect(server), connect(server)];
+  slow.suspend();
+  let accepted = 0;
+  /** @type {unknown} */
+  let problem;
+  for (let count = 0; count < 100 && !problem; count++)
+    await other.remote.append(drafts(1, 'x'.repeat(10_000))).then(
+      () => accepted++,
+      (error) => {
+        problem = error;
+      },
+    );
+  assert.equal(/** @type {any} */ (problem).code, 'BUSY');
+  assert.equal(accepted, 9);
+  slow.resume();
+  await until(() => other.remote.append(drafts(1)).catch(() => null), 'there is room again');
+  await until(() => slow.followed.length > accepted, 'all have come');
+  assert.deepEqual(slow.followed.slice(0, accepted), range(1, accepted));
+});
+
+test('a worker that dies is forgotten, and what it had not delivered does not count any more', async (t) => {
+  const server = await serve(t, { maxQueueBytes: 100_000 });
+  const [dying, other] = [connect(server), connect(server)];
+  dying.suspend();
+  for (let count = 0; count < 9; count++) await other.remote.append(drafts(1, 'x'.repeat(10_000)));
+  void dying.remote.append(drafts(1)).catch(() => {});
+  await assert.rejects(other.remote.append(drafts(1, 'x'.repeat(10_000))), { code: 'BUSY' });
+  dying.die();
+  await other.remote.append(drafts(1, 'x'.repeat(10_000)));
+  assert.equal(server.seats.size, 1);
+});
+
+test('a listener that waits delays what its worker acknowledges', async (t) => {
+  const server = await serve(t, { maxQueueBytes: 100_000 });
+  const { remote } = connect(server);
+  /** @type {(() => void)[]} */
+  const releases = [];
+  remote.follow(() => new Promise((resolve) => void releases.push(resolve)));
+  for (let count = 0; count < 9; count++) await remote.append(drafts(1, 'x'.repeat(10_000)));
+  await assert.rejects(remote.append(drafts(1, 'x'.repeat(10_000))), { code: 'BUSY' });
+  for (const release of releases.slice(1)) release();
+  await assert.rejects(
+    remote.append(drafts(1, 'x'.repeat(10_000))),
+    { code: 'BUSY' },
+    'the first still waits',
+  );
+  releases[0]();
+  await until(() => remote.append(drafts(1)).catch(() => null), 'there is room again');
+});
+
+test('a primary that does not answer in time is BUSY, and its late answers are ignored', async (t) => {
+  const server = await serve(t);
+  const { remote, followed, suspend, resume } = connect(server, { answerMs: 50 });
+  suspend();
+  await assert.rejects(remote.append(drafts(2)), {
+    name: 'HoldfastError',
+    code: 'BUSY',
+    message: 'the primary did not answer within 50 ms: the publications may be stored or not',
+  });
+  const questions = [remote.read(0, 10), remote.find('x'), remote.latest()];
+  for (const question of questions)
+    await assert.rejects(question, { code: 'BUSY', message: 'the primary did not answer within 50 ms' });
+  resume();
+  assert.deepEqual(followed, [1, 2]);
+  assert.equal((await remote.read(0, 10)).length, 2);
+  assert.deepEqual([remote.bytes, remote.parts.size, remote.pending.questions.size], [0, 0, 0]);
+});
+
+test('workers learn how far retention has moved, also when nothing is published', async (t) => {
+  const server = await serve(t, { historyAgeMs: 200 });
+  const { remote } = connect(server);
+  await remote.append(drafts(5));
+  assert.equal(remote.first, 1);
+  await until(() => remote.first === 6, 'they have expired', 10_000);
+});
+
+test('the last publications of many cached topics come in several messages', async (t) => {
+  const server = await serve(t, { maxQueueBytes: 100e6, historyBytes: 100e6 });
+  const { remote, arrived } = connect(server);
+  const data = 'x'.repeat(10_000);
+  await remote.append(range(1, 200).map((n) => ({ topics: [`cached/${n}`], data, private: false })));
+  const before = arrived.length;
+  const latest = await remote.latest();
+  assert.deepEqual(
+    latest.map(({ sequence }) => sequence),
+    range(1, 200),
+  );
+  assert.ok(arrived.length - before > 5);
+});
+
+test('an error of the broker reaches the publisher with its code', async (t) => {
+  const server = await serve(t);
+  const { remote } = connect(server);
+  await server.close();
+  await assert.rejects(remote.append(drafts(1)), { name: 'HoldfastError', code: 'CLOSED' });
+});
+
+test('an answer in parts has its time again with each of them', async () => {
+  /** @type {any[]} */
+  const sent = [];
+  const place = { epoch: 1, key: '', first: 1, last: 3 };
+  const send = (/** @type {unknown} */ message) => void sent.push(message);
+  const remote = new RemoteBroker({ place, send, maxQueueBytes: 1000, answerMs: 300 });
+  const found = remote.latest();
+  const [{ id }] = sent;
+  for (let sequence = 1; sequence <= 3; sequence++) {
+    await wait(200);
+    remote.answer({ type: 'answer', id, blocks: [[sequence, 0, [['a', 'x', 0]]]], more: sequence < 3 });
+  }
+  assert.deepEqual(
+    (await found).map(({ sequence }) => sequence),
+    [1, 2, 3],
+  );
+});

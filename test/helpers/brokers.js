@@ -1,0 +1,68 @@
+/*
+ * Every broker, opened in the same way.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openBroker } from '../../broker/index.js';
+import { RemoteBroker } from '../../broker/remote.js';
+
+const SERVER = fileURLToPath(new URL('../fixtures/broker.server.js', import.meta.url));
+
+/** @typedef {import('../../broker/index.js').Broker} Broker */
+/** @typedef {Parameters<typeof openBroker>[0]} Options */
+
+/** @type {Options} `isCached` is the same in the fixture */
+export const OPTIONS = {
+  store: '',
+  syncs: true,
+  historyCount: 1000,
+  historyAgeMs: 3_600_000,
+  historyBytes: 1_048_576,
+  isCached: (topic) => topic.startsWith('cached/'),
+  maxQueueBytes: 1_048_576,
+};
+
+/**
+ * A remote broker, with the real one in another process. `close` ends that too.
+ * @param {Options} options
+ * @param {{ answerMs?: number }} [more]
+ * @returns {Promise<Broker & { pid: number }>}
+ */
+export async function openRemote(options, { answerMs = 30_000 } = {}) {
+  const child = fork(SERVER);
+  child.send({ type: 'open', options });
+  const [{ place }] = await once(child, 'message');
+  const send = (/** @type {any} */ message) => void (child.connected && child.send(message));
+  const remote = new RemoteBroker({ place, send, maxQueueBytes: options.maxQueueBytes, answerMs });
+  child.on('message', (/** @type {any} */ message) => {
+    if (message.type === 'feed') remote.feed(message);
+    else remote.answer(message);
+  });
+  const exited = once(child, 'exit');
+  const close = async () => {
+    await RemoteBroker.prototype.close.call(remote);
+    send({ type: 'close' });
+    await exited;
+  };
+  return Object.assign(remote, { pid: child.pid ?? 0, close });
+}
+
+/** @param {Options} options @returns {Options} with a new folder, which is removed at the end */
+export function onDisk(options) {
+  const store = mkdtempSync(join(tmpdir(), 'holdfast-store-'));
+  process.on('exit', () => rmSync(store, { recursive: true, force: true }));
+  return { ...options, store };
+}
+
+/** @type {{ name: string, open: (options: Options) => Promise<Broker> }[]} */
+export const BROKERS = [
+  { name: 'memory', open: openBroker },
+  { name: 'disk', open: (options) => openBroker(onDisk(options)) },
+  { name: 'disk without sync', open: (options) => openBroker({ ...onDisk(options), syncs: false }) },
+  { name: 'remote of memory', open: openRemote },
+  { name: 'remote of disk', open: (options) => openRemote(onDisk(options)) },
+];
