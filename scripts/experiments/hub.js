@@ -32,7 +32,7 @@ export default {
       skip: noHold(),
     })),
   round: measureRound,
-  roundSeconds: ({ holdS }) => 20 * holdS,
+  roundSeconds: ({ holdS }) => 35 * holdS,
   figures: FIGURES,
   read: (findings) => {
     const missed = judge(findings).filter(({ isMet }) => !isMet);

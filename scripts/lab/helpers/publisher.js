@@ -102,6 +102,7 @@ let onOver = () => {};
 function fail(what) {
   failed++;
   problem = what;
+  onOver();
 }
 
 follow({

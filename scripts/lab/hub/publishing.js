@@ -80,7 +80,6 @@ export async function measureRates(round, run, args = []) {
   const server = await startHub(round, { part: `rates-${run}`, args });
   const crowd = await startCrowd(round, server);
   const single = await startPublisher(round, server, {});
-  const several = await startPublisher(round, server, { batch: BATCH, connections: BATCH_CONNECTIONS });
   const idle = await idleShare(lab, server, sizesOf(plan).idleMs);
   let total = 0;
   const flood = async (/** @type {Helper} */ publisher, /** @type {number} */ ms) => {
@@ -97,6 +96,8 @@ export async function measureRates(round, run, args = []) {
   await flood(single, floodMs / 3);
   const one = await flood(single, floodMs);
   record(run, { singleRate: one.rate, singleUs: one.us });
+  // Not earlier: a server closes connections that don't send anything.
+  const several = await startPublisher(round, server, { batch: BATCH, connections: BATCH_CONNECTIONS });
   await flood(several, floodMs / 3);
   const many = await flood(several, floodMs);
   record(run, { batchRate: many.rate, batchUs: many.us });
