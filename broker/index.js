@@ -1,6 +1,6 @@
 /*
- * Where publications get their order and are stored. Three brokers fulfil one contract, and test/broker.contract.test.js runs
- * against all of them: `memory`, `disk` (one machine), and `remote`, which is the primary's broker as a worker sees it.
+ * Where publications get their order and are stored. Four brokers fulfil one contract, and test/broker.contract.test.js runs
+ * against all of them: `memory`, `disk` (one machine), `nats` (many), and `remote`, which is the primary's broker as a worker sees it.
  */
 import { MemoryBroker } from './memory.js';
 
@@ -43,6 +43,16 @@ import { MemoryBroker } from './memory.js';
  * @property {() => Promise<readonly Publication[]>} latest the last publication of each cached topic, in order, each once. They
  *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
  * @property {() => Promise<void>} close finishes the appends in progress and refuses others
+ * @property {State} [state] only nats
+ */
+
+/**
+ * How a node of several is connected to the others.
+ * @typedef {object} State
+ * @property {boolean} isConnected whether publications can be expected to come
+ * @property {number} behind publications that others may have, and this node does not have yet
+ * @property {number} lagMs how long ago this node last had everything; 0 if it has
+ * @property {string} problem the last one; '' if there is none
  */
 
 /**
@@ -58,13 +68,21 @@ import { MemoryBroker } from './memory.js';
  *   `isCached`: whether the topic's last publication is kept beyond retention; `maxQueueBytes` of drafts may wait to be stored
  */
 
+/** @typedef {import('./nats.js').NatsOptions} NatsOptions */
+
 /**
- * @param {Limits & { store: string, syncs: boolean }} options `store` is a folder, '' for memory; `syncs`: an append resolves
- *   once the disk has it, otherwise once the operating system has it
+ * @param {Limits & { store: string, syncs: boolean, nats?: NatsOptions | null, onNote?: (line: string) => void }} options `store` is a
+ *   folder, '' for memory; `syncs`: an append resolves once the disk has it, otherwise once the operating system has it; `onNote` gets
+ *   what an operator should know
+ * @param {AbortSignal} [signal] ends waiting for NATS
  * @returns {Promise<Broker>}
- * @throws {import('../lib/errors.js').HoldfastError} STORE: the folder or the package can't be used
+ * @throws {import('../lib/errors.js').HoldfastError} STORE: the folder or the package can't be used; NATS: it refuses this server
  */
-export async function openBroker({ store, syncs, ...limits }) {
+export async function openBroker({ store, syncs, nats = null, onNote = () => {}, ...limits }, signal) {
+  if (nats) {
+    const { openNats } = await import('./nats.js');
+    return openNats({ store, syncs, nats, onNote, ...limits }, signal);
+  }
   if (store === '') return new MemoryBroker(limits);
   const { openDisk } = await import('./disk.js');
   return openDisk({ store, syncs, ...limits });
