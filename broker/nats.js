@@ -56,7 +56,10 @@ const SLOW_MS = 2000;
  * @returns {Promise<Broker>} once the copy has what was published before
  * @throws {HoldfastError} NATS, STORE, BAD_OPTION
  */
-export async function openNats({ nats, store, syncs, onNote, ...limits }, signal = new AbortController().signal) {
+export async function openNats(
+  { nats, store, syncs, onNote, ...limits },
+  signal = new AbortController().signal,
+) {
   const { stream: name, replicas } = nats;
   const { historyCount, historyAgeMs, historyBytes } = limits;
   const wanted = { name, replicas, retention: { historyCount, historyAgeMs, historyBytes } };
@@ -113,7 +116,10 @@ export class NatsBroker {
     /** @type {Promise<void> | null} until it follows no more */
     this.running = null;
     this.timer = setInterval(() => this.look(), LOOK_MS).unref();
-    copy.follow(() => this.advanced(), () => this.advanced());
+    copy.follow(
+      () => this.advanced(),
+      () => this.advanced(),
+    );
   }
 
   get epoch() {
@@ -205,7 +211,10 @@ export class NatsBroker {
     try {
       return await this.older.read(first, Math.min(most, this.copy.first - first));
     } catch (error) {
-      throw new HoldfastError('BUSY', `what was published before can't be read from NATS: ${messageOf(error)}`);
+      throw new HoldfastError(
+        'BUSY',
+        `what was published before can't be read from NATS: ${messageOf(error)}`,
+      );
     }
   }
 
@@ -236,7 +245,8 @@ export class NatsBroker {
    */
   async start(signal) {
     const info = await this.firstLook(signal);
-    for (const line of differencesOf(info, this.wanted)) this.onNote(`--nats-stream ${this.wanted.name}: ${line}`);
+    for (const line of differencesOf(info, this.wanted))
+      this.onNote(`--nats-stream ${this.wanted.name}: ${line}`);
     this.running = this.run();
     const beganMs = performance.now();
     for (let isAnnounced = false; this.copy.last < info.state.last_seq; ) {

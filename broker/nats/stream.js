@@ -111,7 +111,9 @@ export function differencesOf({ config }, { replicas, retention }) {
   ];
   return rows
     .filter(([, wanted, found]) => wanted !== found)
-    .map(([flag, wanted, found]) => `${flag} is ${wanted}, and the stream has ${found > 0 ? found : 'no limit'}`);
+    .map(
+      ([flag, wanted, found]) => `${flag} is ${wanted}, and the stream has ${found > 0 ? found : 'no limit'}`,
+    );
 }
 
 /** @param {Info} info @returns {{ epoch: number, key: Uint8Array }} the same on all nodes, as long as the stream exists */
