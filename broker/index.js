@@ -13,6 +13,7 @@ import { MemoryBroker } from './memory.js';
  * @property {string} [id] the publisher's own
  * @property {string} [type]
  * @property {number} [retry] ms, above 0
+ * @property {string} [key] of what several nodes may publish at about the same time: the nats broker stores one of them. Nobody sees it
  *
  * @typedef {Draft & { sequence: number, at: number }} Publication a stored draft; `sequence` counts from 1 without gaps, `at` is
  *   ms since 1970
@@ -44,6 +45,7 @@ import { MemoryBroker } from './memory.js';
  *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
  * @property {() => Promise<void>} close finishes the appends in progress and refuses others
  * @property {State} [state] only nats
+ * @property {import('./nats/bus.js').Bus} [bus] for what nodes tell each other without storing it; only nats
  */
 
 /**
