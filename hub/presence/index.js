@@ -141,7 +141,10 @@ export class Presence {
 
   /** @param {readonly Table[]} tables that are not on the list any more */
   discount(tables) {
-    for (const table of tables) for (const [, text] of table.streams()) this.account(text, -1);
+    for (const { bytes, count } of tables) {
+      this.bytes -= bytes;
+      this.count -= count;
+    }
   }
 
   checkRoom() {

@@ -2,6 +2,7 @@
  * The streams of a worker, here or on another node: a text for each. They are in generations, newest first, of which there is
  * usually one.
  */
+import { countIn } from './texts.js';
 
 /** What a stream takes besides the characters of its text, at most: 52 for its place in a map, 24 for the text, and what a map has spare. */
 const STREAM_BYTES = 96;
@@ -20,35 +21,47 @@ export class Table {
     this.life = life;
     /** Others have announced the end of its streams, and so they are announced again. */
     this.isStale = false;
+    /** Streams, what they take, and how many subscriptions they are. */
     this.size = 0;
-    /** @type {Map<number, string>[]} */
-    this.maps = Array.from({ length: MAPS }, () => new Map());
+    this.bytes = 0;
+    this.count = 0;
+    /** @type {(Map<number, string> | undefined)[]} */
+    this.maps = Array.from({ length: MAPS });
   }
 
   /** @param {number} id @returns {string | undefined} */
   get(id) {
-    return this.maps[id % MAPS].get(id);
+    return this.maps[id % MAPS]?.get(id);
   }
 
   /** @param {number} id of a stream that it does not have @param {string} text */
   add(id, text) {
-    this.maps[id % MAPS].set(id, text);
-    this.size++;
+    const place = id % MAPS;
+    this.maps[place] ??= new Map();
+    this.maps[place].set(id, text);
+    this.account(text, 1);
   }
 
   /** @param {number} id @returns {string | undefined} the text of the stream, which it has no more */
   take(id) {
     const map = this.maps[id % MAPS];
-    const text = map.get(id);
-    if (text === undefined) return undefined;
+    const text = map?.get(id);
+    if (map === undefined || text === undefined) return undefined;
     map.delete(id);
-    this.size--;
+    this.account(text, -1);
     return text;
+  }
+
+  /** @param {string} text @param {1 | -1} sign */
+  account(text, sign) {
+    this.size += sign;
+    this.bytes += sign * bytesOf(text);
+    this.count += sign * countIn(text);
   }
 
   /** @returns {Generator<[id: number, text: string]>} those that are there when it comes to them */
   *streams() {
-    for (const map of this.maps) yield* map;
+    for (const map of this.maps) if (map) yield* map;
   }
 }
 
