@@ -21,8 +21,9 @@ import { groupsOf, Kept } from './revocations.js';
 const MOST_NODES = 1000;
 /** How long others may take to end their streams; each gives its workers a second. */
 const REVOKE_MS = 2000;
-/** How long a node may take for a part of its table, and to take one, in leases. */
+/** How long a node may take for a part of its table, and to take one; in leases, and at most. */
 const ANSWER_LEASES = 1.25;
+const ANSWER_MS = 5000;
 /** How long after it is back a node is told that others took it for dead, at the latest, in leases. */
 const SETTLE_LEASES = 2;
 /** How long the same problem is not noted again. */
@@ -81,7 +82,7 @@ export class Nodes {
     );
     this.kept = new Kept(this.lease.now);
     this.backMs = Number.NEGATIVE_INFINITY;
-    this.answerMs = ANSWER_LEASES * this.lease.leaseMs;
+    this.answerMs = Math.min(ANSWER_MS, ANSWER_LEASES * this.lease.leaseMs);
     const sender = () => this.sender;
     const isHeard = () => this.peers.size > 0;
     /** @type {Changes | null} */
