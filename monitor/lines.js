@@ -1,7 +1,14 @@
 /*
  * The lines view: one line per frame on stdout; notes go to stderr.
  */
-import { formatBytes, formatCount, formatElapsed, formatMs, formatNoun, formatSeconds } from '../lib/format.js';
+import {
+  formatBytes,
+  formatCount,
+  formatElapsed,
+  formatMs,
+  formatNoun,
+  formatSeconds,
+} from '../lib/format.js';
 
 /**
  * @param {import('./frame.js').Frame} frame
