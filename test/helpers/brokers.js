@@ -40,6 +40,7 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const remote = new RemoteBroker({ place, send, maxQueueBytes: options.maxQueueBytes, answerMs });
   child.on('message', (/** @type {any} */ message) => {
     if (message.type === 'feed') remote.feed(message);
+    else if (message.type === 'reset') remote.reset(message);
     else remote.answer(message);
   });
   const exited = once(child, 'exit');
