@@ -12,9 +12,8 @@ import { setTimeout as after } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { busy } from './appends.js';
-import { openDisk } from './disk.js';
 import { sizeOf } from './limits.js';
-import { MemoryBroker } from './memory.js';
+import { openLocal } from './local.js';
 import { Follower } from './nats/follower.js';
 import { Link } from './nats/link.js';
 import { decode, NOTHING } from './nats/messages.js';
@@ -67,8 +66,7 @@ export async function openNats(
   /** @type {NatsBroker | undefined} */
   let broker;
   try {
-    const copyLimits = { ...limits, isCopy: true };
-    const copy = store ? await openDisk({ store, syncs, ...copyLimits }) : new MemoryBroker(copyLimits);
+    const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
     const manager = await jetstreamManager(link.nc, { checkAPI: false });
     broker = new NatsBroker({ link, manager, copy, wanted, maxQueueBytes: limits.maxQueueBytes, onNote });
     await broker.start(signal);
