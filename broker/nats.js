@@ -12,9 +12,8 @@ import { setTimeout as after } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { busy } from './appends.js';
-import { openDisk } from './disk.js';
 import { sizeOf } from './limits.js';
-import { MemoryBroker } from './memory.js';
+import { openLocal } from './local.js';
 import { Follower } from './nats/follower.js';
 import { Link } from './nats/link.js';
 import { decode, NOTHING } from './nats/messages.js';
@@ -67,8 +66,7 @@ export async function openNats(
   /** @type {NatsBroker | undefined} */
   let broker;
   try {
-    const copyLimits = { ...limits, isCopy: true };
-    const copy = store ? await openDisk({ store, syncs, ...copyLimits }) : new MemoryBroker(copyLimits);
+    const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
     const manager = await jetstreamManager(link.nc, { checkAPI: false });
     broker = new NatsBroker({ link, manager, copy, wanted, maxQueueBytes: limits.maxQueueBytes, onNote });
     await broker.start(signal);
@@ -116,6 +114,7 @@ export class NatsBroker {
     /** @type {Promise<void> | null} until it follows no more */
     this.running = null;
     this.timer = setInterval(() => this.look(), LOOK_MS).unref();
+    link.listeners.push(() => this.follower.end('the connection was lost')); // its consumer may be gone
     copy.follow(
       () => this.advanced(),
       () => this.advanced(),
@@ -247,9 +246,10 @@ export class NatsBroker {
     const info = await this.firstLook(signal);
     for (const line of differencesOf(info, this.wanted))
       this.onNote(`--nats-stream ${this.wanted.name}: ${line}`);
+    await this.align(info);
     this.running = this.run();
     const beganMs = performance.now();
-    for (let isAnnounced = false; this.copy.last < info.state.last_seq; ) {
+    for (let isAnnounced = false; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
       await after(FULL_MS, undefined, { signal });
       if (isAnnounced || performance.now() - beganMs < SLOW_MS) continue;
       isAnnounced = true;
@@ -327,9 +327,12 @@ export class NatsBroker {
   async restart(info) {
     const { first_seq: first, last_seq: last, bytes } = info.state;
     const { historyCount, historyBytes } = this.wanted.retention;
+    const stored = last - Math.max(first, 1) + 1; // a new stream begins with 0
     const part = bytes > 0 ? Math.min(1, historyBytes / bytes) : 1;
-    const most = Math.min(historyCount, Math.ceil((last - first + 1) * part));
-    await this.copy.restart({ ...identityOf(info), last: Math.max(first - 1, last - most) });
+    await this.copy.restart({
+      ...identityOf(info),
+      last: last - Math.min(historyCount, Math.ceil(stored * part)),
+    });
     this.note(info);
   }
 

@@ -65,8 +65,9 @@ function textOf(bytes) {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
 }
 
-/** @param {Record<keyof Draft, unknown>} draft @returns {draft is Draft} */
-function isDraft({ topics, data, private: isPrivate, id, type, retry }) {
+/** @param {Record<string, unknown>} given @returns {given is Draft} */
+function isDraft(given) {
+  const { topics, data, private: isPrivate, id, type, retry } = given;
   return (
     Array.isArray(topics) &&
     topics.length > 0 &&

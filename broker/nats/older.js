@@ -1,6 +1,7 @@
 /*
  * Reads from the stream what a node does not have itself. Servers from 2.11 on give many messages at once, others one by one.
  */
+import { JetStreamError } from '@nats-io/jetstream';
 import { READ_BYTES, sizeOf } from '../limits.js';
 import { numbered } from '../order.js';
 import { SharedReads } from '../parts.js';
@@ -12,6 +13,8 @@ const BATCHES = [2, 11];
 const AT_ONCE = 64;
 /** Reads at the same time; the others wait. */
 const MOST_READS = 4;
+
+const NOT_FOUND = 404;
 
 /** @typedef {import('../index.js').Publication} Publication */
 /** @typedef {{ seq: number, data: Uint8Array, time: Date }} Stored */
@@ -68,7 +71,11 @@ export class Older {
   /** @param {number} first @param {number} most @returns {AsyncGenerator<Stored>} */
   async *batch(first, most) {
     const limits = { seq: first, batch: most, max_bytes: READ_BYTES };
-    yield* await this.manager.direct.getBatch(this.stream, /** @type {any} */ (limits));
+    try {
+      yield* await this.manager.direct.getBatch(this.stream, /** @type {any} */ (limits));
+    } catch (error) {
+      if (!(error instanceof JetStreamError && 'code' in error && error.code === NOT_FOUND)) throw error;
+    }
   }
 
   /** @param {number} first @param {number} most @returns {AsyncGenerator<Stored>} */
