@@ -12,15 +12,14 @@ import { setTimeout as after } from 'node:timers/promises';
 import { printable } from '../../lib/format.js';
 import { newNodeId } from '../presence/node.js';
 import { Changes } from './changes.js';
+import { Departed } from './departed.js';
 import { Lease } from './lease.js';
-import { checkedMessage, MOST_IDS } from './messages.js';
+import { checkedMessage } from './messages.js';
 import { Peer } from './peer.js';
-import { groupsOf, Kept } from './revocations.js';
+import { Revocations } from './revocations.js';
 
-/** Nodes that are known at a time, dead ones included. */
+/** Nodes that are known at a time, besides those that are gone. */
 const MOST_NODES = 1000;
-/** How long others may take to end their streams; each gives its workers a second. */
-const REVOKE_MS = 2000;
 /** How long a node may take for a part of its table, and to take one; in leases, and at most. */
 const ANSWER_LEASES = 1.25;
 const ANSWER_MS = 5000;
@@ -40,12 +39,9 @@ const BYE_MS = 500;
 /** @typedef {import('../revocations.js').Revocation} Revocation */
 /** @typedef {import('./messages.js').Message} Message */
 /** @typedef {import('./messages.js').Sender} Sender */
-/** @typedef {{ workers: number, unanswered: number }} Outcome in how many processes streams are ended, and how many have not answered */
-/** @typedef {Outcome & { nodes: number, silent: number, isConnected: boolean }} NodesOutcome of all nodes; `silent`: nodes that have not
- *   answered; `isConnected`: without it, there may be more nodes */
+/** @typedef {import('./revocations.js').Outcome} Outcome */
+/** @typedef {import('./revocations.js').NodesOutcome} NodesOutcome */
 /** @typedef {(object: object) => void} Reply */
-/** @typedef {{ life: number, burial: import('../presence/announcements.js').Burial | null, isAnnounced: boolean }} Departed a node that is gone;
- *   `isAnnounced`: somebody has announced the end of its streams */
 
 export class Nodes {
   /**
@@ -59,15 +55,13 @@ export class Nodes {
   constructor({ bus, presence, end, onNote, lease }) {
     this.bus = bus;
     this.presence = presence;
-    this.end = end;
     this.onNote = onNote;
     this.id = presence?.node.id ?? newNodeId();
     /** Counts how often the streams of this node were announced. */
     this.life = presence?.node.life ?? 1;
     /** @type {Map<string, Peer>} by id */
     this.peers = new Map();
-    /** @type {Map<string, Departed>} by id, oldest first */
-    this.departed = new Map();
+    this.departed = new Departed();
     /** When each problem may be noted again. @type {Map<string, number>} */
     this.quietUntilMs = new Map();
     this.lease = new Lease(
@@ -80,10 +74,12 @@ export class Nodes {
       },
       lease,
     );
-    this.kept = new Kept(this.lease.now);
     this.backMs = Number.NEGATIVE_INFINITY;
     this.answerMs = Math.min(ANSWER_MS, ANSWER_LEASES * this.lease.leaseMs);
     const sender = () => this.sender;
+    const { now } = this.lease;
+    const onProblem = (/** @type {string} */ line) => this.problem(line);
+    this.revocations = new Revocations({ bus, sender, end, now, onProblem });
     const isHeard = () => this.peers.size > 0;
     /** @type {Changes | null} */
     this.changes = presence && new Changes({ bus, presence, sender, isHeard, answerMs: this.answerMs });
@@ -151,7 +147,7 @@ export class Nodes {
   /** This node has started, or may have missed something. */
   back() {
     this.backMs = this.lease.now();
-    this.toAll({ type: 'back', revocations: this.kept.ids() });
+    this.toAll({ type: 'back', revocations: this.revocations.kept.ids() });
   }
 
   /**
@@ -159,33 +155,8 @@ export class Nodes {
    * @param {Revocation[]} list
    * @returns {Promise<NodesOutcome>} once they are being ended, or at the deadline
    */
-  async revoke(list) {
-    const groups = groupsOf(list);
-    for (const group of groups) this.kept.add(group);
-    const others = this.peers.size;
-    const told = Promise.all(groups.map((group) => this.tellAll(group, others)));
-    const own = await this.end(list);
-    const answers = await told;
-    const most = (/** @type {(answers: Outcome[]) => number} */ countOf) =>
-      Math.max(0, ...answers.map(countOf));
-    return {
-      nodes: others + 1,
-      silent: most(({ length }) => others - length),
-      workers: own.workers + most((outcomes) => sumOf(outcomes, 'workers')),
-      unanswered: own.unanswered + most((outcomes) => sumOf(outcomes, 'unanswered')),
-      isConnected: this.bus.isConnected,
-    };
-  }
-
-  /** @param {import('./revocations.js').Group} group @param {number} others that should answer @returns {Promise<Outcome[]>} */
-  async tellAll({ id, list }, others) {
-    const message = { type: 'revoke', ...this.sender, id, list };
-    if (others === 0) {
-      this.bus.publish('nodes', message); // somebody may have come just now
-      return [];
-    }
-    const answers = await this.bus.requestMany('nodes', message, REVOKE_MS, others);
-    return answers.filter(isOutcome);
+  revoke(list) {
+    return this.revocations.revoke(list, this.peers.size);
   }
 
   /** @param {unknown} object @param {Reply} reply @throws {Error} what is wrong with it */
@@ -213,7 +184,7 @@ export class Nodes {
       /** @param {import('./messages.js').Change} message */
       change: (message) => peer.change(message, nowMs),
       /** @param {import('./messages.js').Revoke} message */
-      revoke: (message) => void this.obey(message, reply),
+      revoke: (message) => void this.revocations.obey(message, reply),
       /** @param {import('./messages.js').Back} message */
       back: ({ revocations }) => this.welcome(peer, revocations),
       /** @param {import('./messages.js').Ask} message */
@@ -226,15 +197,18 @@ export class Nodes {
       departed: ({ nodes }) => this.learn(nodes),
       /** @param {import('./messages.js').Want} message */
       want: ({ ids }) => {
-        for (const { id, list } of this.kept.those(ids)) this.to(peer.id, { type: 'revoke', id, list });
+        for (const { id, list } of this.revocations.kept.those(ids))
+          this.to(peer.id, { type: 'revoke', id, list });
       },
     };
   }
 
   /** @param {Message} message @returns {Peer | null} the sender; null if its message doesn't count */
   peerOf({ from, life }) {
-    const departed = this.departed.get(from);
-    if (departed && !this.mayReturn(from, life, departed)) return null;
+    if (!this.departed.mayReturn(from, life)) {
+      this.to(from, { type: 'late', of: life });
+      return null;
+    }
     const peer = this.peers.get(from) ?? this.join(from);
     if (!peer || life < peer.life) return null;
     if (life > peer.life) {
@@ -243,26 +217,6 @@ export class Nodes {
     }
     this.lease.heard(from);
     return peer;
-  }
-
-  /**
-   * A node that we took for dead is alive.
-   * @param {string} id @param {number} life @param {Departed} departed
-   * @returns {boolean} false if it has to announce its streams again first
-   */
-  mayReturn(id, life, departed) {
-    const { burial } = departed;
-    if (burial) {
-      departed.isAnnounced ||= burial.isBegun;
-      burial.isCancelled = true; // those that are left are on the list again
-      departed.burial = null;
-    }
-    if (life <= departed.life && departed.isAnnounced) {
-      this.to(id, { type: 'late', of: life });
-      return false;
-    }
-    this.departed.delete(id);
-    return true;
   }
 
   /** @param {string} id @returns {Peer | null} null if there are too many */
@@ -293,15 +247,11 @@ export class Nodes {
     );
   }
 
-  /** @param {string} id @param {Departed} departed */
-  remove(id, departed) {
+  /** @param {string} id @param {import('./departed.js').Gone} gone */
+  remove(id, gone) {
     this.peers.delete(id);
     this.lease.forget(id);
-    this.departed.delete(id);
-    this.departed.set(id, departed);
-    if (this.departed.size <= MOST_NODES) return;
-    const [oldest] = this.departed.keys();
-    this.departed.delete(oldest);
+    this.departed.add(id, gone);
   }
 
   /** Others have announced the end of our streams, and have taken them off the list: they come again. */
@@ -312,15 +262,16 @@ export class Nodes {
       this.onNote('other nodes took this one for dead: its subscriptions are announced again');
     }
     this.lease.beat();
+    this.back(); // those who took us for dead did not hear it before
   }
 
   /** A node has started, or was away. @param {Peer} peer @param {string[]} revocations that it knows */
   welcome({ id }, revocations) {
-    const gone = [...this.departed].slice(-MOST_IDS);
-    if (gone.length > 0) this.to(id, { type: 'departed', nodes: gone.map(([one, { life }]) => [one, life]) });
-    for (const group of this.kept.without(revocations))
+    const gone = this.departed.list();
+    if (gone.length > 0) this.to(id, { type: 'departed', nodes: gone });
+    for (const group of this.revocations.kept.without(revocations))
       this.to(id, { type: 'revoke', id: group.id, list: group.list });
-    const ids = revocations.filter((one) => !this.kept.groups.has(one));
+    const ids = revocations.filter((one) => !this.revocations.kept.groups.has(one));
     if (ids.length > 0) this.to(id, { type: 'want', ids });
   }
 
@@ -333,16 +284,6 @@ export class Nodes {
       this.presence?.others.forget(id);
       this.remove(id, { life, burial: null, isAnnounced: true });
       if (peer) this.onNote(`node ${nameOf(id)} left while this one was away: ${this.count} nodes`);
-    }
-  }
-
-  /** @param {import('./messages.js').Revoke} message @param {Reply} reply */
-  async obey({ id, list }, reply) {
-    if (!this.kept.add({ id, list })) return reply({ workers: 0, unanswered: 0 });
-    try {
-      reply(await this.end(list));
-    } catch {
-      this.problem('a revocation of another node was ignored: it can not be read');
     }
   }
 
@@ -364,17 +305,6 @@ export class Nodes {
     this.quietUntilMs.set(kind, nowMs + QUIET_MS);
     this.onNote(printable(`${line} (noted once a minute)`));
   }
-}
-
-/** @param {unknown} answer @returns {answer is Outcome} */
-function isOutcome(answer) {
-  const { workers, unanswered } = /** @type {Partial<Outcome>} */ (answer ?? {});
-  return Number.isSafeInteger(workers) && Number.isSafeInteger(unanswered);
-}
-
-/** @param {readonly Outcome[]} outcomes @param {keyof Outcome} name */
-function sumOf(outcomes, name) {
-  return outcomes.reduce((sum, outcome) => sum + outcome[name], 0);
 }
 
 /** @param {string} id @returns {string} enough to tell nodes apart */

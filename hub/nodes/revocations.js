@@ -11,10 +11,75 @@ const MOST_KEPT_CHARACTERS = 4_194_304;
 /** Of a message. */
 const MOST_CHARACTERS = 65_536;
 const ID_BYTES = 16;
+/** How long others may take to end their streams; each gives its workers a second. */
+const REVOKE_MS = 2000;
 
 /** @typedef {import('../revocations.js').Revocation} Revocation */
+/** @typedef {{ workers: number, unanswered: number }} Outcome in how many processes streams are ended, and how many have not answered */
+/** @typedef {Outcome & { nodes: number, silent: number, isConnected: boolean }} NodesOutcome of all nodes; `silent`: nodes that have not
+ *   answered; `isConnected`: without it, there may be more nodes */
 /** @typedef {{ id: string, list: Revocation[] }} Group what goes in one message */
 /** @typedef {Group & { size: number, atMs: number }} KeptGroup */
+
+export class Revocations {
+  /**
+   * @param {object} options
+   * @param {import('../../broker/nats/bus.js').Bus} options.bus
+   * @param {() => import('./messages.js').Sender} options.sender
+   * @param {(list: Revocation[]) => Promise<Outcome>} options.end ends streams of this node; rejects if it can't read the list
+   * @param {() => number} options.now in ms
+   * @param {(line: string) => void} options.onProblem
+   */
+  constructor({ bus, sender, end, now, onProblem }) {
+    this.bus = bus;
+    this.sender = sender;
+    this.end = end;
+    this.onProblem = onProblem;
+    this.kept = new Kept(now);
+  }
+
+  /**
+   * @param {Revocation[]} list @param {number} others nodes that should answer
+   * @returns {Promise<NodesOutcome>} once the streams are being ended, or at the deadline
+   */
+  async revoke(list, others) {
+    const groups = groupsOf(list);
+    for (const group of groups) this.kept.add(group);
+    const told = Promise.all(groups.map((group) => this.tell(group, others)));
+    const own = await this.end(list);
+    const answers = await told;
+    const most = (/** @type {(answers: Outcome[]) => number} */ countOf) =>
+      Math.max(0, ...answers.map(countOf));
+    return {
+      nodes: others + 1,
+      silent: most(({ length }) => others - length),
+      workers: own.workers + most((outcomes) => sumOf(outcomes, 'workers')),
+      unanswered: own.unanswered + most((outcomes) => sumOf(outcomes, 'unanswered')),
+      isConnected: this.bus.isConnected,
+    };
+  }
+
+  /** @param {Group} group @param {number} others that should answer @returns {Promise<Outcome[]>} */
+  async tell({ id, list }, others) {
+    const message = { type: 'revoke', ...this.sender(), id, list };
+    if (others === 0) {
+      this.bus.publish('nodes', message); // somebody may have come just now
+      return [];
+    }
+    const answers = await this.bus.requestMany('nodes', message, REVOKE_MS, others);
+    return answers.filter(isOutcome);
+  }
+
+  /** Another node has revoked something. @param {import('./messages.js').Revoke} message @param {(outcome: Outcome) => void} reply */
+  async obey({ id, list }, reply) {
+    if (!this.kept.add({ id, list })) return reply({ workers: 0, unanswered: 0 });
+    try {
+      reply(await this.end(list));
+    } catch {
+      this.onProblem("a revocation of another node was ignored: it can't be read");
+    }
+  }
+}
 
 export class Kept {
   /** @param {() => number} now in ms */
@@ -85,4 +150,15 @@ function sizeOf(list) {
   let size = 0;
   for (const one of list) for (const value of Object.values(one)) size += String(value).length + 16;
   return size;
+}
+
+/** @param {unknown} answer @returns {answer is Outcome} */
+function isOutcome(answer) {
+  const { workers, unanswered } = /** @type {Partial<Outcome>} */ (answer ?? {});
+  return Number.isSafeInteger(workers) && Number.isSafeInteger(unanswered);
+}
+
+/** @param {readonly Outcome[]} outcomes @param {keyof Outcome} name */
+function sumOf(outcomes, name) {
+  return outcomes.reduce((sum, outcome) => sum + outcome[name], 0);
 }
