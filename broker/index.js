@@ -66,7 +66,8 @@ import { openLocal } from './local.js';
 
 /**
  * A broker can be the copy of another one, which decides about the order (`isCopy`). Memory and disk can.
- * @typedef {Broker & { restart: (order: Order) => Promise<void> }} Copy `restart` waits for the appends in progress, forgets all
+ * @typedef {Broker & { restart: (order: Order) => Promise<void>, waitingBytes: number }} Copy `waitingBytes` of what waits to be stored or
+ *   delivered; `restart` waits for the appends in progress, forgets all
  *   publications, ids and cached topics, and then calls the listeners' `onReset`; the next publication gets `last + 1`. Rejects with
  *   HoldfastError STORE, and then nothing has changed
  */
