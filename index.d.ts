@@ -654,7 +654,7 @@ export interface Draft {
 }
 
 /** A publication with its number, and when it was stored, in ms since 1970. */
-export interface StoredPublication extends Draft {
+export interface StoredPublication extends Omit<Draft, 'key'> {
   sequence: number;
   at: number;
 }
