@@ -606,13 +606,16 @@ export class Hub {
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
    * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   * With a broker on NATS, those of all nodes.
+   * @returns how many nodes there are, and how many have not confirmed it within 2 seconds: they are told when they are back, for up to 10
+   *   minutes. It never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
    */
   revoke(what: {
     subject?: string | undefined;
     token?: string | undefined;
     topic?: string | undefined;
-  }): void;
+  }): Promise<{ nodes: number; unanswered: number }>;
 }
 
 /** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */

@@ -52,6 +52,7 @@ import { openLocal } from './local.js';
  *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
  * @property {() => Promise<void>} close finishes the appends in progress and refuses others
  * @property {State} [state] only nats
+ * @property {import('./nats/bus.js').Bus} [bus] for what nodes tell each other without storing it; only nats
  */
 
 /**

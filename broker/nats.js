@@ -14,9 +14,10 @@ import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { busy } from './appends.js';
 import { sizeOf } from './limits.js';
 import { openLocal } from './local.js';
+import { Bus } from './nats/bus.js';
 import { Follower } from './nats/follower.js';
 import { Link } from './nats/link.js';
-import { decode, NOTHING } from './nats/messages.js';
+import { decode, NOTHING, prefixOf } from './nats/messages.js';
 import { Older } from './nats/older.js';
 import { Publisher } from './nats/publisher.js';
 import { differencesOf, identityOf, infoOf, openStream, renew } from './nats/stream.js';
@@ -92,6 +93,7 @@ export class NatsBroker {
     const { name: stream } = wanted;
     const { nc } = link;
     this.link = link;
+    this.bus = new Bus({ link, prefix: prefixOf(stream) });
     this.manager = manager;
     this.copy = copy;
     this.wanted = wanted;
@@ -260,6 +262,7 @@ export class NatsBroker {
   }
 
   async close() {
+    await this.bus.close();
     this.isClosed = true;
     await Promise.allSettled(this.publishing);
     clearInterval(this.timer);
