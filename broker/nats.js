@@ -125,7 +125,10 @@ export class NatsBroker {
     link.listeners.push(() => this.follower.end('the connection was lost')); // its consumer may be gone
     copy.follow(
       () => this.advanced(),
-      () => this.advanced(),
+      () => {
+        this.older.reads.restart();
+        this.advanced();
+      },
     );
   }
 
