@@ -295,6 +295,10 @@ export class NatsBroker {
       isAnnounced = true;
       this.onNote(`reading ${info.state.last_seq - this.copy.last} publications from NATS`);
     }
+    const { version = '' } = this.link.nc.info ?? {};
+    const { messages } = info.state;
+    const where = `NATS ${version} (${this.link.nc.getServer()})`;
+    this.onNote(`publications are in ${where}: stream ${this.wanted.name}, with ${messages} of them`);
   }
 
   /** Until JetStream answers: its servers may still be electing a leader. @param {AbortSignal} signal @returns {Promise<Info>} */

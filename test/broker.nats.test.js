@@ -147,7 +147,7 @@ for (const { version, path, problem } of BINARIES) {
       await one.broker.append(Array.from({ length: 10 }, (_, j) => draft(String(10 * i + j + 1))));
     const small = await openNode(t, [server], { historyCount: 20 });
     assert.ok(
-      small.notes.some((line) => /--history-count is 20, and the stream has 1000/.test(line)),
+      small.notes.some((line) => /--history-count is 20, but the stream has 1000/.test(line)),
       String(small.notes),
     );
     assert.deepEqual([small.broker.first, small.broker.last], [1, 300]);
