@@ -265,8 +265,8 @@ export class NatsBroker {
   }
 
   async close() {
-    await this.bus.close();
     this.isClosed = true;
+    await this.bus.close();
     await Promise.allSettled(this.publishing);
     clearInterval(this.timer);
     this.isOver = true;
