@@ -64,10 +64,12 @@ export type CloseReason =
   /** The time of its label was over, or it was ended with this reason. */
   | 'expired'
   /** It was ended with this reason. */
-  | 'revoked';
+  | 'revoked'
+  /** What it followed has begun anew: a `Hub` ends its streams if the order of its broker does. Or it was ended with this reason. */
+  | 'restarted';
 
-/** Reasons with which `endChannel` and `endLabelled` can end streams. */
-export type EndReason = 'revoked' | 'expired' | 'drain';
+/** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
+export type EndReason = 'revoked' | 'expired' | 'restarted' | 'drain';
 
 /**
  * Labels of a stream. What is left out it has none of.
@@ -391,6 +393,13 @@ export class Hold {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   endLabelled(kind: 'subject' | 'token', label: number, reason: EndReason): void;
+
+  /**
+   * Ends all streams of `updates`, after everything sent to them has been written. Whatever is said from now on, cursors too, reaches
+   * none of them, even if ending them takes a while.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endUpdates(reason: EndReason): void;
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing

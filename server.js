@@ -17,14 +17,14 @@ import { Presence } from './hub/presence/index.js';
 import { PresenceServer } from './hub/presence/server.js';
 import { Posts } from './hub/protocol/posts.js';
 import { revocationsIn } from './hub/revocations.js';
-import { cachedIn, rulesIn } from './hub/serveroptions.js';
+import { cachedIn, natsIn, rulesIn } from './hub/serveroptions.js';
 import { PATH } from './hub/settings.js';
 import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
-import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
+import { formatCount, formatElapsed, formatNoun, formatSeconds } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { variableWarnings } from './lib/variables.js';
@@ -107,6 +107,7 @@ class Server {
     });
     /** @type {BrokerServer | null} */
     this.broker = null;
+    this.ending = new AbortController();
     /** With --subscriptions. @type {Presence | null} */
     this.presence = null;
     /** What is posted to the admin port. @type {Posts | null} */
@@ -171,8 +172,16 @@ class Server {
   /** @returns {Promise<BrokerServer>} */
   async openBroker() {
     const { config } = this;
-    const isCached = cachedIn(config);
-    const broker = await openBroker({ ...config, syncs: config.storeSync === 'on', isCached });
+    const broker = await openBroker(
+      {
+        ...config,
+        syncs: config.storeSync === 'on',
+        isCached: cachedIn(config),
+        nats: natsIn(config),
+        onNote: (line) => this.note(line),
+      },
+      this.ending.signal,
+    );
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
       this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
@@ -225,7 +234,14 @@ class Server {
 
   /** @returns {string} why it is not ready; '' if it is */
   problem() {
-    return this.state === 'running' ? this.workers.problem : `the server is ${this.state}`;
+    return this.state === 'running' ? this.workers.problem || this.lag() : `the server is ${this.state}`;
+  }
+
+  /** @returns {string} whether this server is too far behind others; '' if not */
+  lag() {
+    const { lagMs = 0, problem = '' } = this.broker?.broker.state ?? {};
+    if (lagMs <= this.config.natsMaxLagMs) return '';
+    return `this server is ${formatSeconds(lagMs)} behind NATS${problem && ` (${problem})`}`;
   }
 
   /**
@@ -239,6 +255,7 @@ class Server {
     }
     const hasStreams = this.state === 'running';
     this.state = 'draining';
+    this.ending.abort();
     const { monitor, workers, config } = this;
     this.note(
       hasStreams

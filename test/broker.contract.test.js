@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
-import { BROKERS, OPTIONS } from './helpers/brokers.js';
+import { BROKERS, natsBrokers, OPTIONS } from './helpers/brokers.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('../broker/index.js').Broker} Broker */
@@ -32,13 +32,13 @@ const untilFirst = (broker, first) =>
     10_000,
   );
 
-for (const { name, open } of BROKERS) {
+for (const { name, open, skip } of [...BROKERS, ...(await natsBrokers())]) {
   /**
    * @param {string} behaviour @param {Partial<Options>} options
    * @param {(broker: Broker) => Promise<void>} body
    */
   const withBroker = (behaviour, options, body) =>
-    test(`${name}: ${behaviour}`, async () => {
+    test(`${name}: ${behaviour}`, { skip: skip || false }, async () => {
       const broker = await open({ ...OPTIONS, ...options });
       try {
         await body(broker);

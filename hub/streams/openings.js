@@ -13,6 +13,8 @@ const MOST_ALIKE = 32;
 /** Streams whose token expires end at different times: earlier by at most this part of the time that is left. */
 const EXPIRY_SPREAD = 0.1;
 const MOST_EXPIRY_SPREAD_MS = 60_000;
+/** What a stream gets that was to be opened in an order that is over: its client comes again. */
+const OVER = { text: '', isWhole: false };
 
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./positions.js').Position} Position */
@@ -31,10 +33,11 @@ export class Openings {
   constructor(recovery, counts) {
     this.recovery = recovery;
     this.counts = counts;
+    this.isOver = false;
     /** The beginning of streams without a cursor. */
     this.shared = { last: -1, uses: 0, text: '' };
     /** @type {Opening} */
-    this.live = { reported: undefined, begin: () => ({ text: this.sharedText(), isWhole: true }) };
+    this.live = { reported: undefined, begin: () => this.beginLive() };
     /** For a cursor that is of no use. @type {Opening} */
     this.lost = { reported: 'earliest', begin: () => this.beginAnew() };
   }
@@ -64,8 +67,14 @@ export class Openings {
     return recovery.isReady(plan) ? opening : recovery.prepare(plan).then(() => opening);
   }
 
-  /** @param {Plan} plan */
+  /** Those that were prepared open no stream any more. */
+  end() {
+    this.isOver = true;
+  }
+
+  /** @param {Plan} plan @returns {{ text: string, isWhole: boolean }} */
   begin(plan) {
+    if (this.isOver) return OVER;
     const { recovery, counts } = this;
     const whole = recovery.replay(plan, retryMs());
     const replay = whole.isWhole ? whole : recovery.replay(plan, SOON_MS);
@@ -77,9 +86,15 @@ export class Openings {
 
   /** @returns {{ text: string, isWhole: boolean }} */
   beginAnew() {
+    if (this.isOver) return OVER;
     this.counts.hubRecoveries++;
     this.counts.hubEarliest++;
-    return this.live.begin();
+    return this.beginLive();
+  }
+
+  /** @returns {{ text: string, isWhole: boolean }} */
+  beginLive() {
+    return this.isOver ? OVER : { text: this.sharedText(), isWhole: true };
   }
 
   /** Streams that begin alike share one text, which native compares by its bytes. @returns {string} */

@@ -1,0 +1,390 @@
+/*
+ * Publications in a stream of NATS JetStream, which the nodes of a hub share. Its sequences are those of the hub. Each node follows
+ * the stream and keeps a copy of the last publications, in memory or on disk; its followers and most reads are served from that.
+ *
+ *     append --> publisher --> JetStream --> follower --> copy --> followers --> the append resolves
+ *                                 \--> older: what the copy does not have
+ *
+ *     aligning --the copy continues the stream--> following --in doubt, disconnected--> aligning
+ *         \--another stream, a gap: the copy starts anew--/
+ */
+import { setTimeout as after } from 'node:timers/promises';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
+import { busy } from './appends.js';
+import { sizeOf } from './limits.js';
+import { openLocal } from './local.js';
+import { Follower } from './nats/follower.js';
+import { Link } from './nats/link.js';
+import { decode, NOTHING } from './nats/messages.js';
+import { Older } from './nats/older.js';
+import { Publisher } from './nats/publisher.js';
+import { differencesOf, identityOf, infoOf, openStream, renew } from './nats/stream.js';
+
+/** Publishers usually stop waiting after 5 s. */
+const ACK_MS = 4500;
+/** How often the stream is looked at, to know how far this node is behind. */
+const LOOK_MS = 1000;
+/** Between two attempts to follow, with as much jitter. */
+const RETRY_MS = 100;
+/** Publications that the copy gets at once. */
+const MOST_AT_ONCE = 500;
+/** How soon the copy is tried again if it has no room, and if it fails. */
+const FULL_MS = 20;
+const FAILED_MS = 1000;
+/** How long an append waits for this node to have what is acknowledged. */
+const REACH_MS = 1000;
+/** How long the last publication may be missing in the stream before it counts as lost: a new leader may still be catching up. */
+const LOSS_MS = 3000;
+/** A start that takes longer than this is announced. */
+const SLOW_MS = 2000;
+
+/** @typedef {import('./index.js').Broker} Broker */
+/** @typedef {import('./index.js').Copy} Copy */
+/** @typedef {import('./index.js').Draft} Draft */
+/** @typedef {import('./index.js').Listener} Listener */
+/** @typedef {import('./index.js').Publication} Publication */
+/** @typedef {import('./index.js').Receipt} Receipt */
+/** @typedef {import('./nats/follower.js').Message} Message */
+/** @typedef {import('./nats/stream.js').Info} Info */
+/** @typedef {import('./nats/link.js').Address & { stream: string, replicas: number }} NatsOptions */
+
+/**
+ * @param {import('./index.js').Limits & { store: string, syncs: boolean, nats: NatsOptions, onNote: (line: string) => void }} options
+ * @param {AbortSignal} [signal] ends waiting for NATS
+ * @returns {Promise<Broker>} once the copy has what was published before
+ * @throws {HoldfastError} NATS, STORE, BAD_OPTION
+ */
+export async function openNats(
+  { nats, store, syncs, onNote, ...limits },
+  signal = new AbortController().signal,
+) {
+  const { stream: name, replicas } = nats;
+  const { historyCount, historyAgeMs, historyBytes } = limits;
+  const wanted = { name, replicas, retention: { historyCount, historyAgeMs, historyBytes } };
+  const link = await Link.open(nats, { onNote, signal });
+  /** @type {NatsBroker | undefined} */
+  let broker;
+  try {
+    const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
+    const manager = await jetstreamManager(link.nc, { checkAPI: false });
+    broker = new NatsBroker({ link, manager, copy, wanted, maxQueueBytes: limits.maxQueueBytes, onNote });
+    await broker.start(signal);
+    return broker;
+  } catch (error) {
+    await (broker ?? link).close();
+    throw error;
+  }
+}
+
+/** @implements {Broker} */
+export class NatsBroker {
+  /**
+   * @param {object} parts
+   * @param {Link} parts.link
+   * @param {import('@nats-io/jetstream').JetStreamManager} parts.manager
+   * @param {Copy} parts.copy
+   * @param {import('./nats/stream.js').Wanted} parts.wanted
+   * @param {number} parts.maxQueueBytes of drafts that are not acknowledged yet
+   * @param {(line: string) => void} parts.onNote
+   */
+  constructor({ link, manager, copy, wanted, maxQueueBytes, onNote }) {
+    const { name: stream } = wanted;
+    const { nc } = link;
+    this.link = link;
+    this.manager = manager;
+    this.copy = copy;
+    this.wanted = wanted;
+    this.maxQueueBytes = maxQueueBytes;
+    this.onNote = onNote;
+    this.publisher = new Publisher({ link, client: jetstream(nc), stream, ackMs: ACK_MS });
+    this.older = new Older({ link, manager, stream });
+    this.follower = new Follower({ nc, manager, stream, onMessages: (messages) => this.keep(messages) });
+    /** Of drafts that are on their way. */
+    this.bytes = 0;
+    /** What the last look at the stream has found. */
+    this.seen = { first: copy.first, last: copy.last, atMs: 0 };
+    /** When this node last had everything. */
+    this.currentMs = performance.now();
+    this.isFollowing = false;
+    this.isClosed = false;
+    this.problem = '';
+    /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
+    this.waiting = [];
+    /** @type {Promise<void> | null} until it follows no more */
+    this.running = null;
+    this.timer = setInterval(() => this.look(), LOOK_MS).unref();
+    link.listeners.push(() => this.follower.end('the connection was lost')); // its consumer may be gone
+    copy.follow(
+      () => this.advanced(),
+      () => this.advanced(),
+    );
+  }
+
+  get epoch() {
+    return this.copy.epoch;
+  }
+
+  get key() {
+    return this.copy.key;
+  }
+
+  get last() {
+    return this.copy.last;
+  }
+
+  /** Somebody may have purged the stream, and the copy may not have everything. */
+  get first() {
+    return Math.min(this.seen.first, this.copy.last + 1);
+  }
+
+  /** How far this node is behind, for the monitor. @returns {import('./index.js').State} */
+  get state() {
+    const { seen, link, copy, isFollowing } = this;
+    const nowMs = performance.now();
+    const isFresh = isFollowing && nowMs - seen.atMs < 3 * LOOK_MS;
+    const behind = Math.max(0, seen.last - copy.last);
+    return {
+      isConnected: link.isConnected && isFollowing,
+      behind,
+      lagMs: isFresh && behind === 0 ? 0 : Math.round(nowMs - this.currentMs),
+      problem: link.problem || this.problem,
+    };
+  }
+
+  /** @param {readonly Draft[]} drafts @returns {Promise<Receipt[]>} */
+  async append(drafts) {
+    if (this.isClosed) throw new HoldfastError('CLOSED', 'the broker is closed');
+    let bytes = 0;
+    for (const draft of drafts) bytes += sizeOf(draft);
+    if (this.bytes > 0 && this.bytes + bytes > this.maxQueueBytes) throw busy(this.bytes, this.maxQueueBytes);
+    this.bytes += bytes;
+    try {
+      const outcomes = await Promise.allSettled(drafts.map((draft) => this.publish(draft)));
+      const receipts = outcomes.map((outcome) => {
+        if (outcome.status === 'rejected') throw outcome.reason;
+        return outcome.value;
+      });
+      await this.reached(receipts.reduce((most, { sequence }) => Math.max(most, sequence), 0));
+      return receipts;
+    } finally {
+      this.bytes -= bytes;
+    }
+  }
+
+  /** NATS knows the ids of the last minutes, and the copy those of everything it has. @param {Draft} draft @returns {Promise<Receipt>} */
+  async publish(draft) {
+    const known = draft.id === undefined ? undefined : await this.copy.find(draft.id);
+    return known === undefined ? this.publisher.publish(draft) : { sequence: known, isNew: false };
+  }
+
+  /** @param {number} sequence @returns {Promise<void>} when the copy has it, or if that takes long */
+  reached(sequence) {
+    if (sequence <= this.copy.last) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.waiting.push({ sequence, endMs: performance.now() + REACH_MS, resolve });
+    });
+  }
+
+  /** The copy has more than before. */
+  advanced() {
+    const { last } = this.copy;
+    const nowMs = performance.now();
+    if (last >= this.seen.last) this.currentMs = Math.max(this.currentMs, this.seen.atMs);
+    this.waiting = this.waiting.filter(({ sequence, endMs, resolve }) => {
+      if (sequence > last && endMs > nowMs) return true;
+      resolve();
+      return false;
+    });
+  }
+
+  /** @param {Listener} listener @param {() => void} [onReset] */
+  follow(listener, onReset) {
+    this.copy.follow(listener, onReset);
+  }
+
+  /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
+  async read(after, most) {
+    const first = Math.max(after + 1, this.first);
+    if (first >= this.copy.first) return this.copy.read(first - 1, most);
+    try {
+      return await this.older.read(first, Math.min(most, this.copy.first - first));
+    } catch (error) {
+      throw new HoldfastError(
+        'BUSY',
+        `what was published before can't be read from NATS: ${messageOf(error)}`,
+      );
+    }
+  }
+
+  /** @param {string} id @returns {Promise<number | undefined>} */
+  find(id) {
+    return this.copy.find(id);
+  }
+
+  /** @returns {Promise<readonly Publication[]>} */
+  latest() {
+    return this.copy.latest();
+  }
+
+  async close() {
+    this.isClosed = true;
+    clearInterval(this.timer);
+    this.follower.end('closed');
+    await this.running;
+    for (const { resolve } of this.waiting.splice(0)) resolve();
+    await this.link.close();
+    await this.copy.close();
+  }
+
+  /**
+   * @param {AbortSignal} signal
+   * @returns {Promise<void>} when the copy has everything that was published before
+   * @throws {HoldfastError} NATS: the stream can't be used
+   */
+  async start(signal) {
+    const info = await this.firstLook(signal);
+    for (const line of differencesOf(info, this.wanted))
+      this.onNote(`--nats-stream ${this.wanted.name}: ${line}`);
+    await this.align(info);
+    this.running = this.run();
+    const beganMs = performance.now();
+    for (let isAnnounced = false; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
+      await after(FULL_MS, undefined, { signal });
+      if (isAnnounced || performance.now() - beganMs < SLOW_MS) continue;
+      isAnnounced = true;
+      this.onNote(`reading ${info.state.last_seq - this.copy.last} publications from NATS`);
+    }
+  }
+
+  /** Until JetStream answers: its servers may still be electing a leader. @param {AbortSignal} signal @returns {Promise<Info>} */
+  async firstLook(signal) {
+    for (let noted = ''; ; ) {
+      try {
+        const info = await openStream(this.manager, this.wanted);
+        this.note(info);
+        return info;
+      } catch (error) {
+        if (codeOf(error) === 'NATS') throw error;
+        const problem = messageOf(error);
+        if (problem !== noted) this.onNote(`JetStream can't be used: ${problem}; trying again`);
+        noted = problem;
+        await after(FAILED_MS, undefined, { signal });
+      }
+    }
+  }
+
+  /** Follows the stream until it is closed. */
+  async run() {
+    while (!this.isClosed) {
+      try {
+        await this.link.ready(LOOK_MS);
+        const info = await openStream(this.manager, this.wanted);
+        this.note(info);
+        await this.align(info);
+        this.problem = await this.follower.follow(this.copy.last, () => {
+          this.isFollowing = true;
+          this.problem = '';
+        });
+      } catch (error) {
+        this.problem = messageOf(error);
+      }
+      this.isFollowing = false;
+      if (!this.isClosed) await after(RETRY_MS * (1 + Math.random()));
+    }
+  }
+
+  /** Makes the copy continue the stream: if it can't, it starts anew. @param {Info} info */
+  async align(info) {
+    const { copy } = this;
+    const { epoch } = identityOf(info);
+    if (epoch === copy.epoch && (await this.isLost(info))) {
+      this.onNote('NATS has lost publications that it had acknowledged: all streams start anew');
+      return this.restart(await renew(this.manager, info));
+    }
+    if (epoch !== copy.epoch || copy.last < info.state.first_seq - 1) await this.restart(info);
+  }
+
+  /** @param {Info} info @returns {Promise<boolean>} whether the last publication of the copy is not in the stream any more, or another one is there */
+  async isLost(info) {
+    const { last } = this.copy;
+    const { first_seq: first, last_seq: end } = info.state;
+    if (last < first || this.copy.first > last) return last > end && (await this.isStillBehind(last));
+    const [ours] = await this.copy.read(last - 1, 1);
+    const [theirs] = await this.older.collect(last, 1);
+    if (theirs?.sequence !== last) return last > end && (await this.isStillBehind(last));
+    return ours?.data !== theirs.data || ours.topics.join(' ') !== theirs.topics.join(' ');
+  }
+
+  /** @param {number} sequence @returns {Promise<boolean>} whether the stream still ends before it after a while */
+  async isStillBehind(sequence) {
+    await after(LOSS_MS);
+    const info = await infoOf(this.manager, this.wanted.name);
+    return info !== null && info.state.last_seq < sequence;
+  }
+
+  /** The copy starts anew, with as much of the stream as it may keep. @param {Info} info */
+  async restart(info) {
+    const { first_seq: first, last_seq: last, bytes } = info.state;
+    const { historyCount, historyBytes } = this.wanted.retention;
+    const stored = last - Math.max(first, 1) + 1; // a new stream begins with 0
+    const part = bytes > 0 ? Math.min(1, historyBytes / bytes) : 1;
+    await this.copy.restart({
+      ...identityOf(info),
+      last: last - Math.min(historyCount, Math.ceil(stored * part)),
+    });
+    this.note(info);
+  }
+
+  /** The next messages of the stream. @param {Message[]} messages */
+  async keep(messages) {
+    for (let start = 0, end = 0; start < messages.length; start = end) {
+      const { sequence } = messages[start];
+      if (sequence !== this.copy.last + 1) await this.skipTo(sequence);
+      const most = Math.min(messages.length, start + MOST_AT_ONCE);
+      while (end < most && messages[end].sequence === sequence + end - start) end++;
+      await this.store(messages.slice(start, end).map(({ data }) => decode(data) ?? NOTHING));
+    }
+  }
+
+  /** Messages were removed from the stream before this node had them. @param {number} sequence of the next one */
+  async skipTo(sequence) {
+    const { epoch, key, last } = this.copy;
+    if (sequence <= last) throw new Error(`message ${sequence} came after ${last}`);
+    this.onNote(`publications ${last + 1} to ${sequence - 1} were removed from NATS before they came here`);
+    await this.copy.restart({ epoch, key, last: sequence - 1 });
+  }
+
+  /** @param {Draft[]} drafts @returns {Promise<void>} once the copy has them, however long that takes */
+  async store(drafts) {
+    while (!this.isClosed) {
+      try {
+        return void (await this.copy.append(drafts));
+      } catch (error) {
+        if (codeOf(error) === 'CLOSED') return;
+        if (codeOf(error) !== 'BUSY') this.problem = messageOf(error);
+        await after(codeOf(error) === 'BUSY' ? FULL_MS : FAILED_MS);
+      }
+    }
+  }
+
+  /** @param {Info} info */
+  note({ state: { first_seq: first, last_seq: last } }) {
+    this.seen = { first: Math.max(first, 1), last, atMs: performance.now() };
+    this.advanced();
+  }
+
+  /** Sees how far the stream is, and whether it is still the same. */
+  async look() {
+    this.advanced();
+    if (!this.isFollowing) return;
+    try {
+      const info = await infoOf(this.manager, this.wanted.name);
+      if (!info) return this.follower.end('the stream is gone');
+      if (identityOf(info).epoch !== this.copy.epoch) return this.follower.end('it is another stream');
+      this.note(info);
+    } catch (error) {
+      this.problem = messageOf(error); // the age of the last look shows
+    }
+  }
+}

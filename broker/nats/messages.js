@@ -1,0 +1,86 @@
+/*
+ * How publications are written in NATS: a message per publication, as JSON, on a subject that says only which topic it is about.
+ * Pure.
+ *
+ *     holdfast.<stream>.p.<hash of the first topic>     {"topics":["…"],"data":"…"}
+ *
+ * Topics may contain what subjects can't, and may be longer, so subjects have hashes of them.
+ */
+import { createHash } from 'node:crypto';
+
+const HASH_BYTES = 16;
+
+/** @typedef {import('../index.js').Draft} Draft */
+
+/** What is in the place of a message that is no publication: it is about nothing, so nobody gets it. @type {Draft} */
+export const NOTHING = { topics: [], data: '', private: true };
+
+/** @param {string} stream its name @returns {string} what subjects of a hub begin with */
+export function prefixOf(stream) {
+  return `holdfast.${stream}`;
+}
+
+/** @param {string} stream @returns {string} the subjects of publications, as a filter */
+export function subjectsOf(stream) {
+  return `${prefixOf(stream)}.p.*`;
+}
+
+/** @param {string} stream @param {Draft} draft @returns {string} */
+export function subjectOf(stream, { topics }) {
+  return `${prefixOf(stream)}.p.${hashOf(topics[0] ?? '')}`;
+}
+
+/**
+ * @param {Draft} draft
+ * @returns {string | undefined} NATS stores only the first of several messages with the same one; undefined if the draft has none
+ */
+export function messageIdOf({ id, key }) {
+  if (id !== undefined) return hashOf(`id ${id}`);
+  return key === undefined ? undefined : hashOf(`key ${key}`);
+}
+
+/** @param {string} text @returns {string} 22 characters, all of them letters, digits, - or _ */
+function hashOf(text) {
+  return createHash('sha256').update(text).digest().toString('base64url', 0, HASH_BYTES);
+}
+
+/** @param {Draft} draft @returns {Uint8Array} what was not given is missing */
+export function encode({ topics, data, private: isPrivate, id, type, retry }) {
+  return Buffer.from(JSON.stringify({ topics, data, private: isPrivate || undefined, id, type, retry }));
+}
+
+/** @param {Uint8Array} bytes @returns {Draft | null} null if somebody else has written something else */
+export function decode(bytes) {
+  try {
+    const { topics, data, private: isPrivate, id, type, retry } = JSON.parse(textOf(bytes));
+    const draft = { topics, data, private: isPrivate ?? false, id, type, retry };
+    return isDraft(draft) ? draft : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Uint8Array} bytes */
+function textOf(bytes) {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+}
+
+/** @param {Record<string, unknown>} given @returns {given is Draft} */
+function isDraft(given) {
+  const { topics, data, private: isPrivate, id, type, retry } = given;
+  return (
+    Array.isArray(topics) &&
+    topics.length > 0 &&
+    topics.every(isText) &&
+    isText(data) &&
+    typeof isPrivate === 'boolean' &&
+    (id === undefined || isText(id)) &&
+    (type === undefined || isText(type)) &&
+    (retry === undefined || Number.isSafeInteger(retry))
+  );
+}
+
+/** @param {unknown} value @returns {value is string} */
+function isText(value) {
+  return typeof value === 'string';
+}
