@@ -13,10 +13,11 @@ import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from './broker/index.js';
 import { BrokerServer } from './broker/server.js';
+import { Nodes } from './hub/nodes/index.js';
 import { Presence } from './hub/presence/index.js';
 import { PresenceServer } from './hub/presence/server.js';
 import { Posts } from './hub/protocol/posts.js';
-import { revocationsIn } from './hub/revocations.js';
+import { checkedRevocations, revocationsIn } from './hub/revocations.js';
 import { cachedIn, natsIn, rulesIn } from './hub/serveroptions.js';
 import { PATH } from './hub/settings.js';
 import { tokenCautions } from './lib/cautions.js';
@@ -103,13 +104,16 @@ class Server {
       publish: (channel, message) => this.workers.publish(channel, message),
       hubPath: PATH,
       post: (request) => this.post(request),
-      revoke: async (request) => this.workers.revocations.revoke(await revocationsIn(request)),
+      revoke: async (request) =>
+        (this.nodes ?? this.workers.revocations).revoke(await revocationsIn(request)),
     });
     /** @type {BrokerServer | null} */
     this.broker = null;
     this.ending = new AbortController();
     /** With --subscriptions. @type {Presence | null} */
     this.presence = null;
+    /** With --nats. @type {Nodes | null} */
+    this.nodes = null;
     /** What is posted to the admin port. @type {Posts | null} */
     this.posts = null;
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
@@ -185,9 +189,19 @@ class Server {
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
       this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
+    if (broker.bus) this.startNodes(broker.bus);
     const onStored = (/** @type {Parameters<Posts['onStored']>[0]} */ counts) => this.workers.count(counts);
     this.posts = new Posts({ broker, rules: rulesIn(config), onStored });
     return new BrokerServer(broker);
+  }
+
+  /** Other servers on the same stream know this one from now on. @param {import('./broker/nats/bus.js').Bus} bus */
+  startNodes(bus) {
+    const { revocations } = this.workers;
+    const end = async (/** @type {unknown[]} */ list) => revocations.revoke(checkedRevocations(list));
+    const onNote = (/** @type {string} */ line) => this.note(line);
+    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote });
+    this.nodes.start();
   }
 
   /** Publishes what was posted to the admin port. @param {import('node:http').IncomingMessage} request */

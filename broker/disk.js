@@ -92,6 +92,11 @@ class DiskBroker {
     return this.appends.add(drafts);
   }
 
+  /** What waits to be stored or delivered. */
+  get waitingBytes() {
+    return this.appends.bytes;
+  }
+
   /** @param {Listener} listener @param {() => void} [onReset] */
   follow(listener, onReset) {
     this.listeners.push(listener);

@@ -52,6 +52,7 @@ import { openLocal } from './local.js';
  *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
  * @property {() => Promise<void>} close finishes the appends in progress and refuses others
  * @property {State} [state] only nats
+ * @property {import('./nats/bus.js').Bus} [bus] for what nodes tell each other without storing it; only nats
  */
 
 /**
@@ -65,7 +66,8 @@ import { openLocal } from './local.js';
 
 /**
  * A broker can be the copy of another one, which decides about the order (`isCopy`). Memory and disk can.
- * @typedef {Broker & { restart: (order: Order) => Promise<void> }} Copy `restart` waits for the appends in progress, forgets all
+ * @typedef {Broker & { restart: (order: Order) => Promise<void>, waitingBytes: number }} Copy `waitingBytes` of what waits to be stored or
+ *   delivered; `restart` waits for the appends in progress, forgets all
  *   publications, ids and cached topics, and then calls the listeners' `onReset`; the next publication gets `last + 1`. Rejects with
  *   HoldfastError STORE, and then nothing has changed
  */

@@ -14,9 +14,10 @@ import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { busy } from './appends.js';
 import { sizeOf } from './limits.js';
 import { openLocal } from './local.js';
+import { Bus } from './nats/bus.js';
 import { Follower } from './nats/follower.js';
 import { Link } from './nats/link.js';
-import { decode, NOTHING } from './nats/messages.js';
+import { decode, NOTHING, prefixOf } from './nats/messages.js';
 import { Older } from './nats/older.js';
 import { Publisher } from './nats/publisher.js';
 import { differencesOf, identityOf, infoOf, openStream, renew } from './nats/stream.js';
@@ -92,6 +93,7 @@ export class NatsBroker {
     const { name: stream } = wanted;
     const { nc } = link;
     this.link = link;
+    this.bus = new Bus({ link, prefix: prefixOf(stream) });
     this.manager = manager;
     this.copy = copy;
     this.wanted = wanted;
@@ -102,12 +104,18 @@ export class NatsBroker {
     this.follower = new Follower({ nc, manager, stream, onMessages: (messages) => this.keep(messages) });
     /** Of drafts that are on their way. */
     this.bytes = 0;
+    /** Until all drafts so far have been sent. @type {Promise<void>} */
+    this.sending = Promise.resolve();
+    /** @type {Set<Promise<Receipt[]>>} appends that are not answered yet */
+    this.publishing = new Set();
     /** What the last look at the stream has found. */
     this.seen = { first: copy.first, last: copy.last, atMs: 0 };
     /** When this node last had everything. */
     this.currentMs = performance.now();
     this.isFollowing = false;
+    /** Whether it takes no more drafts, and whether it does not follow the stream any more. */
     this.isClosed = false;
+    this.isOver = false;
     this.problem = '';
     /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
     this.waiting = [];
@@ -157,25 +165,51 @@ export class NatsBroker {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'the broker is closed');
     let bytes = 0;
     for (const draft of drafts) bytes += sizeOf(draft);
-    if (this.bytes > 0 && this.bytes + bytes > this.maxQueueBytes) throw busy(this.bytes, this.maxQueueBytes);
+    const waiting = this.bytes + this.copy.waitingBytes;
+    if (waiting > 0 && waiting + bytes > this.maxQueueBytes) throw busy(waiting, this.maxQueueBytes);
     this.bytes += bytes;
+    const receipts = this.publish(drafts);
+    this.publishing.add(receipts);
     try {
-      const outcomes = await Promise.allSettled(drafts.map((draft) => this.publish(draft)));
-      const receipts = outcomes.map((outcome) => {
-        if (outcome.status === 'rejected') throw outcome.reason;
-        return outcome.value;
-      });
-      await this.reached(receipts.reduce((most, { sequence }) => Math.max(most, sequence), 0));
-      return receipts;
+      return await receipts;
     } finally {
+      this.publishing.delete(receipts);
       this.bytes -= bytes;
     }
   }
 
-  /** NATS knows the ids of the last minutes, and the copy those of everything it has. @param {Draft} draft @returns {Promise<Receipt>} */
-  async publish(draft) {
-    const known = draft.id === undefined ? undefined : await this.copy.find(draft.id);
-    return known === undefined ? this.publisher.publish(draft) : { sequence: known, isNew: false };
+  /** @param {readonly Draft[]} drafts @returns {Promise<Receipt[]>} */
+  async publish(drafts) {
+    const outcomes = await Promise.allSettled(await this.sent(drafts));
+    const receipts = outcomes.map((outcome) => {
+      if (outcome.status === 'rejected') throw outcome.reason;
+      return outcome.value;
+    });
+    await this.reached(receipts.reduce((most, { sequence }) => Math.max(most, sequence), 0));
+    return receipts;
+  }
+
+  /**
+   * Sends drafts in the order of the calls. NATS knows the ids of the last minutes, and the copy those of everything it has.
+   * @param {readonly Draft[]} drafts
+   * @returns {Promise<Promise<Receipt>[]>} one for each
+   */
+  async sent(drafts) {
+    const before = this.sending;
+    const known = Promise.all(drafts.map(({ id }) => (id === undefined ? undefined : this.copy.find(id))));
+    const sent = before.then(async () => {
+      const sequences = await known.catch(() => []); // NATS will know
+      return {
+        receipts: drafts.map((draft, i) => {
+          const sequence = sequences[i];
+          return sequence === undefined
+            ? this.publisher.publish(draft)
+            : Promise.resolve({ sequence, isNew: false });
+        }),
+      };
+    });
+    this.sending = sent.then(noop);
+    return (await sent).receipts;
   }
 
   /** @param {number} sequence @returns {Promise<void>} when the copy has it, or if that takes long */
@@ -228,8 +262,11 @@ export class NatsBroker {
   }
 
   async close() {
+    await this.bus.close();
     this.isClosed = true;
+    await Promise.allSettled(this.publishing);
     clearInterval(this.timer);
+    this.isOver = true;
     this.follower.end('closed');
     await this.running;
     for (const { resolve } of this.waiting.splice(0)) resolve();
@@ -276,7 +313,7 @@ export class NatsBroker {
 
   /** Follows the stream until it is closed. */
   async run() {
-    while (!this.isClosed) {
+    while (!this.isOver) {
       try {
         await this.link.ready(LOOK_MS);
         const info = await openStream(this.manager, this.wanted);
@@ -290,7 +327,7 @@ export class NatsBroker {
         this.problem = messageOf(error);
       }
       this.isFollowing = false;
-      if (!this.isClosed) await after(RETRY_MS * (1 + Math.random()));
+      if (!this.isOver) await after(RETRY_MS * (1 + Math.random()));
     }
   }
 
@@ -357,7 +394,7 @@ export class NatsBroker {
 
   /** @param {Draft[]} drafts @returns {Promise<void>} once the copy has them, however long that takes */
   async store(drafts) {
-    while (!this.isClosed) {
+    while (!this.isOver) {
       try {
         return void (await this.copy.append(drafts));
       } catch (error) {
@@ -388,3 +425,5 @@ export class NatsBroker {
     }
   }
 }
+
+function noop() {}

@@ -5,6 +5,7 @@
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
+import { isNatsUrl, isStreamName } from './nats.js';
 import {
   choice,
   either,
@@ -115,13 +116,13 @@ const NATS_URL = {
   expected: 'a URL such as nats://host:4222, or tls://host:4222',
   word: 'URL',
   isSecret: true,
-  read: (given) => (/^(nats|tls):\/\/./.test(given) && URL.canParse(given) ? given : undefined),
+  read: (given) => (isNatsUrl(given) ? given : undefined),
 };
 /** @type {import('./options.js').Kind} */
 const STREAM_NAME = {
   expected: 'letters, digits, - and _',
   word: 'NAME',
-  read: (given) => (/^[\w-]{1,64}$/.test(given) ? given : undefined),
+  read: (given) => (isStreamName(given) ? given : undefined),
 };
 const FILE = text('FILE', 'a file');
 

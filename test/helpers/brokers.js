@@ -62,7 +62,7 @@ export function onDisk(options) {
   return { ...options, store };
 }
 
-/** @typedef {{ name: string, open: (options: Options) => Promise<Broker>, skip?: string }} Kind */
+/** @typedef {{ name: string, open: (options: Options) => Promise<Broker>, skip?: string, isShared?: boolean }} Kind `isShared` with other nodes */
 
 /** @type {Kind[]} */
 export const BROKERS = [
@@ -78,7 +78,7 @@ export async function natsBrokers() {
   const binaries = await natsBinaries();
   const kinds = [];
   for (const { version, path, problem } of binaries) {
-    const servers = problem ? [] : [(await startNats({ after }, { path })).url];
+    const servers = problem ? [] : [(await startNats({ after }, { path, more: 'max_payload: 8388608' })).url];
     const inStream = (/** @type {Options} */ options) => ({
       ...options,
       nats: { servers, stream: `S${++streams}`, replicas: 1 },
@@ -88,11 +88,13 @@ export async function natsBrokers() {
         name: `NATS ${version}`,
         open: (/** @type {Options} */ options) => openBroker(inStream(options)),
         skip: problem,
+        isShared: true,
       },
       {
         name: `NATS ${version} with a store`,
         open: (/** @type {Options} */ options) => openBroker(inStream(onDisk(options))),
         skip: problem,
+        isShared: true,
       },
     );
   }

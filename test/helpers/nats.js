@@ -31,7 +31,7 @@ export async function natsBinaries() {
 
 export class NatsServer {
   /**
-   * @param {Pick<import('node:test').TestContext, 'after'>} t it ends after the test
+   * @param {import('./server.js').Scope} t it ends after the test
    * @param {object} options
    * @param {string} options.path of the program
    * @param {string} options.name
@@ -91,7 +91,7 @@ export class NatsServer {
 }
 
 /**
- * @param {Pick<import('node:test').TestContext, 'after'>} t
+ * @param {import('./server.js').Scope} t
  * @param {{ path: string, more?: string }} options
  * @returns {Promise<NatsServer>} one server, with JetStream
  */
@@ -101,7 +101,7 @@ export async function startNats(t, { path, more }) {
 }
 
 /**
- * @param {Pick<import('node:test').TestContext, 'after'>} t
+ * @param {import('./server.js').Scope} t
  * @param {{ path: string, count?: number }} options
  * @returns {Promise<NatsServer[]>} servers of one cluster. Soon after, they have a leader
  */
