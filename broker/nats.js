@@ -398,10 +398,8 @@ export class NatsBroker {
 
   /** The copy begins anew. @param {import('./index.js').Order} order */
   async begin(order) {
-    const { epoch } = this.copy;
     this.earlier = await this.earlierThan(order);
     await this.copy.restart(order);
-    if (order.epoch !== epoch) void this.lastValues?.forget(epoch);
   }
 
   /** @param {{ epoch: number, last: number }} order @returns {Promise<Publication[]>} the last publications of cached topics, up to `last` */

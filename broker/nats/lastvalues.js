@@ -1,8 +1,8 @@
 /*
  * The last publication of each cached topic, beyond the history: in a second stream, which JetStream fills from the first one by
- * itself. A node reads it when its copy begins. Each epoch has its own.
+ * itself. A node reads it when its copy begins. It belongs to one epoch, which is in its description: the next one begins without it.
  *
- *     <stream>  --publications on cached topics-->  <stream>_LAST_<epoch>: the last one of each subject
+ *     <stream>  --publications on cached topics-->  <stream>_LAST: the last one of each subject
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { DiscardPolicy, StorageType } from '@nats-io/jetstream';
@@ -59,24 +59,17 @@ export class LastValues {
     }
   }
 
-  /** An epoch is over. @param {number} epoch */
-  async forget(epoch) {
-    await this.manager.streams.delete(this.nameOf(epoch)).catch(() => {}); // another node has done it, or it may not
-  }
-
-  /** @param {number} epoch */
-  nameOf(epoch) {
-    return `${this.wanted.name}_LAST_${epoch.toString(16)}`;
-  }
-
   /** @param {number} epoch @returns {Promise<Info>} of the stream, once it has everything that the first one has */
   async open(epoch) {
     const { manager, wanted } = this;
-    const name = this.nameOf(epoch);
-    if (!(await infoOf(manager, name)))
+    const name = `${wanted.name}_LAST`;
+    const description = `The last publications of cached topics in ${wanted.name}, epoch ${epoch}`;
+    const found = await infoOf(manager, name);
+    if (found && found.config.description !== description) await manager.streams.delete(name);
+    if (found?.config.description !== description)
       await manager.streams.add({
         name,
-        description: `The last publications of cached topics in ${wanted.name}`,
+        description,
         sources: [{ name: wanted.name, filter_subject: cachedSubjectsOf(wanted.name) }],
         storage: StorageType.File,
         discard: DiscardPolicy.Old,
