@@ -632,7 +632,10 @@ export interface Broker {
   /** The number of the oldest one that is stored; last + 1 if none is. */
   readonly first: number;
   append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
-  /** `onReset`: the order has begun anew, or has a gap, so whoever follows it has to begin anew too. */
+  /**
+   * @param onReset called, in order with the publications, when the order has begun anew (another epoch, key, first and last) or has a
+   *   gap (the same epoch; first and last have jumped ahead). A hub then ends its streams, and their clients come again
+   */
   follow(
     listener: (publications: readonly StoredPublication[]) => void | Promise<void>,
     onReset?: () => void,
@@ -681,7 +684,7 @@ export interface Draft {
   id?: string;
   type?: string;
   retry?: number;
-  /** With `nats`, drafts with the same key are one publication; it is not stored. */
+  /** Drafts with the same key are one publication, even if several nodes publish them. It is not stored; brokers of one machine ignore it. */
   key?: string;
 }
 
@@ -716,7 +719,10 @@ export class MemoryBroker implements Broker {
   get last(): number;
   get first(): number;
   append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
-  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  follow(
+    listener: (publications: readonly StoredPublication[]) => void | Promise<void>,
+    onReset?: () => void,
+  ): void;
   read(after: number, most: number): Promise<readonly StoredPublication[]>;
   find(id: string): Promise<number | undefined>;
   latest(): Promise<readonly StoredPublication[]>;

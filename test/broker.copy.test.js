@@ -126,15 +126,21 @@ for (const { name, place } of COPIES) {
     await copy.append(drafts(5));
     /** @type {Promise<import('../broker/index.js').Publication[]>[]} */
     const reads = [];
+    /** @type {Promise<readonly import('../broker/index.js').Publication[]> | undefined} */
+    let anew;
     const ask = (/** @type {number} */ after) => reads.push(/** @type {any} */ (copy.read(after, 10)));
     copy.follow(
       () => {},
-      () => void copy.append([draft('new')]),
+      () => {
+        anew = copy.read(0, 10);
+        void copy.append([draft('new')]);
+      },
     );
     ask(0);
     const restarted = copy.restart({ ...ORDER, last: 0 });
     ask(1);
     await restarted;
+    assert.deepEqual(await anew, [], 'a question after it does not share an answer from before');
     const outcomes = await Promise.allSettled(reads);
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'BUSY');

@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { openBroker } from '../broker/index.js';
+import { freePort } from '../lib/port.js';
 import { OPTIONS } from './helpers/brokers.js';
 import { NatsServer, natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { temporaryFolder } from './helpers/server.js';
@@ -146,7 +147,7 @@ for (const { version, path, problem } of BINARIES) {
       await one.broker.append(Array.from({ length: 10 }, (_, j) => draft(String(10 * i + j + 1))));
     const small = await openNode(t, [server], { historyCount: 20 });
     assert.ok(
-      small.notes.some((line) => /--history-count is 20, and the stream has 1000/.test(line)),
+      small.notes.some((line) => /--history-count is 20, but the stream has 1000/.test(line)),
       String(small.notes),
     );
     assert.deepEqual([small.broker.first, small.broker.last], [1, 300]);
@@ -208,6 +209,33 @@ for (const { version, path, problem } of BINARIES) {
     const late = await openNode(t, [server], { store });
     assert.deepEqual([late.broker.first, late.broker.last, late.broker.epoch], [6, 6, one.broker.epoch]);
     assert.deepEqual(dataOf(await late.broker.read(0, 10)), ['6']);
+  });
+
+  test(`NATS ${version}: the last publications of cached topics are there for a new node, however old they are`, {
+    skip,
+  }, async (t) => {
+    const server = await startNats(t, { path });
+    const short = { historyCount: 20 };
+    const one = await openNode(t, [server], short);
+    const of = (/** @type {string} */ data, /** @type {string[]} */ ...topics) => draft(data, { topics });
+    const [a, b, c] = ['cached/a', 'cached/b', 'cached/c'];
+    for (const each of [of('1', a), of('2', b, 'other', a), of('3', c), of('4', 'other'), of('5', c, c)])
+      await one.broker.append([each]);
+    for (let i = 0; i < 40; i++) await one.broker.append([draft(`x${i}`)]);
+    await one.broker.append([of('6', a)]);
+    assert.deepEqual(dataOf(await one.broker.latest()), ['2', '5', '6']);
+    const other = await openNode(t, [server], short);
+    assert.deepEqual(dataOf(await other.broker.latest()), ['2', '5', '6']);
+    assert.ok(other.broker.first > 5);
+    await one.broker.append([of('7', b)]);
+    await untilFollowed(other, 1);
+    assert.deepEqual(dataOf(await other.broker.latest()), ['5', '6', '7']);
+    const { manager } = await managerOf(t, server);
+    await manager.streams.delete('TEST');
+    await until(() => other.resets > 0 && one.resets > 0, 'there is a new epoch');
+    assert.deepEqual(await other.broker.latest(), []);
+    await other.broker.append([of('8', a)]);
+    assert.deepEqual(dataOf(await (await openNode(t, [server], short)).broker.latest()), ['8']);
   });
 
   test(`NATS ${version}: while it is down publishers are refused, and what was acknowledged is there afterwards`, {
@@ -286,7 +314,7 @@ for (const { version, path, problem } of BINARIES) {
     skip,
   }, async (t) => {
     const folder = temporaryFolder(t);
-    const { port } = await startNats(t, { path }).then(async (first) => (await first.stop(), first));
+    const port = await freePort(0, '127.0.0.1');
     const server = await new NatsServer(t, { path, name: 'n1', port, folder }).start();
     const [one, other] = [await openNode(t, [server]), await openNode(t, [server])];
     await one.broker.append([draft('1'), draft('2')]);
@@ -349,7 +377,10 @@ test("a stream that can't be used is an error that says why", {
   const server = await startNats(t, { path: CURRENT.path });
   const { manager } = await managerOf(t, server);
   const configs = /** @type {const} */ ([
-    [{ subjects: ['other.>'] }, /has the subjects other\.>: holdfast\.S0\.p\.\* must be one of them/],
+    [
+      { subjects: ['other.>'] },
+      /has the subjects other\.>: holdfast\.S0\.p\.\* and holdfast\.S0\.c\.\* must be among them/,
+    ],
     [{ retention: 'interest' }, /has the retention 'interest': it must be 'limits'/],
     [{ discard: 'new' }, /discards 'new': it must be 'old'/],
     [{ max_msgs_per_subject: 1 }, /max_msgs_per_subject, which leaves gaps/],
@@ -358,7 +389,11 @@ test("a stream that can't be used is an error that says why", {
   for (const [i, [config, message]] of configs.entries()) {
     const stream = `S${i}`;
     await manager.streams.add(
-      /** @type {any} */ ({ name: stream, subjects: [`holdfast.${stream}.p.*`], ...config }),
+      /** @type {any} */ ({
+        name: stream,
+        subjects: [`holdfast.${stream}.p.*`, `holdfast.${stream}.c.*`],
+        ...config,
+      }),
     );
     await assert.rejects(openNode(t, [server], { stream }), { code: 'NATS', message });
   }

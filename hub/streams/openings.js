@@ -33,7 +33,6 @@ export class Openings {
   constructor(recovery, counts) {
     this.recovery = recovery;
     this.counts = counts;
-    this.isOver = false;
     /** The beginning of streams without a cursor. */
     this.shared = { last: -1, uses: 0, text: '' };
     /** @type {Opening} */
@@ -67,15 +66,10 @@ export class Openings {
     return recovery.isReady(plan) ? opening : recovery.prepare(plan).then(() => opening);
   }
 
-  /** Those that were prepared open no stream any more. */
-  end() {
-    this.isOver = true;
-  }
-
   /** @param {Plan} plan @returns {{ text: string, isWhole: boolean }} */
   begin(plan) {
-    if (this.isOver) return OVER;
     const { recovery, counts } = this;
+    if (recovery.isOver) return OVER;
     const whole = recovery.replay(plan, retryMs());
     const replay = whole.isWhole ? whole : recovery.replay(plan, SOON_MS);
     counts.hubReplayed += replay.count;
@@ -86,7 +80,7 @@ export class Openings {
 
   /** @returns {{ text: string, isWhole: boolean }} */
   beginAnew() {
-    if (this.isOver) return OVER;
+    if (this.recovery.isOver) return OVER;
     this.counts.hubRecoveries++;
     this.counts.hubEarliest++;
     return this.beginLive();
@@ -94,7 +88,7 @@ export class Openings {
 
   /** @returns {{ text: string, isWhole: boolean }} */
   beginLive() {
-    return this.isOver ? OVER : { text: this.sharedText(), isWhole: true };
+    return this.recovery.isOver ? OVER : { text: this.sharedText(), isWhole: true };
   }
 
   /** Streams that begin alike share one text, which native compares by its bytes. @returns {string} */

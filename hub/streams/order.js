@@ -28,7 +28,6 @@ export class Order {
    */
   constructor({ hold, broker, audience, isCached, windowBytes, mostReplayBytes, counts, onError }) {
     this.broker = broker;
-    this.isOver = false;
     this.cursors = new Cursors(broker);
     this.latest = new Latest(isCached);
     const idOf = (/** @type {Publication} */ { id, sequence }) => id ?? this.cursors.of(sequence);
@@ -38,6 +37,11 @@ export class Order {
     this.openings = new Openings(this.recovery, counts);
     this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
     void hold.publish([], null, { cursor: cursors.of(broker.last) });
+  }
+
+  /** Whether another one has taken its place. */
+  get isOver() {
+    return this.recovery.isOver;
   }
 
   /** @returns {string} the cursor of now */
@@ -63,8 +67,7 @@ export class Order {
 
   /** Nothing of it is published or replayed any more. */
   end() {
-    this.isOver = true;
-    this.openings.end();
+    this.recovery.isOver = true;
     this.feed.drop();
   }
 }
