@@ -125,7 +125,10 @@ export class NatsBroker {
     link.listeners.push(() => this.follower.end('the connection was lost')); // its consumer may be gone
     copy.follow(
       () => this.advanced(),
-      () => this.advanced(),
+      () => {
+        this.older.reads.restart();
+        this.advanced();
+      },
     );
   }
 
@@ -262,8 +265,8 @@ export class NatsBroker {
   }
 
   async close() {
-    await this.bus.close();
     this.isClosed = true;
+    await this.bus.close();
     await Promise.allSettled(this.publishing);
     clearInterval(this.timer);
     this.isOver = true;
@@ -292,6 +295,10 @@ export class NatsBroker {
       isAnnounced = true;
       this.onNote(`reading ${info.state.last_seq - this.copy.last} publications from NATS`);
     }
+    const { version = '' } = this.link.nc.info ?? {};
+    const { messages } = info.state;
+    const where = `NATS ${version} (${this.link.nc.getServer()})`;
+    this.onNote(`publications are in ${where}: stream ${this.wanted.name}, with ${messages} of them`);
   }
 
   /** Until JetStream answers: its servers may still be electing a leader. @param {AbortSignal} signal @returns {Promise<Info>} */

@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openLocal } from '../broker/local.js';
 import { get, rawClient } from './helpers/client.js';
 import { KINDS, listening } from './helpers/hold.js';
-import { clientsOf, datasOf, eventsIn, headIn, legacyToken, PATH, startHub } from './helpers/hub.js';
+import { datasOf, eventsIn, headIn, legacyToken, PATH, startHub } from './helpers/hub.js';
 import { until } from './helpers/until.js';
 
 const LIMITS = { historyCount: 1000, historyAgeMs: 1e9, historyBytes: 1e9, maxQueueBytes: 1e7 };

@@ -112,7 +112,8 @@ export function differencesOf({ config }, { replicas, retention }) {
   return rows
     .filter(([, wanted, found]) => wanted !== found)
     .map(
-      ([flag, wanted, found]) => `${flag} is ${wanted}, and the stream has ${found > 0 ? found : 'no limit'}`,
+      ([flag, wanted, found]) =>
+        `${flag} is ${wanted}, but the stream has ${found > 0 ? found : 'no limit'}, and that counts`,
     );
 }
 
