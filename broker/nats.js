@@ -126,6 +126,10 @@ export class NatsBroker {
     this.problem = '';
     /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
     this.waiting = [];
+    /** The last question for the end of the stream, and the one that has not been asked yet. @type {Promise<number>} */
+    this.heads = Promise.resolve(0);
+    /** @type {Promise<number> | null} */
+    this.nextHead = null;
     /** @type {Promise<void> | null} until it follows no more */
     this.running = null;
     this.timer = setInterval(() => this.look(), LOOK_MS).unref();
@@ -261,9 +265,28 @@ export class NatsBroker {
     }
   }
 
-  /** @param {string} id @returns {Promise<number | undefined>} */
-  find(id) {
+  /**
+   * A client may come back to this node before the node has what another one has sent to it. So an id that is not known here is looked
+   * for again once the copy has what the stream has now.
+   * @param {string} id @returns {Promise<number | undefined>}
+   */
+  async find(id) {
+    const found = await this.copy.find(id);
+    if (found !== undefined || !this.link.isConnected) return found;
+    await this.reached(await this.head());
     return this.copy.find(id);
+  }
+
+  /** @returns {Promise<number>} the last sequence of the stream, not earlier than now; 0 if that is not known. All who wait share a question */
+  head() {
+    if (this.nextHead) return this.nextHead;
+    this.nextHead = this.heads.then(async () => {
+      this.nextHead = null; // this one will not be new enough for those who ask from now on
+      const info = await infoOf(this.manager, this.wanted.name).catch(() => null);
+      return info?.state.last_seq ?? 0;
+    });
+    this.heads = this.nextHead;
+    return this.nextHead;
   }
 
   /** @returns {Promise<readonly Publication[]>} */

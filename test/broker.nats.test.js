@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { openBroker } from '../broker/index.js';
@@ -65,6 +66,23 @@ async function managerOf(t, server) {
 
 for (const { version, path, problem } of BINARIES) {
   const skip = problem || false;
+
+  test(`NATS ${version}: a node that is behind finds an id that it is about to hear of`, {
+    skip,
+  }, async (t) => {
+    const server = await startNats(t, { path });
+    const [one, other] = [await openNode(t, [server]), await openNode(t, [server])];
+    const { copy } = /** @type {any} */ (other.broker);
+    const append = copy.append.bind(copy);
+    copy.append = async (/** @type {unknown} */ drafts) => {
+      await after(200);
+      return append(drafts);
+    };
+    await one.broker.append([draft('a', { id: 'urn:a' }), draft('b', { id: 'urn:b' })]);
+    assert.equal(other.broker.last, 0, 'it is behind');
+    const found = ['urn:b', 'urn:a', 'urn:c'].map((id) => other.broker.find(id));
+    assert.deepEqual(await Promise.all(found), [2, 1, undefined]);
+  });
 
   test(`NATS ${version}: nodes share one order, and cursors of one mean the same on the other`, {
     skip,
