@@ -39,6 +39,8 @@ const FAILED_MS = 1000;
 const REACH_MS = 1000;
 /** How long the last publication may be missing in the stream before it counts as lost: a new leader may still be catching up. */
 const LOSS_MS = 3000;
+/** A question to JetStream that is asked while it starts is never answered, so it is asked again after this. */
+const API_MS = 1000;
 /** A start that takes longer than this is announced. */
 const SLOW_MS = 2000;
 
@@ -70,7 +72,7 @@ export async function openNats(
   let broker;
   try {
     const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
-    const manager = await jetstreamManager(link.nc, { checkAPI: false });
+    const manager = await jetstreamManager(link.nc, { checkAPI: false, timeout: API_MS });
     broker = new NatsBroker({ link, manager, copy, wanted, limits, onNote });
     await broker.start(signal);
     return broker;
