@@ -1,11 +1,13 @@
 /*
  * Where a cursor of a client is in the order of publications.
  */
-import { setTimeout as after } from 'node:timers/promises';
 
-/** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
-const AHEAD_MS = 2000;
-const AHEAD_STEP_MS = 5;
+/**
+ * How long a cursor may be ahead of this process, which hears of publications a little later than others; or much later, if NATS has
+ * several nodes. By then, the Hold has not refused the request yet.
+ */
+const AHEAD_MS = 8000;
+const AHEAD_STEP_MS = 10;
 
 /**
  * @typedef {object} Position
@@ -26,6 +28,10 @@ export class Positions {
     this.broker = broker;
     this.window = window;
     this.cursors = cursors;
+    /** Clients that are ahead. @type {{ sequence: number, endMs: number, resolve: (isReached: boolean) => void }[]} */
+    this.ahead = [];
+    /** @type {NodeJS.Timeout | undefined} while there are any */
+    this.timer = undefined;
   }
 
   /** @param {string | undefined} cursor @returns {Position | Promise<Position>} */
@@ -55,11 +61,25 @@ export class Positions {
 
   /** Another process may already have sent what this one is about to hear of. @param {number} sequence @param {string} cursor @returns {Promise<Position>} */
   async untilReached(sequence, cursor) {
-    for (let waited = 0; waited < AHEAD_MS; waited += AHEAD_STEP_MS) {
-      await after(AHEAD_STEP_MS);
-      if (sequence <= this.window.last) return { after: sequence, reported: cursor };
-    }
-    return unknown();
+    const isReached = await new Promise((resolve) => {
+      this.ahead.push({ sequence, endMs: performance.now() + AHEAD_MS, resolve });
+      this.timer ??= setInterval(() => this.look(), AHEAD_STEP_MS);
+    });
+    return isReached ? { after: sequence, reported: cursor } : unknown();
+  }
+
+  /** One look for all who wait: when a node is behind, very many may. */
+  look() {
+    const nowMs = performance.now();
+    const { last } = this.window;
+    this.ahead = this.ahead.filter(({ sequence, endMs, resolve }) => {
+      if (sequence > last && endMs > nowMs) return true;
+      resolve(sequence <= last);
+      return false;
+    });
+    if (this.ahead.length > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
   }
 }
 
