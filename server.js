@@ -181,6 +181,7 @@ class Server {
         ...config,
         syncs: config.storeSync === 'on',
         isCached: cachedIn(config),
+        hasCached: config.cacheTopics.length > 0,
         nats: natsIn(config),
         onNote: (line) => this.note(line),
       },

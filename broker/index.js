@@ -81,8 +81,8 @@ import { openLocal } from './local.js';
  */
 
 /**
- * @typedef {Retention & { isCached: (topic: string) => boolean, maxQueueBytes: number, isCopy?: boolean }} Limits
- *   `isCached`: whether the topic's last publication is kept beyond retention; `maxQueueBytes` of drafts may wait to be stored;
+ * @typedef {Retention & { isCached: (topic: string) => boolean, hasCached?: boolean, maxQueueBytes: number, isCopy?: boolean }} Limits
+ *   `isCached`: whether the topic's last publication is kept beyond retention; `hasCached`: whether there are such topics; `maxQueueBytes` of drafts may wait to be stored;
  *   `isCopy`: every draft is stored at its own place, even if its id is known (`find` has the first)
  */
 

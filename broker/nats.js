@@ -12,10 +12,12 @@ import { setTimeout as after } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { busy } from './appends.js';
+import { Cached } from './cached.js';
 import { sizeOf } from './limits.js';
 import { openLocal } from './local.js';
 import { Bus } from './nats/bus.js';
 import { Follower } from './nats/follower.js';
+import { LastValues } from './nats/lastvalues.js';
 import { Link } from './nats/link.js';
 import { decode, NOTHING, prefixOf } from './nats/messages.js';
 import { Older } from './nats/older.js';
@@ -69,7 +71,7 @@ export async function openNats(
   try {
     const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
     const manager = await jetstreamManager(link.nc, { checkAPI: false });
-    broker = new NatsBroker({ link, manager, copy, wanted, maxQueueBytes: limits.maxQueueBytes, onNote });
+    broker = new NatsBroker({ link, manager, copy, wanted, limits, onNote });
     await broker.start(signal);
     return broker;
   } catch (error) {
@@ -86,10 +88,11 @@ export class NatsBroker {
    * @param {import('@nats-io/jetstream').JetStreamManager} parts.manager
    * @param {Copy} parts.copy
    * @param {import('./nats/stream.js').Wanted} parts.wanted
-   * @param {number} parts.maxQueueBytes of drafts that are not acknowledged yet
+   * @param {import('./index.js').Limits} parts.limits
    * @param {(line: string) => void} parts.onNote
    */
-  constructor({ link, manager, copy, wanted, maxQueueBytes, onNote }) {
+  constructor({ link, manager, copy, wanted, limits, onNote }) {
+    const { isCached, hasCached = true } = limits;
     const { name: stream } = wanted;
     const { nc } = link;
     this.link = link;
@@ -97,10 +100,14 @@ export class NatsBroker {
     this.manager = manager;
     this.copy = copy;
     this.wanted = wanted;
-    this.maxQueueBytes = maxQueueBytes;
+    this.isCached = isCached;
+    this.maxQueueBytes = limits.maxQueueBytes;
     this.onNote = onNote;
-    this.publisher = new Publisher({ link, client: jetstream(nc), stream, ackMs: ACK_MS });
+    this.publisher = new Publisher({ link, client: jetstream(nc), stream, isCached, ackMs: ACK_MS });
     this.older = new Older({ link, manager, stream });
+    this.lastValues = hasCached ? new LastValues({ link, manager, wanted, onNote }) : null;
+    /** The last publications of cached topics from before the copy; null until they are read. @type {Publication[] | null} */
+    this.earlier = null;
     this.follower = new Follower({ nc, manager, stream, onMessages: (messages) => this.keep(messages) });
     /** Of drafts that are on their way. */
     this.bytes = 0;
@@ -260,8 +267,16 @@ export class NatsBroker {
   }
 
   /** @returns {Promise<readonly Publication[]>} */
-  latest() {
-    return this.copy.latest();
+  async latest() {
+    const own = await this.copy.latest();
+    if (!this.earlier?.length) return own;
+    const bySequence = new Map(
+      [...this.earlier, ...own].map((publication) => [publication.sequence, publication]),
+    );
+    const all = [...bySequence.values()].sort((one, other) => one.sequence - other.sequence);
+    const cached = new Cached(this.isCached);
+    for (const publication of all) cached.note(publication, sizeOf(publication));
+    return all.filter(({ sequence }) => cached.has(sequence));
   }
 
   async close() {
@@ -287,6 +302,7 @@ export class NatsBroker {
     for (const line of differencesOf(info, this.wanted))
       this.onNote(`--nats-stream ${this.wanted.name}: ${line}`);
     await this.align(info);
+    this.earlier ??= await this.earlierThan({ epoch: this.epoch, last: this.copy.first - 1 });
     this.running = this.run();
     const beganMs = performance.now();
     for (let isAnnounced = false; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
@@ -373,11 +389,22 @@ export class NatsBroker {
     const { historyCount, historyBytes } = this.wanted.retention;
     const stored = last - Math.max(first, 1) + 1; // a new stream begins with 0
     const part = bytes > 0 ? Math.min(1, historyBytes / bytes) : 1;
-    await this.copy.restart({
+    await this.begin({
       ...identityOf(info),
       last: last - Math.min(historyCount, Math.ceil(stored * part)),
     });
     this.note(info);
+  }
+
+  /** The copy begins anew. @param {import('./index.js').Order} order */
+  async begin(order) {
+    this.earlier = await this.earlierThan(order);
+    await this.copy.restart(order);
+  }
+
+  /** @param {{ epoch: number, last: number }} order @returns {Promise<Publication[]>} the last publications of cached topics, up to `last` */
+  async earlierThan(order) {
+    return this.lastValues ? this.lastValues.read(order) : [];
   }
 
   /** The next messages of the stream. @param {Message[]} messages */
@@ -396,7 +423,7 @@ export class NatsBroker {
     const { epoch, key, last } = this.copy;
     if (sequence <= last) throw new Error(`message ${sequence} came after ${last}`);
     this.onNote(`publications ${last + 1} to ${sequence - 1} were removed from NATS before they came here`);
-    await this.copy.restart({ epoch, key, last: sequence - 1 });
+    await this.begin({ epoch, key, last: sequence - 1 });
   }
 
   /** @param {Draft[]} drafts @returns {Promise<void>} once the copy has them, however long that takes */

@@ -77,5 +77,5 @@ function limitsOf(what, options) {
   if (!Array.isArray(cacheTopics) || !cacheTopics.every((one) => typeof one === 'string'))
     throw badOption(`the option cacheTopics of ${what} must be a list of strings, not ${shown(cacheTopics)}`);
   if (!isHttp(url)) throw badOption(`the url of ${what} must be like ${DEFAULTS.url}, not ${shown(url)}`);
-  return { ...limits, isCached: cachedBy(cacheTopics, url) };
+  return { ...limits, isCached: cachedBy(cacheTopics, url), hasCached: cacheTopics.length > 0 };
 }

@@ -211,6 +211,33 @@ for (const { version, path, problem } of BINARIES) {
     assert.deepEqual(dataOf(await late.broker.read(0, 10)), ['6']);
   });
 
+  test(`NATS ${version}: the last publications of cached topics are there for a new node, however old they are`, {
+    skip,
+  }, async (t) => {
+    const server = await startNats(t, { path });
+    const short = { historyCount: 20 };
+    const one = await openNode(t, [server], short);
+    const of = (/** @type {string} */ data, /** @type {string[]} */ ...topics) => draft(data, { topics });
+    const [a, b, c] = ['cached/a', 'cached/b', 'cached/c'];
+    for (const each of [of('1', a), of('2', b, 'other', a), of('3', c), of('4', 'other'), of('5', c, c)])
+      await one.broker.append([each]);
+    for (let i = 0; i < 40; i++) await one.broker.append([draft(`x${i}`)]);
+    await one.broker.append([of('6', a)]);
+    assert.deepEqual(dataOf(await one.broker.latest()), ['2', '5', '6']);
+    const other = await openNode(t, [server], short);
+    assert.deepEqual(dataOf(await other.broker.latest()), ['2', '5', '6']);
+    assert.ok(other.broker.first > 5);
+    await one.broker.append([of('7', b)]);
+    await untilFollowed(other, 1);
+    assert.deepEqual(dataOf(await other.broker.latest()), ['5', '6', '7']);
+    const { manager } = await managerOf(t, server);
+    await manager.streams.delete('TEST');
+    await until(() => other.resets > 0 && one.resets > 0, 'there is a new epoch');
+    assert.deepEqual(await other.broker.latest(), []);
+    await other.broker.append([of('8', a)]);
+    assert.deepEqual(dataOf(await (await openNode(t, [server], short)).broker.latest()), ['8']);
+  });
+
   test(`NATS ${version}: while it is down publishers are refused, and what was acknowledged is there afterwards`, {
     skip,
   }, async (t) => {
@@ -350,7 +377,10 @@ test("a stream that can't be used is an error that says why", {
   const server = await startNats(t, { path: CURRENT.path });
   const { manager } = await managerOf(t, server);
   const configs = /** @type {const} */ ([
-    [{ subjects: ['other.>'] }, /has the subjects other\.>: holdfast\.S0\.p\.\* must be one of them/],
+    [
+      { subjects: ['other.>'] },
+      /has the subjects other\.>: holdfast\.S0\.p\.\* and holdfast\.S0\.c\.\* must be among them/,
+    ],
     [{ retention: 'interest' }, /has the retention 'interest': it must be 'limits'/],
     [{ discard: 'new' }, /discards 'new': it must be 'old'/],
     [{ max_msgs_per_subject: 1 }, /max_msgs_per_subject, which leaves gaps/],
@@ -359,7 +389,11 @@ test("a stream that can't be used is an error that says why", {
   for (const [i, [config, message]] of configs.entries()) {
     const stream = `S${i}`;
     await manager.streams.add(
-      /** @type {any} */ ({ name: stream, subjects: [`holdfast.${stream}.p.*`], ...config }),
+      /** @type {any} */ ({
+        name: stream,
+        subjects: [`holdfast.${stream}.p.*`, `holdfast.${stream}.c.*`],
+        ...config,
+      }),
     );
     await assert.rejects(openNode(t, [server], { stream }), { code: 'NATS', message });
   }

@@ -73,12 +73,15 @@ function subscribe(port, cursor = '') {
 /** @param {{ received: string }} client @returns {string[]} */
 const datasOf = ({ received }) => eventsIn(received).flatMap(({ data }) => data ?? []);
 
+/** It needs a second stream. */
+const CACHED = ['--cache-topics', 'news'];
+
 for (const { version, path, problem } of BINARIES) {
   test(`NATS ${version}: two nodes are one hub, with TLS and the permissions of the document`, {
     skip: problem || false,
   }, async (t) => {
     const nats = await startThree(t, path);
-    const first = await startServer(t, [...HUB, ...nats.options]);
+    const first = await startServer(t, [...HUB, ...nats.options, ...CACHED]);
     const second = await startServer(t, [...HUB, ...nats.options, '--history-count', '10']);
     const clients = [first, second].map(({ port }) => subscribe(port));
     for (const client of clients) await client.untilRead(/\r\n\r\n/);
@@ -95,7 +98,7 @@ for (const { version, path, problem } of BINARIES) {
 
     // A node that comes later has the history. It reads what it doesn't keep itself from NATS.
     for (let i = 0; i < 30; i++) await publishSurely(first.port, `more ${i}`);
-    const third = await startServer(t, [...HUB, ...nats.options, '--history-count', '10']);
+    const third = await startServer(t, [...HUB, ...nats.options, '--history-count', '10', ...CACHED]);
     const late = subscribe(third.port, 'urn:one');
     await until(() => datasOf(late).length === 32, () => `everything since then: ${datasOf(late)}`); // biome-ignore format: one line
     assert.deepEqual(datasOf(late).slice(0, 2), ['two', 'three']);

@@ -2,7 +2,8 @@
  * How publications are written in NATS: a message per publication, as JSON, on a subject that says only which topic it is about.
  * Pure.
  *
- *     holdfast.<stream>.p.<hash of the first topic>     {"topics":["…"],"data":"…"}
+ *     holdfast.<stream>.p.<hash of the first topic>        {"topics":["…"],"data":"…"}
+ *     holdfast.<stream>.c.<hash of all cached topics>
  *
  * Topics may contain what subjects can't, and may be longer, so subjects have hashes of them.
  */
@@ -20,14 +21,24 @@ export function prefixOf(stream) {
   return `holdfast.${stream}`;
 }
 
-/** @param {string} stream @returns {string} the subjects of publications, as a filter */
-export function subjectsOf(stream) {
-  return `${prefixOf(stream)}.p.*`;
+/** @param {string} stream @returns {string} the subjects of publications on cached topics */
+export function cachedSubjectsOf(stream) {
+  return `${prefixOf(stream)}.c.*`;
 }
 
-/** @param {string} stream @param {Draft} draft @returns {string} */
-export function subjectOf(stream, { topics }) {
-  return `${prefixOf(stream)}.p.${hashOf(topics[0] ?? '')}`;
+/** @param {string} stream @returns {string[]} the subjects of all publications */
+export function subjectsOf(stream) {
+  return [`${prefixOf(stream)}.p.*`, cachedSubjectsOf(stream)];
+}
+
+/**
+ * @param {string} stream @param {Draft} draft
+ * @param {readonly string[]} cached those of its topics that are cached. The last publication of each is the last one of some subject
+ * @returns {string}
+ */
+export function subjectOf(stream, { topics }, cached) {
+  if (cached.length === 0) return `${prefixOf(stream)}.p.${hashOf(topics[0] ?? '')}`;
+  return `${prefixOf(stream)}.c.${hashOf(JSON.stringify([...new Set(cached)].sort()))}`;
 }
 
 /**

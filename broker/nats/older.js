@@ -17,7 +17,7 @@ const MOST_READS = 4;
 const NOT_FOUND = 404;
 
 /** @typedef {import('../index.js').Publication} Publication */
-/** @typedef {{ seq: number, data: Uint8Array, time: Date }} Stored */
+/** @typedef {{ seq: number, data: Uint8Array, time: Date, header: { get: (name: string) => string } }} Stored */
 
 export class Older {
   /**
@@ -84,6 +84,17 @@ export class Older {
       const count = Math.min(AT_ONCE, first + most - start);
       const asked = Array.from({ length: count }, (_, i) => this.one(start + i));
       for (const stored of await Promise.all(asked)) if (stored) yield stored;
+    }
+  }
+
+  /** @param {number} first @param {number} most @returns {AsyncGenerator<Stored>} the next ones, however far apart they are */
+  async *next(first, most) {
+    if (this.hasBatches()) return yield* this.batch(first, most);
+    for (let seq = first, count = 0; count < most; count++) {
+      const stored = await this.manager.direct.getMessage(this.stream, { seq, next_by_subj: '>' });
+      if (!stored) return;
+      yield stored;
+      seq = stored.seq + 1;
     }
   }
 

@@ -28,12 +28,14 @@ export class Publisher {
    * @param {import('./link.js').Link} options.link
    * @param {import('@nats-io/jetstream').JetStreamClient} options.client
    * @param {string} options.stream its name
+   * @param {(topic: string) => boolean} options.isCached
    * @param {number} options.ackMs how long a draft may take
    */
-  constructor({ link, client, stream, ackMs }) {
+  constructor({ link, client, stream, isCached, ackMs }) {
     this.link = link;
     this.client = client;
     this.stream = stream;
+    this.isCached = isCached;
     this.ackMs = ackMs;
     this.slices = new Slices(MOST_AT_ONCE);
     this.source = randomBytes(9).toString('base64url');
@@ -51,7 +53,8 @@ export class Publisher {
     if (data.length > most) return Promise.reject(tooLarge(data.length, most));
     const id = messageIdOf(draft) ?? `${this.source}${++this.count}`;
     const endMs = performance.now() + this.ackMs;
-    return this.slices.run(() => this.send(subjectOf(this.stream, draft), data, id, endMs));
+    const subject = subjectOf(this.stream, draft, draft.topics.filter(this.isCached));
+    return this.slices.run(() => this.send(subject, data, id, endMs));
   }
 
   /** @param {string} subject @param {Uint8Array} data @param {string} id @param {number} endMs @returns {Promise<Receipt>} */

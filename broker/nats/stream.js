@@ -59,7 +59,10 @@ async function create(manager, wanted) {
     if (other) return other;
     if (!(error instanceof JetStreamApiError)) throw error;
     const line = `there is no stream ${wanted.name} in NATS, and it can't be created: ${messageOf(error)}`;
-    throw new HoldfastError('NATS', `${line}; create it with the subjects ${subjectsOf(wanted.name)}`);
+    throw new HoldfastError(
+      'NATS',
+      `${line}; create it with the subjects ${subjectsOf(wanted.name).join(' and ')}`,
+    );
   }
 }
 
@@ -68,7 +71,7 @@ function configOf({ name, replicas, retention: { historyCount, historyAgeMs, his
   return {
     name,
     description: descriptionWith(randomBytes(KEY_BYTES)),
-    subjects: [subjectsOf(name)],
+    subjects: subjectsOf(name),
     storage: StorageType.File,
     retention: RetentionPolicy.Limits,
     discard: DiscardPolicy.Old,
@@ -84,8 +87,8 @@ function configOf({ name, replicas, retention: { historyCount, historyAgeMs, his
 /** @param {Config} config @param {Wanted} wanted @returns {string} what is wrong with it; '' if it can be used */
 function problemOf(config, { name }) {
   const subjects = subjectsOf(name);
-  if (![subjects, subjects.replace('*', '>')].some((one) => config.subjects?.includes(one)))
-    return `has the subjects ${config.subjects?.join(', ')}: ${subjects} must be one of them`;
+  if (!subjects.every((one) => config.subjects?.includes(one)))
+    return `has the subjects ${config.subjects?.join(', ')}: ${subjects.join(' and ')} must be among them`;
   if (config.retention !== RetentionPolicy.Limits)
     return `has the retention '${config.retention}': it must be 'limits'`;
   if (config.discard !== DiscardPolicy.Old) return `discards '${config.discard}': it must be 'old'`;
