@@ -497,7 +497,10 @@ export interface HubOptions {
    * default, and then it costs nothing.
    */
   subscriptions?: boolean;
-  /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */
+  /**
+   * Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. With a broker on NATS, the
+   * list has the streams of all nodes.
+   */
   maxPresenceBytes?: number;
   /** Most streams of one address (of IPv6: of a /64); with more, 429. 0, the default, is no limit. */
   maxStreamsPerAddress?: number;

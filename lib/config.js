@@ -174,7 +174,7 @@ export const OPTIONS = [
   option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
   option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
   option('subscriptions', 'subscriptions', FLAG, false, 'list who is subscribed to what, and publish an event whenever that changes'),
-  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary; above it new streams of the hub get 503'),
+  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary, with the streams of all servers on NATS; above it new streams of the hub get 503'),
   option('max-streams-per-address', 'maxStreamsPerAddress', integer(0, 100_000_000), 0, 'most streams of the hub of one address (IPv6: of a /64) in each worker; above it 429; 0 is no limit'),
   option('max-streams-per-subject', 'maxStreamsPerSubject', integer(0, 100_000_000), 0, 'most streams of the hub with tokens of one subject (sub) in each worker; above it 429; 0 is no limit'),
   option('max-opens-per-address', 'maxOpensPerAddress', integer(0, 1_000_000), 0, 'most streams of the hub that one address may open per second in each worker; above it 429; 0 is no limit'),

@@ -9,7 +9,8 @@ import { HUB_PATH, SECRET, TOPIC } from '../hub/subjects.js';
 
 /** Publications per second meanwhile. */
 const PER_SECOND = 1000;
-const ATTEMPT_MS = 2000;
+/** Longer than a hub waits for NATS. */
+const ATTEMPT_MS = 6000;
 const MOST_MS = 60_000;
 const POLL_MS = 5;
 
