@@ -35,10 +35,12 @@ import { openLocal } from './local.js';
  * @property {number} first sequence of the oldest publication that is still stored; last + 1 if none is
  * @property {(drafts: readonly Draft[]) => Promise<Receipt[]>} append resolves once they are stored (disk: flushed). A draft whose
  *   id is known is not stored again: its receipt has the sequence of the first one, also within one call. All of one call are
- *   in order, and consecutive unless other nodes publish too. Rejects with HoldfastError BUSY if too much is waiting (to be stored
- *   or delivered), CLOSED, or STORE if they can't be stored
+ *   consecutive and in order; in nats, others may come in between, and one that has to be sent again may come after those that follow it.
+ *   Rejects with HoldfastError BUSY if too much is waiting (to be stored or delivered), CLOSED, STORE if they can't be stored, or
+ *   TOO_LARGE (nats). In nats, some of them may be stored then, and BUSY may also mean that nobody knows: send them again, with ids
  * @property {(listener: Listener, onReset?: () => void) => void} follow passes on every publication above `last`, in order, in
- *   batches, exactly once; `last` has already moved then, and the append it came from has not resolved yet. `onReset` is called, in
+ *   batches, exactly once; `last` has already moved then, and the append it came from has not resolved yet (in nats it may have, if this
+ *   node is more than a second behind). `onReset` is called, in
  *   order with the publications, when the order has begun anew (another epoch, key, first and last), or has a gap (the same epoch;
  *   first and last have jumped ahead). All four are the new ones already. Streams that are open can't be continued: their clients
  *   have to come again with their cursors. It must not fail
@@ -82,8 +84,8 @@ import { openLocal } from './local.js';
 
 /**
  * @typedef {Retention & { isCached: (topic: string) => boolean, hasCached?: boolean, maxQueueBytes: number, isCopy?: boolean }} Limits
- *   `isCached`: whether the topic's last publication is kept beyond retention; `hasCached`: whether there are such topics; `maxQueueBytes` of drafts may wait to be stored;
- *   `isCopy`: every draft is stored at its own place, even if its id is known (`find` has the first)
+ *   `isCached`: whether the topic's last publication is kept beyond retention; `hasCached`: whether there are such topics;
+ *   `maxQueueBytes` of drafts may wait to be stored; `isCopy`: every draft is stored at its own place, even if its id is known (`find` has the first)
  */
 
 /** @typedef {import('./nats.js').NatsOptions} NatsOptions */

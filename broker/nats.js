@@ -367,6 +367,7 @@ export class NatsBroker {
         const info = await openStream(this.manager, this.wanted);
         this.note(info);
         await this.align(info);
+        if (this.isOver) return; // nobody would end it
         this.problem = await this.follower.follow(this.copy.last, () => {
           this.isFollowing = true;
           this.problem = '';
@@ -434,7 +435,7 @@ export class NatsBroker {
 
   /** The next messages of the stream. @param {Message[]} messages */
   async keep(messages) {
-    for (let start = 0, end = 0; start < messages.length; start = end) {
+    for (let start = 0, end = 0; start < messages.length && !this.isOver; start = end) {
       const { sequence } = messages[start];
       if (sequence !== this.copy.last + 1) await this.skipTo(sequence);
       const most = Math.min(messages.length, start + MOST_AT_ONCE);

@@ -128,7 +128,7 @@ export class Run {
     await this.crew.settle();
     let endMs = performance.now() + DELIVERY_MS;
     while (!this.publisher?.isDelivered(this.summary.counts) && performance.now() < endMs) {
-      // The publisher itself gives up some time.
+      // A request that is being tried again gives up by itself (--publish-retry).
       if (this.publisher?.pending) endMs = performance.now() + DELIVERY_MS;
       await this.pause(RAMP_POLL_MS);
       await this.look('holding', this.heldMs);

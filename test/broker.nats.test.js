@@ -183,10 +183,9 @@ for (const { version, path, problem } of BINARIES) {
     const { manager } = await managerOf(t, server);
     await manager.streams.deleteMessage('TEST', 100);
     assert.deepEqual(dataOf(await small.broker.read(97, 100)), ['98', '99']);
-    assert.deepEqual(
-      dataOf(await small.broker.read(99, 2)),
-      ['101', '102'].slice(0, (await small.broker.read(99, 2)).length),
-    );
+    const next = dataOf(await small.broker.read(99, 2));
+    assert.ok(next.length > 0, 'the next one that is there');
+    assert.deepEqual(next, ['101', '102'].slice(0, next.length));
   });
 
   test(`NATS ${version}: a stream that is purged moves on; one that is created again is another epoch`, {

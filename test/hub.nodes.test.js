@@ -294,6 +294,7 @@ for (const { version, path, problem } of await natsBinaries()) {
         JSON.stringify({ ...part, key: 'short', rows: [], isLast: true }),
         JSON.stringify({ ...part, rows: {}, isLast: true }),
         JSON.stringify({ type: 'revoke', ...sender, id: from, list: [7] }),
+        JSON.stringify({ type: 'revoke', ...sender, id: from, list: [{ topic: { toString: 1 } }] }),
         JSON.stringify({ type: 'late', ...sender, of: 99 }),
         JSON.stringify({ type: 'departed', ...sender, nodes: [[a.nodes.id, 99]] }),
         JSON.stringify({ type: 'want', ...sender, ids: Array.from({ length: 2000 }, () => from) }),

@@ -42,7 +42,8 @@
  * @typedef {Record<import('./counters.js').CountName, number>
  *   & Record<import('./counters.js').Measure, import('../../lib/histogram.js').EncodedHistogram>
  *   & { failed: Record<Cause, number>, lost: Record<Cause, number>, samples: { cause: Cause, text: string }[],
- *   servers: ServerCounts[] }} Counters failed: before they were open; lost: once they were. servers: if there are several. Histograms and samples are since they were last taken
+ *   servers: ServerCounts[] }} Counters failed: before they were open; lost: once they were; servers: none if there is only one.
+ *   Histograms and samples are since they were last taken
  */
 
 /**

@@ -8,7 +8,7 @@ import { MOST_IDS } from './messages.js';
 /**
  * @typedef {object} Gone
  * @property {number} life that it had
- * @property {Burial | null} burial the ends of its streams, as long as they are being announced here
+ * @property {Burial | null} burial the ends of its streams, which are announced here; null if it had none, or others have announced them
  * @property {boolean} isAnnounced whether some may have been announced
  */
 

@@ -35,7 +35,7 @@ export class Lease {
     this.now = now;
     this.isDeaf = true;
     this.heardSelfMs = Number.NEGATIVE_INFINITY;
-    this.beatMsLast = Number.NEGATIVE_INFINITY;
+    this.lastBeatMs = Number.NEGATIVE_INFINITY;
     this.lookedMs = now();
     /** When others were heard last, by id. @type {Map<string, number>} */
     this.heardMs = new Map();
@@ -57,7 +57,7 @@ export class Lease {
     this.heardMs.set(id, this.now());
   }
 
-  /** @param {string} id of a node that has said goodbye */
+  /** @param {string} id of a node that is gone */
   forget(id) {
     this.heardMs.delete(id);
   }
@@ -80,7 +80,7 @@ export class Lease {
 
   /** Says that we are alive, at once instead of at the next look. */
   beat() {
-    this.beatMsLast = this.now();
+    this.lastBeatMs = this.now();
     this.events.beat();
   }
 
@@ -89,7 +89,7 @@ export class Lease {
     const wasSuspended = nowMs - this.lookedMs > this.leaseMs / 2;
     this.lookedMs = nowMs;
     if (wasSuspended || nowMs - this.heardSelfMs > MOST_MISSING * this.beatMs) this.turnDeaf();
-    if (nowMs - this.beatMsLast >= this.beatMs - this.beatMs / LOOKS / 2) this.beat();
+    if (nowMs - this.lastBeatMs >= this.beatMs - this.beatMs / LOOKS / 2) this.beat();
     if (!this.isDeaf)
       for (const [id, heardMs] of this.heardMs) {
         if (nowMs - heardMs <= this.leaseMs) continue;

@@ -19,6 +19,8 @@
 
 /** Characters of texts in a message: at most 192 KB of UTF-8, so that it stays below 256 KB. */
 export const MOST_CHARACTERS = 65_536;
+/** The most characters of a text that is in several messages. */
+const MOST_TEXT_CHARACTERS = 16_777_216;
 /** About what a stream takes in a message besides its text. */
 const ROW_CHARACTERS = 48;
 /** Ends of streams in a message. */
@@ -62,6 +64,8 @@ const isId = (value) => typeof value === 'string' && /^[\w-]{22}$/.test(value);
 const isKey = (value) => typeof value === 'string' && /^[A-Za-z0-9+/]{22}==$/.test(value);
 /** @type {Check} */
 const isObject = (value) => typeof value === 'object' && value !== null;
+/** Of texts only: whoever looks at its values need not check them again. @type {Check} */
+const isRevocation = (value) => isObject(value) && Object.values(Object(value)).every(isText);
 /** @param {Check} check @param {number} most @returns {Check} */
 const listOf =
   (check, most = Number.POSITIVE_INFINITY) =>
@@ -87,7 +91,7 @@ const SHAPES = {
     retired: listOf(isOwner),
   },
   bye: {},
-  revoke: { id: isId, list: listOf(isObject) },
+  revoke: { id: isId, list: listOf(isRevocation) },
   back: { revocations: listOf(isId, MOST_IDS) },
   ask: { ask: isCount },
   part: { ask: isCount, index: isCount, number: isCount, key: isKey, rows: listOf(isRow), isLast: isFlag },
@@ -147,6 +151,3 @@ export class Pieces {
     return whole;
   }
 }
-
-/** The most characters of a text that others may have sent before it has ended. */
-const MOST_TEXT_CHARACTERS = 16_777_216;

@@ -14,6 +14,8 @@ const SLACK = 1024;
 /** How soon an append that failed is tried again: for lack of room, and for other reasons. */
 const BUSY_MS = 20;
 const FAILED_MS = 1000;
+/** @type {readonly Change[]} */
+const NONE = [];
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('../../broker/index.js').Draft} Draft */
@@ -33,7 +35,7 @@ const FAILED_MS = 1000;
 /**
  * The ends of all streams of another node.
  * @typedef {object} Burial
- * @property {Iterator<Change>} changes
+ * @property {Iterator<Change>} changes the rest of them
  * @property {boolean} isBegun whether some may have been announced
  * @property {boolean} isOver all have been, or are being announced
  * @property {boolean} isCancelled no more are announced
@@ -244,5 +246,6 @@ function endOf(burial) {
   const { done, value } = burial.changes.next();
   if (!done) return value;
   burial.isOver = true;
+  burial.changes = NONE.values(); // one that has ended still holds the streams of the node
   return undefined;
 }

@@ -2,9 +2,10 @@
 //! when it needs them. Each has a reactor, a table of rows and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
-//! `reading` (what arrives on a stream), `ending` (how it ends). `servers` says which of several servers a stream goes to. `subscriber` has what is kept of a stream that subscribes to
-//! topics of a hub, also while it is not connected. Below them: `answer`, `block`, `pieces`, `position`, `publication`,
-//! `template` and `schedule` (pure), `attempt`, `streams`, `targets`, `tokens`, `tally`.
+//! `reading` (what arrives on a stream), `ending` (how it ends). `servers` says which of several servers a stream goes to.
+//! `subscriber` has what is kept of a stream that subscribes to topics of a hub, also while it is not connected. Below them:
+//! `answer`, `block`, `pieces`, `position`, `publication`, `template` and `schedule` (pure), `attempt`, `streams`, `targets`,
+//! `tokens`, `tally`.
 
 pub mod answer;
 mod attempt;
