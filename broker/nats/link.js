@@ -59,11 +59,13 @@ export class Link {
     this.nc = nc;
     this.onNote = onNote;
     this.isConnected = true;
+    /** Since when, or when it was last. */
+    this.sinceMs = performance.now();
     this.isClosed = false;
     /** Why it is not connected. */
     this.problem = '';
-    /** @type {(() => void)[]} */
-    this.waiting = [];
+    /** @type {Set<() => void>} */
+    this.waiting = new Set();
     /** Called whenever it is connected again. @type {(() => void)[]} */
     this.listeners = [];
     void this.watch();
@@ -87,17 +89,23 @@ export class Link {
     if (!this.isClosed)
       this.onNote(isConnected ? `connected to NATS again (${this.nc.getServer()})` : `NATS: ${problem}`);
     if (!isConnected) return;
-    for (const resolve of this.waiting.splice(0)) resolve();
+    this.sinceMs = performance.now();
+    for (const done of this.waiting) done();
     for (const listener of this.listeners) listener();
   }
 
   /** @param {number} mostMs @returns {Promise<boolean>} whether it is connected by then */
   async ready(mostMs) {
     if (this.isConnected || this.isClosed) return this.isConnected;
-    const timer = new AbortController();
-    const connected = new Promise((resolve) => this.waiting.push(() => resolve(undefined)));
-    await Promise.race([connected, after(mostMs, undefined, { signal: timer.signal }).catch(() => {})]);
-    timer.abort();
+    await new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.waiting.delete(done);
+        resolve(undefined);
+      };
+      const timer = setTimeout(done, mostMs);
+      this.waiting.add(done);
+    });
     return this.isConnected;
   }
 

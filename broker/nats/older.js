@@ -30,6 +30,8 @@ export class Older {
     this.link = link;
     this.manager = manager;
     this.stream = stream;
+    /** Whether every server that has the stream answers, and many messages at once. */
+    this.isDirect = true;
     this.reads = new SharedReads(MOST_READS);
   }
 
@@ -64,6 +66,7 @@ export class Older {
 
   /** @returns {boolean} */
   hasBatches() {
+    if (!this.isDirect) return false;
     const [major = 0, minor = 0] = (this.link.nc.info?.version ?? '').split('.').map(Number);
     return major > BATCHES[0] || (major === BATCHES[0] && minor >= BATCHES[1]);
   }
@@ -89,6 +92,6 @@ export class Older {
 
   /** @param {number} seq @returns {Promise<Stored | null>} */
   one(seq) {
-    return this.manager.direct.getMessage(this.stream, { seq });
+    return (this.isDirect ? this.manager.direct : this.manager.streams).getMessage(this.stream, { seq });
   }
 }

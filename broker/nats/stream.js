@@ -126,6 +126,17 @@ export function identityOf({ created, config: { name, description = '' } }) {
   return { epoch: hash.readUInt32LE() || 1, key: new Uint8Array(key) };
 }
 
+/** @param {Info} info @returns {number} ms for which NATS knows the id of a publication */
+export function windowMsOf({ config }) {
+  return config.duplicate_window / NS;
+}
+
+/** @param {Manager} manager @param {Info} info @param {number} seq @returns {Promise<boolean>} whether the stream has anything from there on */
+export async function hasFrom(manager, { config }, seq) {
+  const query = /** @type {any} */ ({ seq, next_by_subj: '>' }); // the types lack the second one
+  return (await manager.streams.getMessage(config.name, query)) !== null;
+}
+
 /**
  * Starts a new epoch for all nodes: the stream has lost publications that were acknowledged, and gives their sequences to others.
  * @param {Manager} manager @param {Info} info before the loss was noticed
