@@ -38,6 +38,7 @@ const REACH_MS = 1000;
 const REACH_END_MS = 4900;
 /** How long the last publication may be missing in the stream before it counts as lost: a new leader may still be catching up. */
 const LOSS_MS = 3000;
+const UNUSABLE = "JetStream can't be used";
 /** A start that takes longer than this is announced. */
 const SLOW_MS = 2000;
 
@@ -327,11 +328,13 @@ export class NatsBroker {
     await this.align(info);
     this.running = this.run();
     const beganMs = performance.now();
-    for (let isAnnounced = false; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
+    for (let noted = ''; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
       await after(FULL_MS, undefined, { signal });
-      if (isAnnounced || performance.now() - beganMs < SLOW_MS) continue;
-      isAnnounced = true;
-      this.onNote(`reading ${info.state.last_seq - this.copy.last} publications from NATS`);
+      if (performance.now() - beganMs < SLOW_MS) continue;
+      const { problem } = this;
+      const line = problem ? `${UNUSABLE}: ${problem}; trying again` : 'reading publications from NATS';
+      if (shapeOf(line) !== noted) this.onNote(line);
+      noted = shapeOf(line);
     }
   }
 
@@ -345,8 +348,8 @@ export class NatsBroker {
       } catch (error) {
         if (codeOf(error) === 'NATS') throw error;
         const problem = messageOf(error);
-        if (problem !== noted) this.onNote(`JetStream can't be used: ${problem}; trying again`);
-        noted = problem;
+        if (shapeOf(problem) !== noted) this.onNote(`${UNUSABLE}: ${problem}; trying again`);
+        noted = shapeOf(problem);
         await after(FAILED_MS, undefined, { signal });
       }
     }
@@ -501,6 +504,11 @@ function inPart(error) {
 function tooFarBehind(lagMs, problem) {
   const line = `this server is ${Math.round(lagMs)} ms behind NATS${problem && ` (${problem})`}`;
   return new HoldfastError('BUSY', `${line}, and can't know whether the ids are new: nothing was stored`);
+}
+
+/** @param {string} problem @returns {string} the same for the same problem: subjects may have random parts */
+function shapeOf(problem) {
+  return problem.replace(/"[^"]*"/g, '');
 }
 
 function noop() {}

@@ -15,6 +15,8 @@ const NS = 1_000_000;
 const KEY_BYTES = 16;
 const DESCRIPTION = 'Publications of Holdfast; cursor key';
 const NOT_FOUND = 404;
+/** While servers of a cluster start: no room for all replicas yet, not available yet, no leader, not the leader. */
+const PASSING = [10_005, 10_008, 10_009, 10_023];
 
 /** @typedef {import('@nats-io/jetstream').JetStreamManager} Manager */
 /** @typedef {import('@nats-io/jetstream').StreamInfo} Info */
@@ -57,7 +59,7 @@ async function create(manager, wanted) {
   } catch (error) {
     const other = await infoOf(manager, wanted.name); // another node may have been faster
     if (other) return other;
-    if (!(error instanceof JetStreamApiError)) throw error;
+    if (!(error instanceof JetStreamApiError) || PASSING.includes(error.code)) throw error;
     const line = `there is no stream ${wanted.name} in NATS, and it can't be created: ${messageOf(error)}`;
     throw new HoldfastError('NATS', `${line}; create it with the subjects ${subjectsOf(wanted.name)}`);
   }
