@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
-import { natsBinaries, startNats } from './helpers/nats.js';
+import { natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { dataOf, draft, managerOf, openNode, untilFollowed } from './helpers/natsnode.js';
 import { until } from './helpers/until.js';
 import { startWire } from './helpers/wire.js';
@@ -162,3 +162,16 @@ test('publishers who are refused during an outage leave nothing behind', {
   const { link } = /** @type {import('../broker/nats.js').NatsBroker} */ (broker);
   assert.ok(link.waiting.size <= 1, `${link.waiting.size}`); // the follower
 });
+
+for (const { version, path, problem } of BINARIES)
+  test(`NATS ${version}: a node that starts before the cluster is complete waits for it`, {
+    skip: problem || false,
+  }, async (t) => {
+    const servers = await startCluster(t, { path });
+    await servers[2].stop('SIGKILL');
+    const opening = openNode(t, servers, { replicas: 3 });
+    const isOpen = await Promise.race([opening.then(() => true), after(3000, false)]);
+    assert.equal(isOpen, false);
+    await servers[2].start();
+    assert.deepEqual(await (await opening).broker.append([draft('a')]), [{ sequence: 1, isNew: true }]);
+  });
