@@ -611,14 +611,14 @@ export class Hub {
    * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
    * With a broker on NATS, those of all nodes.
    * @returns how many nodes there are, and how many have not confirmed it within 2 seconds: they are told when they are back, for up to 10
-   *   minutes. It never rejects
+   *   minutes. `isConnected` is false if others can't be reached now. It never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
    */
   revoke(what: {
     subject?: string | undefined;
     token?: string | undefined;
     topic?: string | undefined;
-  }): Promise<{ nodes: number; unanswered: number }>;
+  }): Promise<{ nodes: number; unanswered: number; isConnected: boolean }>;
 }
 
 /** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */

@@ -3,7 +3,8 @@
  * the stream and keeps a copy of the last publications, in memory or on disk; its followers and most reads are served from that.
  *
  *     append --> publisher --> JetStream --> follower --> copy --> followers --> the append resolves
- *                                 \--> older: what the copy does not have
+ *                                 |--> older: what the copy does not have
+ *                                 \--> lastvalues: cached topics that are older than the copy
  *
  *     aligning --the copy continues the stream--> following --in doubt, disconnected--> aligning
  *         \--another stream, a gap: the copy starts anew--/
@@ -22,7 +23,7 @@ import { Link } from './nats/link.js';
 import { decode, NOTHING, prefixOf } from './nats/messages.js';
 import { Older } from './nats/older.js';
 import { Publisher } from './nats/publisher.js';
-import { differencesOf, identityOf, infoOf, openStream, renew } from './nats/stream.js';
+import { differencesOf, hasFrom, identityOf, infoOf, openStream, renew, windowMsOf } from './nats/stream.js';
 
 /** Publishers usually stop waiting after 5 s. */
 const ACK_MS = 4500;
@@ -35,12 +36,14 @@ const MOST_AT_ONCE = 500;
 /** How soon the copy is tried again if it has no room, and if it fails. */
 const FULL_MS = 20;
 const FAILED_MS = 1000;
-/** How long an append waits for this node to have what is acknowledged. */
+/** How long an append waits for this node to have what is acknowledged, at most until `REACH_END_MS` after its call. */
 const REACH_MS = 1000;
+const REACH_END_MS = 4900;
 /** How long the last publication may be missing in the stream before it counts as lost: a new leader may still be catching up. */
 const LOSS_MS = 3000;
 /** A question to JetStream that is asked while it starts is never answered, so it is asked again after this. */
 const API_MS = 1000;
+const UNUSABLE = "JetStream can't be used";
 /** A start that takes longer than this is announced. */
 const SLOW_MS = 2000;
 
@@ -51,6 +54,7 @@ const SLOW_MS = 2000;
 /** @typedef {import('./index.js').Publication} Publication */
 /** @typedef {import('./index.js').Receipt} Receipt */
 /** @typedef {import('./nats/follower.js').Message} Message */
+/** @typedef {import('./nats/publisher.js').Prepared} Prepared */
 /** @typedef {import('./nats/stream.js').Info} Info */
 /** @typedef {import('./nats/link.js').Address & { stream: string, replicas: number }} NatsOptions */
 
@@ -68,16 +72,18 @@ export async function openNats(
   const { historyCount, historyAgeMs, historyBytes } = limits;
   const wanted = { name, replicas, retention: { historyCount, historyAgeMs, historyBytes } };
   const link = await Link.open(nats, { onNote, signal });
-  /** @type {NatsBroker | undefined} */
-  let broker;
+  /** @type {{ close: () => Promise<void> }[]} what has to be closed if the rest fails */
+  const parts = [link];
   try {
     const copy = await openLocal({ store, syncs, ...limits, isCopy: true });
+    parts.push(copy);
     const manager = await jetstreamManager(link.nc, { checkAPI: false, timeout: API_MS });
-    broker = new NatsBroker({ link, manager, copy, wanted, limits, onNote });
+    const broker = new NatsBroker({ link, manager, copy, wanted, limits, onNote });
+    parts.splice(0, parts.length, broker);
     await broker.start(signal);
     return broker;
   } catch (error) {
-    await (broker ?? link).close();
+    for (const part of parts) await part.close();
     throw error;
   }
 }
@@ -119,13 +125,21 @@ export class NatsBroker {
     this.publishing = new Set();
     /** What the last look at the stream has found. */
     this.seen = { first: copy.first, last: copy.last, atMs: 0 };
+    this.isLooking = false;
+    /** What the copy had at the last look. */
+    this.lastBefore = -1;
+    /** How long NATS knows the id of a publication. */
+    this.windowMs = 0;
     /** When this node last had everything. */
     this.currentMs = performance.now();
     this.isFollowing = false;
     /** Whether it takes no more drafts, and whether it does not follow the stream any more. */
     this.isClosed = false;
     this.isOver = false;
+    this.isStarted = false;
     this.problem = '';
+    /** Why the copy can't be written. */
+    this.storeProblem = '';
     /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
     this.waiting = [];
     /** The last question for the end of the stream, and the one that has not been asked yet. @type {Promise<number>} */
@@ -164,16 +178,25 @@ export class NatsBroker {
 
   /** How far this node is behind, for the monitor. @returns {import('./index.js').State} */
   get state() {
-    const { seen, link, copy, isFollowing } = this;
-    const nowMs = performance.now();
-    const isFresh = isFollowing && nowMs - seen.atMs < 3 * LOOK_MS;
-    const behind = Math.max(0, seen.last - copy.last);
+    const { link, isFollowing, behind, lagMs } = this;
     return {
       isConnected: link.isConnected && isFollowing,
       behind,
-      lagMs: isFresh && behind === 0 ? 0 : Math.round(nowMs - this.currentMs),
-      problem: link.problem || this.problem,
+      lagMs: Math.round(lagMs),
+      problem: link.problem || this.storeProblem || this.problem,
     };
+  }
+
+  get behind() {
+    return Math.max(0, this.seen.last - this.copy.last);
+  }
+
+  get lagMs() {
+    const nowMs = performance.now();
+    const { link, isFollowing, seen } = this;
+    const isFresh =
+      link.isConnected && isFollowing && seen.atMs > Math.max(link.sinceMs, nowMs - 3 * LOOK_MS);
+    return isFresh && this.behind === 0 ? 0 : nowMs - this.currentMs;
   }
 
   /** @param {readonly Draft[]} drafts @returns {Promise<Receipt[]>} */
@@ -183,8 +206,9 @@ export class NatsBroker {
     for (const draft of drafts) bytes += sizeOf(draft);
     const waiting = this.bytes + this.copy.waitingBytes;
     if (waiting > 0 && waiting + bytes > this.maxQueueBytes) throw busy(waiting, this.maxQueueBytes);
+    const prepared = drafts.map((draft) => this.publisher.prepare(draft)); // if one is too large, none is sent
     this.bytes += bytes;
-    const receipts = this.publish(drafts);
+    const receipts = this.publish(drafts, prepared);
     this.publishing.add(receipts);
     try {
       return await receipts;
@@ -194,45 +218,69 @@ export class NatsBroker {
     }
   }
 
-  /** @param {readonly Draft[]} drafts @returns {Promise<Receipt[]>} */
-  async publish(drafts) {
-    const outcomes = await Promise.allSettled(await this.sent(drafts));
+  /** @param {readonly Draft[]} drafts @param {readonly Prepared[]} prepared @returns {Promise<Receipt[]>} */
+  async publish(drafts, prepared) {
+    const beganMs = performance.now();
+    const outcomes = await Promise.allSettled(await this.sent(drafts, prepared, beganMs + ACK_MS));
+    const isPart = outcomes.some(({ status }) => status === 'fulfilled');
     const receipts = outcomes.map((outcome) => {
-      if (outcome.status === 'rejected') throw outcome.reason;
+      if (outcome.status === 'rejected') throw isPart ? inPart(outcome.reason) : outcome.reason;
       return outcome.value;
     });
-    await this.reached(receipts.reduce((most, { sequence }) => Math.max(most, sequence), 0));
+    const last = receipts.reduce((most, { sequence }) => Math.max(most, sequence), 0);
+    await this.reached(last, Math.min(performance.now() + REACH_MS, beganMs + REACH_END_MS));
     return receipts;
   }
 
   /**
    * Sends drafts in the order of the calls. NATS knows the ids of the last minutes, and the copy those of everything it has.
-   * @param {readonly Draft[]} drafts
+   * @param {readonly Draft[]} drafts @param {readonly Prepared[]} prepared @param {number} endMs
    * @returns {Promise<Promise<Receipt>[]>} one for each
    */
-  async sent(drafts) {
+  async sent(drafts, prepared, endMs) {
     const before = this.sending;
-    const known = Promise.all(drafts.map(({ id }) => (id === undefined ? undefined : this.copy.find(id))));
+    const hasIds = drafts.some(({ id }) => id !== undefined);
+    const found = hasIds && this.knowsIds ? this.found(drafts) : null;
     const sent = before.then(async () => {
-      const sequences = await known.catch(() => []); // NATS will know
+      if (hasIds && !found) await this.untilIdsAreKnown(endMs);
+      const sequences = hasIds ? await (found ?? this.found(drafts)) : [];
       return {
-        receipts: drafts.map((draft, i) => {
+        receipts: prepared.map((one, i) => {
           const sequence = sequences[i];
           return sequence === undefined
-            ? this.publisher.publish(draft)
+            ? this.publisher.publish(one, endMs)
             : Promise.resolve({ sequence, isNew: false });
         }),
       };
     });
-    this.sending = sent.then(noop);
+    this.sending = sent.then(noop, noop);
     return (await sent).receipts;
   }
 
-  /** @param {number} sequence @returns {Promise<void>} when the copy has it, or if that takes long */
-  reached(sequence) {
+  /** @param {readonly Draft[]} drafts @returns {Promise<(number | undefined)[]>} sequences of those whose ids the copy knows */
+  found(drafts) {
+    const found = drafts.map(({ id }) => (id === undefined ? undefined : this.copy.find(id)));
+    return Promise.all(found).catch(() => []); // NATS will know
+  }
+
+  /** Whether everything that NATS has forgotten the id of is in the copy. */
+  get knowsIds() {
+    return this.lagMs <= this.windowMs / 2;
+  }
+
+  /** After a long outage NATS has forgotten ids that this node has not seen yet. @param {number} endMs @throws {HoldfastError} BUSY */
+  async untilIdsAreKnown(endMs) {
+    while (!this.knowsIds) {
+      if (performance.now() >= endMs || this.isOver) throw tooFarBehind(this.lagMs, this.link.problem);
+      await after(FULL_MS);
+    }
+  }
+
+  /** @param {number} sequence @param {number} endMs @returns {Promise<void>} when the copy has it, or if that takes long */
+  reached(sequence, endMs) {
     if (sequence <= this.copy.last) return Promise.resolve();
     return new Promise((resolve) => {
-      this.waiting.push({ sequence, endMs: performance.now() + REACH_MS, resolve });
+      this.waiting.push({ sequence, endMs, resolve });
     });
   }
 
@@ -257,14 +305,12 @@ export class NatsBroker {
   async read(after, most) {
     const first = Math.max(after + 1, this.first);
     if (first >= this.copy.first) return this.copy.read(first - 1, most);
-    try {
-      return await this.older.read(first, Math.min(most, this.copy.first - first));
-    } catch (error) {
-      throw new HoldfastError(
-        'BUSY',
-        `what was published before can't be read from NATS: ${messageOf(error)}`,
-      );
-    }
+    const older = await this.older.read(first, Math.min(most, this.copy.first - first)).catch((error) => {
+      const line = `what was published before can't be read from NATS: ${messageOf(error)}`;
+      throw new HoldfastError('BUSY', line);
+    });
+    const found = older.filter(({ sequence }) => sequence < this.copy.first);
+    return found.length > 0 ? found : this.copy.read(this.copy.first - 1, most);
   }
 
   /**
@@ -275,7 +321,7 @@ export class NatsBroker {
   async find(id) {
     const found = await this.copy.find(id);
     if (found !== undefined || !this.link.isConnected) return found;
-    await this.reached(await this.head());
+    await this.reached(await this.head(), performance.now() + REACH_MS);
     return this.copy.find(id);
   }
 
@@ -306,7 +352,7 @@ export class NatsBroker {
 
   async close() {
     this.isClosed = true;
-    await this.bus.close();
+    await this.bus.close().catch(noop);
     await Promise.allSettled(this.publishing);
     clearInterval(this.timer);
     this.isOver = true;
@@ -330,12 +376,16 @@ export class NatsBroker {
     this.earlier ??= await this.earlierThan({ epoch: this.epoch, last: this.copy.first - 1 });
     this.running = this.run();
     const beganMs = performance.now();
-    for (let isAnnounced = false; !this.isFollowing || this.copy.last < info.state.last_seq; ) {
+    const isBehind = () => this.copy.last < Math.min(info.state.last_seq, this.seen.last); // it may have been created again
+    for (let noted = ''; !this.isFollowing || isBehind(); ) {
       await after(FULL_MS, undefined, { signal });
-      if (isAnnounced || performance.now() - beganMs < SLOW_MS) continue;
-      isAnnounced = true;
-      this.onNote(`reading ${info.state.last_seq - this.copy.last} publications from NATS`);
+      if (performance.now() - beganMs < SLOW_MS) continue;
+      const { problem } = this;
+      const line = problem ? `${UNUSABLE}: ${problem}; trying again` : 'reading publications from NATS';
+      if (shapeOf(line) !== noted) this.onNote(line);
+      noted = shapeOf(line);
     }
+    this.isStarted = true;
     const { version = '' } = this.link.nc.info ?? {};
     const { messages } = info.state;
     const where = `NATS ${version} (${this.link.nc.getServer()})`;
@@ -352,8 +402,8 @@ export class NatsBroker {
       } catch (error) {
         if (codeOf(error) === 'NATS') throw error;
         const problem = messageOf(error);
-        if (problem !== noted) this.onNote(`JetStream can't be used: ${problem}; trying again`);
-        noted = problem;
+        if (shapeOf(problem) !== noted) this.onNote(`${UNUSABLE}: ${problem}; trying again`);
+        noted = shapeOf(problem);
         await after(FAILED_MS, undefined, { signal });
       }
     }
@@ -363,7 +413,7 @@ export class NatsBroker {
   async run() {
     while (!this.isOver) {
       try {
-        await this.link.ready(LOOK_MS);
+        if (!(await this.link.ready(LOOK_MS))) throw new Error(this.link.problem || 'not connected');
         const info = await openStream(this.manager, this.wanted);
         this.note(info);
         await this.align(info);
@@ -373,11 +423,18 @@ export class NatsBroker {
           this.problem = '';
         });
       } catch (error) {
-        this.problem = messageOf(error);
+        this.failed(messageOf(error));
       }
       this.isFollowing = false;
       if (!this.isOver) await after(RETRY_MS * (1 + Math.random()));
     }
+  }
+
+  /** The connection has notes of its own. @param {string} problem noted once, as long as nothing else is wrong */
+  failed(problem) {
+    const isNew = shapeOf(problem) !== shapeOf(this.problem) && this.link.isConnected && this.isStarted;
+    this.problem = problem;
+    if (isNew) this.onNote(`${UNUSABLE}: ${problem}; trying again`);
   }
 
   /** Makes the copy continue the stream: if it can't, it starts anew. @param {Info} info */
@@ -388,7 +445,9 @@ export class NatsBroker {
       this.onNote('NATS has lost publications that it had acknowledged: all streams start anew');
       return this.restart(await renew(this.manager, info));
     }
-    if (epoch !== copy.epoch || copy.last < info.state.first_seq - 1) await this.restart(info);
+    const { first_seq: first, last_seq: last } = info.state;
+    if (epoch !== copy.epoch || copy.last < first - 1) await this.restart(info);
+    if (copy.last < last && !(await hasFrom(this.manager, info, copy.last + 1))) await this.skipTo(last + 1);
   }
 
   /** @param {Info} info @returns {Promise<boolean>} whether the last publication of the copy is not in the stream any more, or another one is there */
@@ -399,7 +458,7 @@ export class NatsBroker {
     const [ours] = await this.copy.read(last - 1, 1);
     const [theirs] = await this.older.collect(last, 1);
     if (theirs?.sequence !== last) return last > end && (await this.isStillBehind(last));
-    return ours?.data !== theirs.data || ours.topics.join(' ') !== theirs.topics.join(' ');
+    return !ours || textOf(ours) !== textOf(theirs);
   }
 
   /** @param {number} sequence @returns {Promise<boolean>} whether the stream still ends before it after a while */
@@ -456,17 +515,22 @@ export class NatsBroker {
   async store(drafts) {
     while (!this.isOver) {
       try {
-        return void (await this.copy.append(drafts));
+        await this.copy.append(drafts);
+        this.storeProblem = '';
+        return;
       } catch (error) {
         if (codeOf(error) === 'CLOSED') return;
-        if (codeOf(error) !== 'BUSY') this.problem = messageOf(error);
+        if (codeOf(error) !== 'BUSY') this.storeProblem = messageOf(error);
         await after(codeOf(error) === 'BUSY' ? FULL_MS : FAILED_MS);
       }
     }
   }
 
   /** @param {Info} info */
-  note({ state: { first_seq: first, last_seq: last } }) {
+  note(info) {
+    const { first_seq: first, last_seq: last } = info.state;
+    this.windowMs = windowMsOf(info);
+    this.older.isDirect = info.config.allow_direct === true;
     this.seen = { first: Math.max(first, 1), last, atMs: performance.now() };
     this.advanced();
   }
@@ -474,16 +538,53 @@ export class NatsBroker {
   /** Sees how far the stream is, and whether it is still the same. */
   async look() {
     this.advanced();
-    if (!this.isFollowing) return;
+    if (!this.isFollowing || this.isLooking) return;
+    this.isLooking = true;
+    const { last } = this.copy;
     try {
       const info = await infoOf(this.manager, this.wanted.name);
-      if (!info) return this.follower.end('the stream is gone');
-      if (identityOf(info).epoch !== this.copy.epoch) return this.follower.end('it is another stream');
+      const reason = this.reasonToAlign(info, last);
+      if (reason || !info) return this.follower.end(reason);
       this.note(info);
+      this.problem = '';
+      this.lastBefore = last;
     } catch (error) {
       this.problem = messageOf(error); // the age of the last look shows
+    } finally {
+      this.isLooking = false;
     }
   }
+
+  /** @param {Info | null} info @param {number} last of the copy, before the stream was looked at @returns {string} '' if there is none */
+  reasonToAlign(info, last) {
+    if (!info) return 'the stream is gone';
+    if (identityOf(info).epoch !== this.copy.epoch) return 'it is another stream';
+    if (info.state.last_seq < last) return 'the stream ends before what this node has';
+    const isStuck = last === this.lastBefore && last < this.seen.last && this.follower.isIdle;
+    return isStuck ? 'what is missing does not come' : ''; // it may have been removed
+  }
+}
+
+/** @param {Draft} draft @returns {string} the same for equal ones */
+function textOf({ topics, data, private: isPrivate, id, type, retry }) {
+  return JSON.stringify([topics, data, isPrivate, id, type, retry]);
+}
+
+/** @param {unknown} error of one of several drafts, others of which are stored @returns {unknown} */
+function inPart(error) {
+  if (!(error instanceof HoldfastError)) return error;
+  return new HoldfastError(error.code, `a part of the publications is stored; ${error.message}`);
+}
+
+/** @param {number} lagMs @param {string} problem @returns {HoldfastError} */
+function tooFarBehind(lagMs, problem) {
+  const line = `this server is ${Math.round(lagMs)} ms behind NATS${problem && ` (${problem})`}`;
+  return new HoldfastError('BUSY', `${line}, and can't know whether the ids are new: nothing was stored`);
+}
+
+/** @param {string} problem @returns {string} the same for the same problem: subjects may have random parts */
+function shapeOf(problem) {
+  return problem.replace(/"[^"]*"/g, '');
 }
 
 function noop() {}

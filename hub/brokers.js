@@ -62,6 +62,8 @@ function natsOf(given, limits) {
   for (const name of /** @type {const} */ (['credentials', 'ca', 'cert', 'certKey']))
     if (typeof options[name] !== 'string')
       throw badOption(`the option ${name} of nats must be a file, not ${shown(options[name])}`);
+  if ((options.cert === '') !== (options.certKey === ''))
+    throw badOption('the options cert and certKey of nats need each other');
   for (const name of /** @type {const} */ (['historyCount', 'historyAgeMs', 'historyBytes']))
     if (limits[name] === 0) throw badOption(`the option ${name} of a broker with nats must be above 0`);
   return { servers: urls, ...options };

@@ -203,16 +203,18 @@ export class Hub {
    * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`, also on other nodes. Their
    * tokens are checked again when they come back. Those of this hub are being ended when it returns.
    * @param {{ subject?: string, token?: string, topic?: string }} what
-   * @returns {Promise<{ nodes: number, unanswered: number }>} never rejects; `unanswered`: nodes that were not heard of, and are told when they
-   *   are back
+   * @returns {Promise<{ nodes: number, unanswered: number, isConnected: boolean }>} never rejects; `unanswered`: nodes that were not heard of,
+   *   and are told when they are back; `isConnected`: false if other nodes can't be reached now, and may be more than are known
    * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
    */
   revoke(what) {
     const list = revocationsFor(what);
     if (this.nodes)
-      return this.nodes.revoke(list).then(({ nodes, silent }) => ({ nodes, unanswered: silent }));
+      return this.nodes
+        .revoke(list)
+        .then(({ nodes, silent, isConnected }) => ({ nodes, unanswered: silent, isConnected }));
     this.endAll(list);
-    return Promise.resolve({ nodes: 1, unanswered: 0 });
+    return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
   }
 
   /** @param {import('./revocations.js').Revocation[]} list */

@@ -4,7 +4,19 @@
 
 /** @param {unknown} text @returns {text is string} whether it is the URL of a server */
 export function isNatsUrl(text) {
-  return typeof text === 'string' && /^(nats|tls):\/\/./.test(text) && URL.canParse(text);
+  if (typeof text !== 'string' || !/^(nats|tls):\/\/./.test(text) || !URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return [username, password].every(isEncoded);
+}
+
+/** @param {string} text of a URL */
+function isEncoded(text) {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A name that can also be a part of a subject. @param {unknown} text @returns {text is string} */

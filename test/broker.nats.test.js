@@ -6,63 +6,14 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
-import { openBroker } from '../broker/index.js';
 import { freePort } from '../lib/port.js';
-import { OPTIONS } from './helpers/brokers.js';
 import { NatsServer, natsBinaries, startCluster, startNats } from './helpers/nats.js';
+import { dataOf, draft, managerOf, openNode, untilFollowed } from './helpers/natsnode.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const BINARIES = await natsBinaries();
 const [OLD, CURRENT] = BINARIES;
-
-/** @typedef {import('node:test').TestContext} TestContext */
-/** @typedef {import('../broker/index.js').Broker} Broker */
-/** @typedef {import('../broker/index.js').Draft} Draft */
-/** @typedef {import('../broker/index.js').Publication} Publication */
-
-/** @param {string} data @param {Partial<Draft>} [more] @returns {Draft} */
-const draft = (data, more) => ({ topics: ['news'], data, private: false, ...more });
-
-/**
- * A node: its broker, and everything that a follower of it gets. `resets` counts how often it was told to begin anew.
- * @param {TestContext} t @param {readonly NatsServer[]} servers
- * @param {Partial<Parameters<typeof openBroker>[0]> & { stream?: string, replicas?: number }} [more]
- */
-async function openNode(t, servers, { stream = 'TEST', replicas = 1, ...more } = {}) {
-  /** @type {string[]} */
-  const notes = [];
-  const nats = { servers: servers.map(({ url }) => url), stream, replicas };
-  const broker = await openBroker({ ...OPTIONS, onNote: (line) => notes.push(line), ...more, nats });
-  /** @type {Publication[]} */
-  const followed = [];
-  const node = { broker, followed, notes, resets: 0 };
-  broker.follow(
-    (publications) => void followed.push(...publications),
-    () => void node.resets++,
-  );
-  t.after(() => broker.close());
-  return node;
-}
-
-/** @param {{ followed: Publication[] }} node @param {number} count */
-const untilFollowed = (node, count) =>
-  until(
-    () => node.followed.length >= count,
-    () => `${node.followed.length} of ${count} publications`,
-  );
-
-/** @param {readonly Publication[]} publications */
-const dataOf = (publications) => publications.map(({ data }) => data);
-
-/** @param {TestContext} t @param {NatsServer} server */
-async function managerOf(t, server) {
-  const nc = await connect({ servers: server.url });
-  t.after(() => nc.close());
-  return { nc, manager: await jetstreamManager(nc) };
-}
 
 for (const { version, path, problem } of BINARIES) {
   const skip = problem || false;

@@ -76,6 +76,11 @@ export class Follower {
     }
   }
 
+  /** Whether everything that has come is passed on. */
+  get isIdle() {
+    return this.working === null;
+  }
+
   checkSilence() {
     if (performance.now() - this.heardMs > SILENCE_MS) this.end(`nothing was heard for ${SILENCE_MS} ms`);
   }

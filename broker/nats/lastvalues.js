@@ -11,7 +11,7 @@ import { MOST_CACHED_BYTES, MOST_CACHED_TOPICS } from '../limits.js';
 import { numbered } from '../order.js';
 import { cachedSubjectsOf, decode } from './messages.js';
 import { Older } from './older.js';
-import { infoOf } from './stream.js';
+import { identityOf, infoOf } from './stream.js';
 
 /** Messages that are read at a time. */
 const PAGE = 500;
@@ -65,7 +65,7 @@ export class LastValues {
     const name = `${wanted.name}_LAST`;
     const description = `The last publications of cached topics in ${wanted.name}, epoch ${epoch}`;
     const found = await infoOf(manager, name);
-    if (found && found.config.description !== description) await manager.streams.delete(name);
+    if (found && found.config.description !== description) await this.remove(name, epoch);
     if (found?.config.description !== description)
       await manager.streams.add({
         name,
@@ -84,6 +84,13 @@ export class LastValues {
       const [source] = info.sources ?? [];
       if ((source?.active >= 0 && source.lag === 0) || performance.now() > endMs) return info;
     }
+  }
+
+  /** It belongs to another epoch. @param {string} name @param {number} epoch @throws {Error} if that is over */
+  async remove(name, epoch) {
+    const info = await infoOf(this.manager, this.wanted.name);
+    if (!info || identityOf(info).epoch !== epoch) throw new Error('the stream has been created again');
+    await this.manager.streams.delete(name);
   }
 
   /** @param {Info} info @returns {AsyncGenerator<import('./older.js').Stored>} */

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 
@@ -15,6 +16,7 @@ const PING_MS = 2000;
 const RECONNECT_MS = 250;
 /** Between attempts to connect for the first time. */
 const FIRST_MS = 1000;
+const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
 /** What no later attempt will change. */
 const HOPELESS = ['AuthorizationError', 'UserAuthenticationExpiredError', 'InvalidArgumentError'];
 
@@ -59,11 +61,13 @@ export class Link {
     this.nc = nc;
     this.onNote = onNote;
     this.isConnected = true;
+    /** Since when, or when it was last. */
+    this.sinceMs = performance.now();
     this.isClosed = false;
     /** Why it is not connected. */
     this.problem = '';
-    /** @type {(() => void)[]} */
-    this.waiting = [];
+    /** @type {Set<() => void>} */
+    this.waiting = new Set();
     /** Called whenever it is connected again. @type {(() => void)[]} */
     this.listeners = [];
     void this.watch();
@@ -87,17 +91,23 @@ export class Link {
     if (!this.isClosed)
       this.onNote(isConnected ? `connected to NATS again (${this.nc.getServer()})` : `NATS: ${problem}`);
     if (!isConnected) return;
-    for (const resolve of this.waiting.splice(0)) resolve();
+    this.sinceMs = performance.now();
+    for (const done of this.waiting) done();
     for (const listener of this.listeners) listener();
   }
 
   /** @param {number} mostMs @returns {Promise<boolean>} whether it is connected by then */
   async ready(mostMs) {
     if (this.isConnected || this.isClosed) return this.isConnected;
-    const timer = new AbortController();
-    const connected = new Promise((resolve) => this.waiting.push(() => resolve(undefined)));
-    await Promise.race([connected, after(mostMs, undefined, { signal: timer.signal }).catch(() => {})]);
-    timer.abort();
+    await new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.waiting.delete(done);
+        resolve(undefined);
+      };
+      const timer = setTimeout(done, mostMs);
+      this.waiting.add(done);
+    });
     return this.isConnected;
   }
 
@@ -114,7 +124,7 @@ function optionsOf({ servers, credentials, ca, cert, certKey }) {
   return {
     servers: urls.map(({ hostname, port }) => `${hostname}:${port || PORT}`),
     ...userIn(urls),
-    ...(credentials ? { authenticator: credsAuthenticator(contentOf(credentials)) } : {}),
+    ...(credentials ? { authenticator: authenticatorIn(credentials) } : {}),
     ...(hasTls ? { tls: tlsOf({ ca, cert, key: certKey }) } : {}),
     name: `holdfast ${hostname()} ${process.pid}`,
     timeout: CONNECT_MS,
@@ -127,18 +137,48 @@ function optionsOf({ servers, credentials, ca, cert, certKey }) {
   };
 }
 
-/** @param {URL[]} urls @returns {Pick<ConnectionOptions, 'user' | 'pass' | 'token'>} */
+/** @param {URL[]} urls @returns {Pick<ConnectionOptions, 'user' | 'pass' | 'token'>} @throws {HoldfastError} BAD_OPTION */
 function userIn(urls) {
-  const url = urls.find(({ username }) => username !== '');
-  if (!url) return {};
-  const user = decodeURIComponent(url.username);
-  return url.password === '' ? { token: user } : { user, pass: decodeURIComponent(url.password) };
+  const named = urls.filter(({ username }) => username !== '');
+  if (named.length === 0) return {};
+  const [{ username, password }] = named;
+  if (named.some((url) => url.username !== username || url.password !== password))
+    throw new HoldfastError(
+      'BAD_OPTION',
+      'the URLs of NATS have different users: all must have the same one',
+    );
+  const user = decodeURIComponent(username);
+  return password === '' ? { token: user } : { user, pass: decodeURIComponent(password) };
 }
 
-/** @param {Record<'ca' | 'cert' | 'key', string | undefined>} files @returns {{ ca?: string, cert?: string, key?: string }} */
+/** @param {string} file @returns {import('@nats-io/transport-node').Authenticator} @throws {HoldfastError} BAD_OPTION */
+function authenticatorIn(file) {
+  const authenticator = credsAuthenticator(contentOf(file));
+  try {
+    authenticator('');
+  } catch {
+    throw new HoldfastError('BAD_OPTION', `the file ${file} is no credentials file of NATS`);
+  }
+  return authenticator;
+}
+
+/**
+ * @param {Record<'ca' | 'cert' | 'key', string | undefined>} files
+ * @returns {{ ca?: string, cert?: string, key?: string }}
+ * @throws {HoldfastError} BAD_OPTION
+ */
 function tlsOf(files) {
   const given = Object.entries(files).filter(([, file]) => file);
-  return Object.fromEntries(given.map(([name, file]) => [name, contentOf(file ?? '').toString()]));
+  const options = Object.fromEntries(given.map(([name, file]) => [name, contentOf(file ?? '').toString()]));
+  if (options.ca !== undefined && !options.ca.includes(CERTIFICATE))
+    throw new HoldfastError('BAD_OPTION', `the file ${files.ca} has no certificates as PEM`);
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    const names = given.map(([, file]) => file).join(' and ');
+    throw new HoldfastError('BAD_OPTION', `the certificates in ${names} can't be used: ${messageOf(error)}`);
+  }
+  return options;
 }
 
 /** @param {string} file @returns {Buffer} */

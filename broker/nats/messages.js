@@ -10,6 +10,9 @@
 import { createHash } from 'node:crypto';
 
 const HASH_BYTES = 16;
+const MOST_RETRY_MS = 0x7fffffff;
+/** What would end the line of a field in an event stream, or is not UTF-8. */
+const NO_LINE = /[\p{Cc}\p{Cs}]/u;
 
 /** @typedef {import('../index.js').Draft} Draft */
 
@@ -76,7 +79,11 @@ function textOf(bytes) {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
 }
 
-/** @param {Record<string, unknown>} given @returns {given is Draft} */
+/**
+ * Other programs may write into the stream, and what they write goes into event streams: an id that is empty or looks like a cursor
+ * would also take the position of every client away.
+ * @param {Record<string, unknown>} given @returns {given is Draft}
+ */
 function isDraft(given) {
   const { topics, data, private: isPrivate, id, type, retry } = given;
   return (
@@ -84,14 +91,25 @@ function isDraft(given) {
     topics.length > 0 &&
     topics.every(isText) &&
     isText(data) &&
+    data.isWellFormed() &&
     typeof isPrivate === 'boolean' &&
-    (id === undefined || isText(id)) &&
-    (type === undefined || isText(type)) &&
-    (retry === undefined || Number.isSafeInteger(retry))
+    (id === undefined || (isLine(id) && !id.trim().startsWith('#') && id.trim() !== 'earliest')) &&
+    (type === undefined || isLine(type)) &&
+    (retry === undefined || isRetry(retry))
   );
 }
 
 /** @param {unknown} value @returns {value is string} */
 function isText(value) {
   return typeof value === 'string';
+}
+
+/** @param {unknown} value @returns {value is string} */
+function isLine(value) {
+  return isText(value) && value !== '' && !NO_LINE.test(value);
+}
+
+/** @param {unknown} value ms */
+function isRetry(value) {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MOST_RETRY_MS;
 }

@@ -30,6 +30,8 @@ export class Older {
     this.link = link;
     this.manager = manager;
     this.stream = stream;
+    /** Whether every server that has the stream answers, and many messages at once. */
+    this.isDirect = true;
     this.reads = new SharedReads(MOST_READS);
   }
 
@@ -62,8 +64,14 @@ export class Older {
     return this.hasBatches() ? this.batch(first, most) : this.oneByOne(first, most);
   }
 
+  /** Who answers for single messages. */
+  get source() {
+    return this.isDirect ? this.manager.direct : this.manager.streams;
+  }
+
   /** @returns {boolean} */
   hasBatches() {
+    if (!this.isDirect) return false;
     const [major = 0, minor = 0] = (this.link.nc.info?.version ?? '').split('.').map(Number);
     return major > BATCHES[0] || (major === BATCHES[0] && minor >= BATCHES[1]);
   }
@@ -80,8 +88,12 @@ export class Older {
 
   /** @param {number} first @param {number} most @returns {AsyncGenerator<Stored>} */
   async *oneByOne(first, most) {
-    for (let start = first; start < first + most; start += AT_ONCE) {
-      const count = Math.min(AT_ONCE, first + most - start);
+    const oldest = await this.from(first);
+    if (!oldest) return;
+    yield oldest;
+    const end = oldest.seq + most;
+    for (let start = oldest.seq + 1; start < end; start += AT_ONCE) {
+      const count = Math.min(AT_ONCE, end - start);
       const asked = Array.from({ length: count }, (_, i) => this.one(start + i));
       for (const stored of await Promise.all(asked)) if (stored) yield stored;
     }
@@ -90,16 +102,20 @@ export class Older {
   /** @param {number} first @param {number} most @returns {AsyncGenerator<Stored>} the next ones, however far apart they are */
   async *next(first, most) {
     if (this.hasBatches()) return yield* this.batch(first, most);
-    for (let seq = first, count = 0; count < most; count++) {
-      const stored = await this.manager.direct.getMessage(this.stream, { seq, next_by_subj: '>' });
-      if (!stored) return;
+    let stored = await this.from(first);
+    for (let count = 0; stored && count < most; count++) {
       yield stored;
-      seq = stored.seq + 1;
+      stored = await this.from(stored.seq + 1);
     }
+  }
+
+  /** @param {number} seq @returns {Promise<Stored | null>} the first one from there on */
+  from(seq) {
+    return this.source.getMessage(this.stream, /** @type {any} */ ({ seq, next_by_subj: '>' })); // the types lack the second one
   }
 
   /** @param {number} seq @returns {Promise<Stored | null>} */
   one(seq) {
-    return this.manager.direct.getMessage(this.stream, { seq });
+    return this.source.getMessage(this.stream, { seq });
   }
 }

@@ -18,9 +18,12 @@ const HEADER_BYTES = 512;
 /** Errors of JetStream that may pass: no leader, too many requests, an id that is being stored. */
 const PASSING = [429, 500, 503];
 const IN_PROCESS = 10_158;
+/** More than the stream takes (max_msg_size). */
+const OVER_STREAM = 10_054;
 
 /** @typedef {import('../index.js').Draft} Draft */
 /** @typedef {import('../index.js').Receipt} Receipt */
+/** @typedef {{ subject: string, data: Uint8Array, id: string }} Prepared */
 
 export class Publisher {
   /**
@@ -44,32 +47,40 @@ export class Publisher {
 
   /**
    * @param {Draft} draft
+   * @returns {Prepared}
+   * @throws {HoldfastError} TOO_LARGE
+   */
+  prepare(draft) {
+    const data = encode(draft);
+    const most = (this.link.nc.info?.max_payload ?? Number.POSITIVE_INFINITY) - HEADER_BYTES;
+    if (data.length > most) throw tooLarge(data.length, most);
+    const id = messageIdOf(draft) ?? `${this.source}${++this.count}`;
+    return { subject: subjectOf(this.stream, draft, draft.topics.filter(this.isCached)), data, id };
+  }
+
+  /**
+   * @param {Prepared} prepared @param {number} endMs of `performance.now()`
    * @returns {Promise<Receipt>} once NATS has acknowledged it
    * @throws {HoldfastError} BUSY: not in time; STORE: NATS refuses it; TOO_LARGE
    */
-  publish(draft) {
-    const data = encode(draft);
-    const most = (this.link.nc.info?.max_payload ?? Number.POSITIVE_INFINITY) - HEADER_BYTES;
-    if (data.length > most) return Promise.reject(tooLarge(data.length, most));
-    const id = messageIdOf(draft) ?? `${this.source}${++this.count}`;
-    const endMs = performance.now() + this.ackMs;
-    const subject = subjectOf(this.stream, draft, draft.topics.filter(this.isCached));
-    return this.slices.run(() => this.send(subject, data, id, endMs));
+  publish(prepared, endMs) {
+    return this.slices.run(() => this.send(prepared, endMs));
   }
 
-  /** @param {string} subject @param {Uint8Array} data @param {string} id @param {number} endMs @returns {Promise<Receipt>} */
-  async send(subject, data, id, endMs) {
+  /** @param {Prepared} prepared @param {number} endMs @returns {Promise<Receipt>} */
+  async send({ subject, data, id }, endMs) {
+    const expect = { streamName: this.stream }; // the subject may have become that of another one
     for (let attempts = 0, problem = ''; ; ) {
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || !(await this.link.ready(leftMs))) throw this.late(attempts, problem);
       try {
         attempts++;
         const timeout = Math.max(1, Math.min(ATTEMPT_MS, endMs - performance.now()));
-        const ack = await this.client.publish(subject, data, { msgID: id, timeout });
+        const ack = await this.client.publish(subject, data, { msgID: id, expect, timeout });
         return { sequence: ack.seq, isNew: !ack.duplicate || attempts > 1 };
       } catch (error) {
         problem = messageOf(error);
-        if (!mayPass(error)) throw new HoldfastError('STORE', `NATS refuses publications: ${problem}`);
+        if (!mayPass(error)) throw refusal(error);
         await after(Math.min(RETRY_MS, Math.max(0, endMs - performance.now())));
       }
     }
@@ -89,6 +100,15 @@ export class Publisher {
 function mayPass(error) {
   if (!(error instanceof JetStreamApiError)) return true; // no responders, no answer, no connection
   return error.code === IN_PROCESS || PASSING.includes(error.status);
+}
+
+/** @param {unknown} error @returns {HoldfastError} */
+function refusal(error) {
+  const isTooLarge = error instanceof JetStreamApiError && error.code === OVER_STREAM;
+  return new HoldfastError(
+    isTooLarge ? 'TOO_LARGE' : 'STORE',
+    `NATS refuses publications: ${messageOf(error)}`,
+  );
 }
 
 /** @param {number} bytes @param {number} most */

@@ -15,6 +15,8 @@ const NS = 1_000_000;
 const KEY_BYTES = 16;
 const DESCRIPTION = 'Publications of Holdfast; cursor key';
 const NOT_FOUND = 404;
+/** While servers of a cluster start: no room for all replicas yet, not available yet, no leader, not the leader. */
+const PASSING = [10_005, 10_008, 10_009, 10_023];
 
 /** @typedef {import('@nats-io/jetstream').JetStreamManager} Manager */
 /** @typedef {import('@nats-io/jetstream').StreamInfo} Info */
@@ -57,7 +59,7 @@ async function create(manager, wanted) {
   } catch (error) {
     const other = await infoOf(manager, wanted.name); // another node may have been faster
     if (other) return other;
-    if (!(error instanceof JetStreamApiError)) throw error;
+    if (!(error instanceof JetStreamApiError) || PASSING.includes(error.code)) throw error;
     const line = `there is no stream ${wanted.name} in NATS, and it can't be created: ${messageOf(error)}`;
     throw new HoldfastError(
       'NATS',
@@ -128,6 +130,17 @@ export function identityOf({ created, config: { name, description = '' } }) {
     : Buffer.alloc(0);
   const key = written.length === KEY_BYTES ? written : hash.subarray(4, 4 + KEY_BYTES);
   return { epoch: hash.readUInt32LE() || 1, key: new Uint8Array(key) };
+}
+
+/** @param {Info} info @returns {number} ms for which NATS knows the id of a publication */
+export function windowMsOf({ config }) {
+  return config.duplicate_window / NS;
+}
+
+/** @param {Manager} manager @param {Info} info @param {number} seq @returns {Promise<boolean>} whether the stream has anything from there on */
+export async function hasFrom(manager, { config }, seq) {
+  const query = /** @type {any} */ ({ seq, next_by_subj: '>' }); // the types lack the second one
+  return (await manager.streams.getMessage(config.name, query)) !== null;
 }
 
 /**

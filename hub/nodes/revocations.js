@@ -76,6 +76,7 @@ export class Revocations {
     try {
       reply(await this.end(list));
     } catch {
+      this.kept.remove(id);
       this.onProblem("a revocation of another node was ignored: it can't be read");
     }
   }
@@ -100,12 +101,19 @@ export class Kept {
     return true;
   }
 
+  /** @param {string} id */
+  remove(id) {
+    const group = this.groups.get(id);
+    if (!group) return;
+    this.groups.delete(id);
+    this.size -= group.size;
+  }
+
   trim() {
-    for (const [id, { size, atMs }] of this.groups) {
+    for (const [id, { atMs }] of this.groups) {
       const isOld = this.now() - atMs > KEEP_MS;
       if (!isOld && this.size <= MOST_KEPT_CHARACTERS && this.groups.size <= MOST_IDS) return;
-      this.groups.delete(id);
-      this.size -= size;
+      this.remove(id);
     }
   }
 

@@ -215,12 +215,19 @@ export class Announcements {
       } catch (error) {
         const code = codeOf(error);
         if (code === 'CLOSED') return;
+        if (code === 'TOO_LARGE') return this.appendEach(drafts, error);
         if (failures === 0 && code !== 'BUSY') this.onError(error);
         await wait(code === 'BUSY' ? BUSY_MS : FAILED_MS, undefined, { ref: false });
       }
       if (burial?.isCancelled) return;
       if (!burial && this.revision) return this.revise(changes);
     }
+  }
+
+  /** One of them is too large: the others are announced without it. @param {readonly Draft[]} drafts @param {unknown} error */
+  async appendEach(drafts, error) {
+    if (drafts.length === 1) return this.onError(error);
+    for (const draft of drafts) await this.append({ changes: [], drafts: [draft], burial: null });
   }
 
   /** @param {Change[]} unsent changes that come before those that wait */

@@ -8,6 +8,7 @@
  *
  *     broker: reset --> the streams that are open end --> another Order --> their clients come again, with the cursors they have
  */
+import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
@@ -41,6 +42,8 @@ import { Order } from './order.js';
  */
 
 const RETRY_AFTER_S = '10';
+/** How soon what was published before is asked for again. */
+const LEARN_MS = 1000;
 /** Why publications can't be read now: the client comes back for them. */
 const PASSING = ['BUSY', 'CLOSED', 'STORE'];
 const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
@@ -107,7 +110,20 @@ export class HubCore {
     this.order.end();
     this.hold.endUpdates('restarted');
     this.order = this.beginOrder();
-    void this.order.learn().catch(this.failed);
+    void this.relearn(this.order);
+  }
+
+  /** @param {import('./order.js').Order} order that has begun @returns {Promise<void>} once it knows what was published before, or is over */
+  async relearn(order) {
+    for (let isNoted = false; !order.isOver; await after(LEARN_MS, undefined, { ref: false })) {
+      try {
+        return await order.learn();
+      } catch (error) {
+        if (codeOf(error) === 'CLOSED') return;
+        if (!isNoted) this.failed(error);
+        isNoted = true;
+      }
+    }
   }
 
   /**
