@@ -94,7 +94,8 @@ export class LastValues {
   }
 
   /** @param {Info} info @returns {AsyncGenerator<import('./older.js').Stored>} */
-  async *messagesIn({ config: { name }, state: { first_seq: first, last_seq: last } }) {
+  async *messagesIn({ config: { name }, state: { messages, first_seq: first, last_seq: last } }) {
+    if (messages === 0) return;
     const stream = new Older({ link: this.link, manager: this.manager, stream: name });
     for (let next = first, before = -1; next <= last && next !== before; ) {
       before = next;
