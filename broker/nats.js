@@ -18,6 +18,7 @@ import { Bus } from './nats/bus.js';
 import { Follower } from './nats/follower.js';
 import { Link } from './nats/link.js';
 import { decode, NOTHING, prefixOf } from './nats/messages.js';
+import { Newest } from './nats/newest.js';
 import { Older } from './nats/older.js';
 import { Publisher } from './nats/publisher.js';
 import { differencesOf, hasFrom, identityOf, infoOf, openStream, renew, windowMsOf } from './nats/stream.js';
@@ -39,6 +40,8 @@ const REACH_END_MS = 4900;
 /** How long the last publication may be missing in the stream before it counts as lost: a new leader may still be catching up. */
 const LOSS_MS = 3000;
 const UNUSABLE = "JetStream can't be used";
+/** How long a question may wait for publications that this node does not have yet. */
+const CATCH_UP_MS = 2000;
 /** A start that takes longer than this is announced. */
 const SLOW_MS = 2000;
 
@@ -114,6 +117,7 @@ export class NatsBroker {
     /** What the last look at the stream has found. */
     this.seen = { first: copy.first, last: copy.last, atMs: 0 };
     this.isLooking = false;
+    this.newest = new Newest(() => infoOf(manager, stream));
     /** What the copy had at the last look. */
     this.lastBefore = -1;
     /** How long NATS knows the id of a publication. */
@@ -281,6 +285,7 @@ export class NatsBroker {
 
   /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
   async read(after, most) {
+    if (after >= this.copy.last) await this.caughtUp();
     const first = Math.max(after + 1, this.first);
     if (first >= this.copy.first) return this.copy.read(first - 1, most);
     try {
@@ -294,8 +299,28 @@ export class NatsBroker {
   }
 
   /** @param {string} id @returns {Promise<number | undefined>} */
-  find(id) {
+  async find(id) {
+    const found = await this.copy.find(id);
+    if (found !== undefined) return found;
+    await this.caughtUp(); // another node may have published it
     return this.copy.find(id);
+  }
+
+  /**
+   * @returns {Promise<void>} when this node has everything that was published before the call
+   * @throws {HoldfastError} BUSY if that takes long
+   */
+  async caughtUp() {
+    const endMs = performance.now() + CATCH_UP_MS;
+    if (!(await this.link.ready(CATCH_UP_MS))) throw behind(this.link.problem);
+    const info = await this.newest.get().catch((error) => {
+      throw behind(messageOf(error));
+    });
+    if (!info) throw behind('the stream is gone');
+    while (this.copy.last < info.state.last_seq) {
+      if (performance.now() >= endMs || this.isOver) throw behind(this.state.problem);
+      await after(FULL_MS);
+    }
   }
 
   /** @returns {Promise<readonly Publication[]>} */
@@ -509,6 +534,11 @@ function tooFarBehind(lagMs, problem) {
 /** @param {string} problem @returns {string} the same for the same problem: subjects may have random parts */
 function shapeOf(problem) {
   return problem.replace(/"[^"]*"/g, '');
+}
+
+/** @param {string} problem @returns {HoldfastError} */
+function behind(problem) {
+  return new HoldfastError('BUSY', `this server is behind NATS${problem && ` (${problem})`}: try again`);
 }
 
 function noop() {}
