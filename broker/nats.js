@@ -129,8 +129,8 @@ export class NatsBroker {
     this.isClosed = false;
     this.isOver = false;
     this.problem = '';
-    /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
-    this.waiting = [];
+    /** Appends that wait for the copy. @type {Set<{ sequence: number, done: () => void }>} */
+    this.waiting = new Set();
     /** @type {Promise<void> | null} until it follows no more */
     this.running = null;
     this.timer = setInterval(() => this.look(), LOOK_MS).unref();
@@ -262,20 +262,24 @@ export class NatsBroker {
   reached(sequence, endMs) {
     if (sequence <= this.copy.last) return Promise.resolve();
     return new Promise((resolve) => {
-      this.waiting.push({ sequence, endMs, resolve });
+      const one = {
+        sequence,
+        done: () => {
+          clearTimeout(timer);
+          this.waiting.delete(one);
+          resolve();
+        },
+      };
+      const timer = setTimeout(one.done, endMs - performance.now());
+      this.waiting.add(one);
     });
   }
 
   /** The copy has more than before. */
   advanced() {
     const { last } = this.copy;
-    const nowMs = performance.now();
     if (last >= this.seen.last) this.currentMs = Math.max(this.currentMs, this.seen.atMs);
-    this.waiting = this.waiting.filter(({ sequence, endMs, resolve }) => {
-      if (sequence > last && endMs > nowMs) return true;
-      resolve();
-      return false;
-    });
+    for (const { sequence, done } of this.waiting) if (sequence <= last) done();
   }
 
   /** @param {Listener} listener @param {() => void} [onReset] */
@@ -336,7 +340,7 @@ export class NatsBroker {
     this.isOver = true;
     this.follower.end('closed');
     await this.running;
-    for (const { resolve } of this.waiting.splice(0)) resolve();
+    for (const { done } of this.waiting) done();
     await this.link.close();
     await this.copy.close();
   }
@@ -487,7 +491,6 @@ export class NatsBroker {
 
   /** Sees how far the stream is, and whether it is still the same. */
   async look() {
-    this.advanced();
     if (!this.isFollowing || this.isLooking) return;
     this.isLooking = true;
     const { last } = this.copy;
