@@ -130,6 +130,8 @@ test("what other programs write is nobody's if it can't be written into an event
     { retry: 1.5 },
     { retry: 2 ** 40 },
     { data: '\ud800' },
+    { topics: ['a', '\ud800'] },
+    { topics: Array.from({ length: 10_001 }, () => 'a') },
   ];
   for (const more of bad) await nc.request(SUBJECT, JSON.stringify({ topics: ['a'], data: '', ...more }));
   await untilFollowed(one, bad.length);
