@@ -21,6 +21,7 @@ import { Follower } from './nats/follower.js';
 import { LastValues } from './nats/lastvalues.js';
 import { Link } from './nats/link.js';
 import { decode, NOTHING, prefixOf } from './nats/messages.js';
+import { Newest } from './nats/newest.js';
 import { Older } from './nats/older.js';
 import { Publisher } from './nats/publisher.js';
 import { differencesOf, hasFrom, identityOf, infoOf, openStream, renew, windowMsOf } from './nats/stream.js';
@@ -44,6 +45,8 @@ const LOSS_MS = 3000;
 /** A question to JetStream that is asked while it starts is never answered, so it is asked again after this. */
 const API_MS = 1000;
 const UNUSABLE = "JetStream can't be used";
+/** How long a question may wait for publications that this node does not have yet. */
+const CATCH_UP_MS = 2000;
 /** A start that takes longer than this is announced. */
 const SLOW_MS = 2000;
 
@@ -126,6 +129,7 @@ export class NatsBroker {
     /** What the last look at the stream has found. */
     this.seen = { first: copy.first, last: copy.last, atMs: 0 };
     this.isLooking = false;
+    this.newest = new Newest(() => infoOf(manager, stream));
     /** What the copy had at the last look. */
     this.lastBefore = -1;
     /** How long NATS knows the id of a publication. */
@@ -140,12 +144,8 @@ export class NatsBroker {
     this.problem = '';
     /** Why the copy can't be written. */
     this.storeProblem = '';
-    /** @type {{ sequence: number, endMs: number, resolve: () => void }[]} appends that wait for the copy */
-    this.waiting = [];
-    /** The last question for the end of the stream, and the one that has not been asked yet. @type {Promise<number>} */
-    this.heads = Promise.resolve(0);
-    /** @type {Promise<number> | null} */
-    this.nextHead = null;
+    /** Appends that wait for the copy. @type {Set<{ sequence: number, done: () => void }>} */
+    this.waiting = new Set();
     /** @type {Promise<void> | null} until it follows no more */
     this.running = null;
     this.timer = setInterval(() => this.look(), LOOK_MS).unref();
@@ -280,20 +280,24 @@ export class NatsBroker {
   reached(sequence, endMs) {
     if (sequence <= this.copy.last) return Promise.resolve();
     return new Promise((resolve) => {
-      this.waiting.push({ sequence, endMs, resolve });
+      const one = {
+        sequence,
+        done: () => {
+          clearTimeout(timer);
+          this.waiting.delete(one);
+          resolve();
+        },
+      };
+      const timer = setTimeout(one.done, endMs - performance.now());
+      this.waiting.add(one);
     });
   }
 
   /** The copy has more than before. */
   advanced() {
     const { last } = this.copy;
-    const nowMs = performance.now();
     if (last >= this.seen.last) this.currentMs = Math.max(this.currentMs, this.seen.atMs);
-    this.waiting = this.waiting.filter(({ sequence, endMs, resolve }) => {
-      if (sequence > last && endMs > nowMs) return true;
-      resolve();
-      return false;
-    });
+    for (const { sequence, done } of this.waiting) if (sequence <= last) done();
   }
 
   /** @param {Listener} listener @param {() => void} [onReset] */
@@ -303,6 +307,7 @@ export class NatsBroker {
 
   /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
   async read(after, most) {
+    if (after >= this.copy.last) await this.caughtUp();
     const first = Math.max(after + 1, this.first);
     if (first >= this.copy.first) return this.copy.read(first - 1, most);
     const older = await this.older.read(first, Math.min(most, this.copy.first - first)).catch((error) => {
@@ -313,28 +318,29 @@ export class NatsBroker {
     return found.length > 0 ? found : this.copy.read(this.copy.first - 1, most);
   }
 
-  /**
-   * A client may come back to this node before the node has what another one has sent to it. So an id that is not known here is looked
-   * for again once the copy has what the stream has now.
-   * @param {string} id @returns {Promise<number | undefined>}
-   */
+  /** @param {string} id @returns {Promise<number | undefined>} */
   async find(id) {
     const found = await this.copy.find(id);
-    if (found !== undefined || !this.link.isConnected) return found;
-    await this.reached(await this.head(), performance.now() + REACH_MS);
+    if (found !== undefined) return found;
+    await this.caughtUp(); // another node may have published it
     return this.copy.find(id);
   }
 
-  /** @returns {Promise<number>} the last sequence of the stream, not earlier than now; 0 if that is not known. All who wait share a question */
-  head() {
-    if (this.nextHead) return this.nextHead;
-    this.nextHead = this.heads.then(async () => {
-      this.nextHead = null; // this one will not be new enough for those who ask from now on
-      const info = await infoOf(this.manager, this.wanted.name).catch(() => null);
-      return info?.state.last_seq ?? 0;
+  /**
+   * @returns {Promise<void>} when this node has everything that was published before the call
+   * @throws {HoldfastError} BUSY if that takes long
+   */
+  async caughtUp() {
+    const endMs = performance.now() + CATCH_UP_MS;
+    if (!(await this.link.ready(CATCH_UP_MS))) throw behind(this.link.problem);
+    const info = await this.newest.get().catch((error) => {
+      throw behind(messageOf(error));
     });
-    this.heads = this.nextHead;
-    return this.nextHead;
+    if (!info) throw behind('the stream is gone');
+    while (this.copy.last < info.state.last_seq) {
+      if (performance.now() >= endMs || this.isOver) throw behind(this.state.problem);
+      await after(FULL_MS);
+    }
   }
 
   /** @returns {Promise<readonly Publication[]>} */
@@ -358,7 +364,7 @@ export class NatsBroker {
     this.isOver = true;
     this.follower.end('closed');
     await this.running;
-    for (const { resolve } of this.waiting.splice(0)) resolve();
+    for (const { done } of this.waiting) done();
     await this.link.close();
     await this.copy.close();
   }
@@ -537,7 +543,6 @@ export class NatsBroker {
 
   /** Sees how far the stream is, and whether it is still the same. */
   async look() {
-    this.advanced();
     if (!this.isFollowing || this.isLooking) return;
     this.isLooking = true;
     const { last } = this.copy;
@@ -585,6 +590,11 @@ function tooFarBehind(lagMs, problem) {
 /** @param {string} problem @returns {string} the same for the same problem: subjects may have random parts */
 function shapeOf(problem) {
   return problem.replace(/"[^"]*"/g, '');
+}
+
+/** @param {string} problem @returns {HoldfastError} */
+function behind(problem) {
+  return new HoldfastError('BUSY', `this server is behind NATS${problem && ` (${problem})`}: try again`);
 }
 
 function noop() {}

@@ -196,9 +196,10 @@ function checkSite({ headers }) {
   throw new RequestError(403, 'requests from web pages are refused');
 }
 
-/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */
+/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, 413, or 503 if a later attempt may succeed */
 function refusal(error) {
   if (!(error instanceof HoldfastError)) throw error;
   if (error.code === 'BAD_ARGUMENT') throw new RequestError(400, messageOf(error));
+  if (error.code === 'TOO_LARGE') throw new RequestError(413, messageOf(error));
   throw new RequestError(503, messageOf(error), { 'Retry-After': String(RETRY_AFTER_S) });
 }

@@ -67,6 +67,20 @@ for (const { version, path, problem } of BINARIES) {
     assert.equal(one.resets, 0);
   });
 
+  test(`NATS ${version}: if an administrator deletes its consumer, a node makes another one`, {
+    skip,
+  }, async (t) => {
+    const server = await startNats(t, { path });
+    const node = await openNode(t, [server]);
+    const { manager } = await managerOf(t, server);
+    for await (const { name } of manager.consumers.list('TEST')) await manager.consumers.delete('TEST', name);
+    const beganMs = performance.now();
+    assert.deepEqual(await node.broker.append([draft('a')]), [{ sequence: 1, isNew: true }]);
+    assert.ok(performance.now() - beganMs < 1500, 'it is answered although this node does not have it yet');
+    await untilFollowed(node, 1);
+    assert.equal(node.resets, 0);
+  });
+
   test(`NATS ${version}: publications that another stream would get are refused`, { skip }, async (t) => {
     const server = await startNats(t, { path });
     const one = await openNode(t, [server]);
@@ -116,6 +130,8 @@ test("what other programs write is nobody's if it can't be written into an event
     { retry: 1.5 },
     { retry: 2 ** 40 },
     { data: '\ud800' },
+    { topics: ['a', '\ud800'] },
+    { topics: Array.from({ length: 10_001 }, () => 'a') },
   ];
   for (const more of bad) await nc.request(SUBJECT, JSON.stringify({ topics: ['a'], data: '', ...more }));
   await untilFollowed(one, bad.length);

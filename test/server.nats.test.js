@@ -11,7 +11,9 @@ import { makeNamespace } from './helpers/namespace.js';
 import { NatsServer, natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { Reader } from './helpers/reader.js';
 import { run, startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
+import { SECRET, sign } from './helpers/tokens.js';
 import { until } from './helpers/until.js';
+import { startWire } from './helpers/wire.js';
 
 const [OLD, CURRENT] = await natsBinaries();
 const PATH = '/.well-known/mercure';
@@ -20,7 +22,7 @@ const PARTITION_MS = 60_000;
 /** @typedef {import('node:test').TestContext} TestContext */
 /** @typedef {Awaited<ReturnType<typeof startServer>>} Server */
 
-/** @param {readonly NatsServer[]} servers @param {string[]} [more] @returns {string[]} options of a node */
+/** @param {readonly { url: string }[]} servers @param {string[]} [more] @returns {string[]} options of a node */
 const optionsFor = (servers, more = []) => [
   '--nats',
   servers.map(({ url }) => url).join(','),
@@ -33,7 +35,7 @@ const optionsFor = (servers, more = []) => [
 ];
 
 /**
- * @param {TestContext} t @param {readonly NatsServer[]} servers @param {number} count @param {string[]} [more]
+ * @param {TestContext} t @param {readonly { url: string }[]} servers @param {number} count @param {string[]} [more]
  * @returns {Promise<Server[]>}
  */
 const startNodes = (t, servers, count, more) =>
@@ -186,6 +188,56 @@ test('a stream that is deleted ends the streams, and their clients are told that
     () => readers.every(({ datas }) => datas.at(-1) === 'after'),
     'all have what is published then',
   );
+});
+
+for (const id of [undefined, 'urn:publication:'])
+  test(`a client that comes to a node that is behind gets nothing twice, with ${id ? 'ids' : 'cursors'}`, {
+    skip: OLD.problem || false,
+  }, async (t) => {
+    const nats = await startNats(t, { path: OLD.path });
+    const wire = await startWire(t, nats.port);
+    const [ahead] = await startNodes(t, [nats], 1);
+    const [behind] = await startNodes(t, [wire], 1);
+    const reader = new Reader(t, [ahead.port, behind.port, behind.port], `${PATH}?topic=all`);
+    await until(() => reader.isOpen, 'it is open');
+    const texts = Array.from({ length: 10 }, (_, i) => String(i));
+    const publishText = async (/** @type {string} */ data) =>
+      publish(ahead, { topic: 'all', data, ...(id ? { id: id + data } : {}) });
+    assert.equal(await publishText(texts[0]), 200);
+    await until(() => reader.datas.length === 1, 'it has the first');
+    wire.cut();
+    for (const text of texts.slice(1)) assert.equal(await publishText(text), 200);
+    await until(() => reader.datas.length === 10, 'it has all');
+    reader.request?.destroy();
+    await until(() => reader.responses.length > 1, 'the other node has answered');
+    assert.deepEqual([reader.responses[1].status, reader.responses[1].port], [200, behind.port]);
+    assert.notEqual(reader.responses[1].reported, 'earliest');
+    reader.ports = [behind.port];
+    wire.mend();
+    await until(() => reader.isOpen, 'the other node has caught up');
+    assert.equal(await publishText('last'), 200);
+    await until(() => reader.datas.at(-1) === 'last', 'it goes on');
+    assert.deepEqual(reader.datas, [...texts, 'last']);
+    assert.ok(reader.responses.every(({ reported }) => reported !== 'earliest'));
+  });
+
+test('a publication that NATS finds too large is answered with 413', {
+  skip: OLD.problem || false,
+}, async (t) => {
+  const nats = await startNats(t, { path: OLD.path, more: 'max_payload: 10000' });
+  const [node] = await startNodes(t, [nats], 1, ['--jwt-secret', SECRET]);
+  const headers = {
+    Authorization: `Bearer ${await sign({ mercure: { publish: ['*'] }, exp: Math.floor(Date.now() / 1000) + 600 })}`,
+  };
+  for (const [port, more] of /** @type {const} */ ([
+    [node.adminPort, {}],
+    [node.port, { headers }],
+  ])) {
+    const body = new URLSearchParams({ topic: 'all', data: 'x'.repeat(10_000) });
+    const response = await fetch(`http://127.0.0.1:${port}${PATH}`, { method: 'POST', body, ...more });
+    assert.equal(response.status, 413);
+    assert.match(await response.text(), /NATS takes at most 9488: raise its max_payload/);
+  }
 });
 
 test('while NATS is down streams stay open, publishers get 503, and the server is not ready', {

@@ -10,6 +10,8 @@
 import { createHash } from 'node:crypto';
 
 const HASH_BYTES = 16;
+/** More than a hub takes from publishers. */
+const MOST_TOPICS = 10_000;
 const MOST_RETRY_MS = 0x7fffffff;
 /** What would end the line of a field in an event stream, or is not UTF-8. */
 const NO_LINE = /[\p{Cc}\p{Cs}]/u;
@@ -89,9 +91,9 @@ function isDraft(given) {
   return (
     Array.isArray(topics) &&
     topics.length > 0 &&
-    topics.every(isText) &&
-    isText(data) &&
-    data.isWellFormed() &&
+    topics.length <= MOST_TOPICS &&
+    topics.every(isUnicode) &&
+    isUnicode(data) &&
     typeof isPrivate === 'boolean' &&
     (id === undefined || (isLine(id) && !id.trim().startsWith('#') && id.trim() !== 'earliest')) &&
     (type === undefined || isLine(type)) &&
@@ -100,13 +102,13 @@ function isDraft(given) {
 }
 
 /** @param {unknown} value @returns {value is string} */
-function isText(value) {
-  return typeof value === 'string';
+function isUnicode(value) {
+  return typeof value === 'string' && value.isWellFormed();
 }
 
 /** @param {unknown} value @returns {value is string} */
 function isLine(value) {
-  return isText(value) && value !== '' && !NO_LINE.test(value);
+  return typeof value === 'string' && value !== '' && !NO_LINE.test(value);
 }
 
 /** @param {unknown} value ms */

@@ -54,6 +54,7 @@ export class Openings {
   /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
   planned(position, place) {
     const { recovery } = this;
+    if (position.isAhead) return { reported: position.reported, begin: comeAgain };
     if (position.after === undefined && recovery.latest.byTopic.size === 0)
       return position.reported === undefined ? this.live : this.lost;
     const plan = recovery.planOf(position, place);
@@ -99,6 +100,11 @@ export class Openings {
     this.shared = { last, uses: 0, text: this.recovery.positionText(retryMs()) };
     return this.shared.text;
   }
+}
+
+/** For a client that would get again what it has already. It keeps its cursor. @returns {{ text: string, isWhole: boolean }} */
+function comeAgain() {
+  return { text: `retry: ${retryMs()}\n\n`, isWhole: false };
 }
 
 /** @returns {number} how long a client waits before it comes back */
