@@ -414,7 +414,14 @@ export class NatsBroker {
     }
     const { first_seq: first, last_seq: last } = info.state;
     if (epoch !== copy.epoch || copy.last < first - 1) await this.restart(info);
-    if (copy.last < last && !(await hasFrom(this.manager, info, copy.last + 1))) await this.skipTo(last + 1);
+    if (copy.last < last && (await this.isGone(info, copy.last + 1))) await this.skipTo(last + 1);
+  }
+
+  /** @param {Info} info @param {number} sequence @returns {Promise<boolean>} whether the stream has nothing from there on, even after a while */
+  async isGone(info, sequence) {
+    if (await hasFrom(this.manager, info, sequence)) return false;
+    await after(LOSS_MS);
+    return !(await hasFrom(this.manager, info, sequence));
   }
 
   /** @param {Info} info @returns {Promise<boolean>} whether the last publication of the copy is not in the stream any more, or another one is there */
