@@ -27,7 +27,7 @@ async function openNode(t) {
 
 test('it closes while it looks at the stream, before it follows it again', { skip }, async (t) => {
   const { broker } = await openNode(t);
-  const { streams } = broker.manager;
+  const { streams } = broker.replica.manager;
   const info = streams.info.bind(streams);
   let isAsked = false;
   /** @type {() => void} */
@@ -39,17 +39,18 @@ test('it closes while it looks at the stream, before it follows it again', { ski
     });
     return info(...asked);
   };
-  broker.follower.end('a message is missing');
-  await until(() => isAsked && !broker.isFollowing, 'it looks at the stream');
+  broker.replica.follower.end('a message is missing');
+  await until(() => isAsked && !broker.progress.isFollowing, 'it looks at the stream');
   const closed = broker.close();
-  await until(() => broker.isOver, 'it closes');
+  await until(() => broker.progress.isOver, 'it closes');
   answer();
   await closed;
 });
 
 test('it closes in the middle of many messages without taking the rest for removed', { skip }, async (t) => {
   const { broker, notes } = await openNode(t);
-  const { copy, follower } = broker;
+  const { copy } = broker;
+  const { follower } = broker.replica;
   const append = copy.append.bind(copy);
   let resets = 0;
   copy.follow(
