@@ -56,7 +56,7 @@ for (const { version, path, problem } of BINARIES) {
   }, async (t) => {
     const server = await startNats(t, { path });
     const { manager } = await managerOf(t, server);
-    await manager.streams.add({ name: 'TEST', subjects: ['holdfast.TEST.p.*'] });
+    await manager.streams.add({ name: 'TEST', subjects: ['holdfast.TEST.p.*', 'holdfast.TEST.c.*'] });
     const one = await openNode(t, [server]);
     await one.broker.append(['1', '2', '3'].map((text) => draft(text)));
     const small = await openNode(t, [server], { historyCount: 1 });
@@ -87,7 +87,7 @@ for (const { version, path, problem } of BINARIES) {
     await one.broker.append([draft('1')]);
     const { manager } = await managerOf(t, server);
     await manager.streams.update('TEST', { subjects: ['elsewhere'] });
-    await manager.streams.add({ name: 'OTHER', subjects: ['holdfast.TEST.p.*'] });
+    await manager.streams.add({ name: 'OTHER', subjects: ['holdfast.TEST.p.*', 'holdfast.TEST.c.*'] });
     await assert.rejects(one.broker.append([draft('2')]), {
       code: 'STORE',
       message: /^NATS refuses publications: expected stream does not match/,
@@ -148,7 +148,7 @@ test('a retry is one publication, even if NATS has forgotten its id before this 
   const { manager } = await managerOf(t, server);
   await manager.streams.add({
     name: 'TEST',
-    subjects: ['holdfast.TEST.p.*'],
+    subjects: ['holdfast.TEST.p.*', 'holdfast.TEST.c.*'],
     duplicate_window: 1000 * NS,
     allow_direct: true,
   });

@@ -189,16 +189,18 @@ for (const { version, path, problem } of BINARIES) {
     const [a, b, c] = ['cached/a', 'cached/b', 'cached/c'];
     for (const each of [of('1', a), of('2', b, 'other', a), of('3', c), of('4', 'other'), of('5', c, c)])
       await one.broker.append([each]);
+    const { manager } = await managerOf(t, server);
+    const isFilled = async () => (await manager.streams.info('TEST_LAST')).state.messages === 3;
+    await until(isFilled, 'JetStream has filled the second stream'); // in its own time
     for (let i = 0; i < 40; i++) await one.broker.append([draft(`x${i}`)]);
     await one.broker.append([of('6', a)]);
-    assert.deepEqual(dataOf(await one.broker.latest()), ['2', '5', '6']);
+    assert.deepEqual(dataOf(await one.broker.latest()), ['2', '5', '6'], String(one.notes));
     const other = await openNode(t, [server], short);
     assert.deepEqual(dataOf(await other.broker.latest()), ['2', '5', '6']);
     assert.ok(other.broker.first > 5);
     await one.broker.append([of('7', b)]);
     await untilFollowed(other, 1);
     assert.deepEqual(dataOf(await other.broker.latest()), ['5', '6', '7']);
-    const { manager } = await managerOf(t, server);
     await manager.streams.delete('TEST');
     await until(() => other.resets > 0 && one.resets > 0, 'there is a new epoch');
     assert.deepEqual(await other.broker.latest(), []);
