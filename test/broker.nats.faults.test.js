@@ -90,9 +90,8 @@ for (const { version, path, problem } of BINARIES) {
     await manager.streams.add({ name: 'OTHER', subjects: ['holdfast.TEST.p.*', 'holdfast.TEST.c.*'] });
     await assert.rejects(one.broker.append([draft('2')]), {
       code: 'STORE',
-      message: /^NATS refuses publications: expected stream does not match/,
+      message: 'the stream OTHER in NATS has taken over the subjects of this hub',
     });
-    assert.equal((await manager.streams.info('OTHER')).state.messages, 0);
   });
 
   test(`NATS ${version}: what is too large is refused before anything of the call is sent`, {

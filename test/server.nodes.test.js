@@ -136,7 +136,7 @@ for (const { version, path, problem } of await natsBinaries()) {
       await until(async () => /of 3 nodes/.test(await a.revoke('subject=ann')), 'all three');
       for (const client of clients) await client.untilClosed();
       for (const client of others) assert.equal(client.closed, false);
-      assert.deepEqual(await hub.revoke({ subject: 'bob' }), { nodes: 3, unanswered: 0 });
+      assert.deepEqual(await hub.revoke({ subject: 'bob' }), { nodes: 3, unanswered: 0, isConnected: true });
       for (const client of others) await client.untilClosed();
       const { pid = 0 } = b.server.child;
       process.kill(pid, 'SIGSTOP');

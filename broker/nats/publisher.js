@@ -69,17 +69,18 @@ export class Publisher {
 
   /** @param {Prepared} prepared @param {number} endMs @returns {Promise<Receipt>} */
   async send({ subject, data, id }, endMs) {
-    const expect = { streamName: this.stream }; // the subject may have become that of another one
     for (let attempts = 0, problem = ''; ; ) {
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || !(await this.link.ready(leftMs))) throw this.late(attempts, problem);
       try {
         attempts++;
         const timeout = Math.max(1, Math.min(ATTEMPT_MS, endMs - performance.now()));
-        const ack = await this.client.publish(subject, data, { msgID: id, expect, timeout });
+        const ack = await this.client.publish(subject, data, { msgID: id, timeout });
+        if (ack.stream !== this.stream) throw elsewhere(ack.stream);
         return { sequence: ack.seq, isNew: !ack.duplicate || attempts > 1 };
       } catch (error) {
         problem = messageOf(error);
+        if (error instanceof HoldfastError) throw error;
         if (!mayPass(error)) throw refusal(error);
         await after(Math.min(RETRY_MS, Math.max(0, endMs - performance.now())));
       }
@@ -109,6 +110,11 @@ function refusal(error) {
     isTooLarge ? 'TOO_LARGE' : 'STORE',
     `NATS refuses publications: ${messageOf(error)}`,
   );
+}
+
+/** JetStream could check that, but 2.9 would then keep publications out of the stream of last values. @param {string} stream @returns {HoldfastError} */
+function elsewhere(stream) {
+  return new HoldfastError('STORE', `the stream ${stream} in NATS has taken over the subjects of this hub`);
 }
 
 /** @param {number} bytes @param {number} most */
