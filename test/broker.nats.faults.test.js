@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
 import { natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { dataOf, draft, managerOf, openNode, untilFollowed } from './helpers/natsnode.js';
+import { run } from './helpers/server.js';
 import { until } from './helpers/until.js';
 import { startWire } from './helpers/wire.js';
 
@@ -190,3 +191,21 @@ for (const { version, path, problem } of BINARIES)
     await servers[2].start();
     assert.deepEqual(await (await opening).broker.append([draft('a')]), [{ sequence: 1, isNew: true }]);
   });
+
+test('a write that fails while the connection is given up does not end the process', {
+  skip: CURRENT.problem || false,
+}, async (t) => {
+  const server = await startNats(t, { path: CURRENT.path });
+  const script = `
+    import { Link } from './broker/nats/link.js';
+    const signal = new AbortController().signal;
+    const link = await Link.open({ servers: ['${server.url}'] }, { onNote: () => {}, signal });
+    const { transport } = link.nc.protocol;
+    transport.socket.end();
+    transport.send(Buffer.from('PING'));
+    transport.discard();
+    await link.close();
+  `;
+  const { exit, output } = run(t, process.execPath, ['--input-type=module', '--eval', script]);
+  assert.deepEqual([(await exit).code, output.stderr], [0, '']);
+});

@@ -60,6 +60,7 @@ export class Link {
   constructor(nc, onNote) {
     this.nc = nc;
     this.onNote = onNote;
+    guard(nc);
     this.isConnected = true;
     /** Since when, or when it was last. */
     this.sinceMs = performance.now();
@@ -76,8 +77,10 @@ export class Link {
   async watch() {
     for await (const status of this.nc.status()) {
       if (status.type === 'disconnect') this.changed(false, 'the connection is lost');
-      else if (status.type === 'reconnect') this.changed(true, '');
-      else if (status.type === 'error') this.problem = messageOf(status.error);
+      else if (status.type === 'reconnect') {
+        guard(this.nc);
+        this.changed(true, '');
+      } else if (status.type === 'error') this.problem = messageOf(status.error);
     }
     this.isClosed = true;
     this.changed(false, 'the connection is closed');
@@ -115,6 +118,22 @@ export class Link {
     this.isClosed = true;
     await this.nc.close();
   }
+}
+
+/**
+ * Before nats.js destroys a socket, it takes off all listeners. If a write fails in that moment, nobody would handle the error, and it would
+ * end the process.
+ * @param {NatsConnection} nc that is connected
+ */
+function guard(nc) {
+  /** @type {import('node:net').Socket | undefined} */
+  const socket = /** @type {any} */ (nc).protocol?.transport?.socket;
+  if (!socket) return;
+  const removeAll = socket.removeAllListeners.bind(socket);
+  socket.removeAllListeners = (event) => {
+    removeAll(event);
+    return socket.on('error', () => {});
+  };
 }
 
 /** @param {Address} address @returns {ConnectionOptions} @throws {HoldfastError} BAD_OPTION */
