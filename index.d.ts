@@ -64,10 +64,12 @@ export type CloseReason =
   /** The time of its label was over, or it was ended with this reason. */
   | 'expired'
   /** It was ended with this reason. */
-  | 'revoked';
+  | 'revoked'
+  /** What it followed has begun anew: a `Hub` ends its streams if the order of its broker does. Or it was ended with this reason. */
+  | 'restarted';
 
-/** Reasons with which `endChannel` and `endLabelled` can end streams. */
-export type EndReason = 'revoked' | 'expired' | 'drain';
+/** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
+export type EndReason = 'revoked' | 'expired' | 'restarted' | 'drain';
 
 /**
  * Labels of a stream. What is left out it has none of.
@@ -393,6 +395,13 @@ export class Hold {
   endLabelled(kind: 'subject' | 'token', label: number, reason: EndReason): void;
 
   /**
+   * Ends all streams of `updates`, after everything sent to them has been written. Whatever is said from now on, cursors too, reaches
+   * none of them, even if ending them takes a while.
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endUpdates(reason: EndReason): void;
+
+  /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
    * them is up to you.
    * @param periodMs 0 by default
@@ -488,7 +497,10 @@ export interface HubOptions {
    * default, and then it costs nothing.
    */
   subscriptions?: boolean;
-  /** Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. */
+  /**
+   * Most memory that the list of subscriptions may take; with more, new streams get 503. 134,217,728 by default. With a broker on NATS, the
+   * list has the streams of all nodes.
+   */
   maxPresenceBytes?: number;
   /** Most streams of one address (of IPv6: of a /64); with more, 429. 0, the default, is no limit. */
   maxStreamsPerAddress?: number;
@@ -597,13 +609,16 @@ export class Hub {
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of
    * `subscribe`), of a token (its `jti`), or those that asked for a topic, except by `*`. A client with a valid token can come back.
+   * With a broker on NATS, those of all nodes.
+   * @returns how many nodes there are, and how many have not confirmed it within 2 seconds: they are told when they are back, for up to 10
+   *   minutes. `isConnected` is false if others can't be reached now. It never rejects
    * @throws {HoldfastError} BAD_ARGUMENT, also if there is nothing to revoke
    */
   revoke(what: {
     subject?: string | undefined;
     token?: string | undefined;
     topic?: string | undefined;
-  }): void;
+  }): Promise<{ nodes: number; unanswered: number; isConnected: boolean }>;
 }
 
 /** Gives publications their order, and stores them. `openBroker` and `MemoryBroker` make one; the hub uses it. */
@@ -617,12 +632,48 @@ export interface Broker {
   /** The number of the oldest one that is stored; last + 1 if none is. */
   readonly first: number;
   append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
-  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  /**
+   * @param onReset called, in order with the publications, when the order has begun anew (another epoch, key, first and last) or has a
+   *   gap (the same epoch; first and last have jumped ahead). A hub then ends its streams, and their clients come again
+   */
+  follow(
+    listener: (publications: readonly StoredPublication[]) => void | Promise<void>,
+    onReset?: () => void,
+  ): void;
   read(after: number, most: number): Promise<readonly StoredPublication[]>;
   find(id: string): Promise<number | undefined>;
   latest(): Promise<readonly StoredPublication[]>;
   /** Finishes what is being stored, and refuses more. */
   close(): Promise<void>;
+  /** How a broker with `nats` is connected; others have none. */
+  readonly state?: BrokerState;
+}
+
+/** How a broker of several is connected to the others. */
+export interface BrokerState {
+  /** Whether publications can be expected to come. */
+  isConnected: boolean;
+  /** Publications that others may have, and this one does not have yet. */
+  behind: number;
+  /** How long ago this one last had everything, in ms; 0 if it has. */
+  lagMs: number;
+  /** The last problem; '' if there is none. */
+  problem: string;
+}
+
+/** Where NATS is, and how this program proves who it is. */
+export interface NatsOptions {
+  /** URLs: `nats://` or `tls://`, perhaps with a user and a password, or with a token. */
+  servers: string | readonly string[];
+  /** The stream of JetStream; all brokers with the same one are one hub. It is created if there is none. HOLDFAST by default. */
+  stream?: string;
+  /** Servers of NATS that keep it, if it is created; 1 by default. */
+  replicas?: number;
+  /** Files: credentials of NATS; certificates of authorities, a certificate and its key, as PEM. */
+  credentials?: string;
+  ca?: string;
+  cert?: string;
+  certKey?: string;
 }
 
 /** A publication that was checked. */
@@ -633,10 +684,12 @@ export interface Draft {
   id?: string;
   type?: string;
   retry?: number;
+  /** Drafts with the same key are one publication, even if several nodes publish them. It is not stored; brokers of one machine ignore it. */
+  key?: string;
 }
 
 /** A publication with its number, and when it was stored, in ms since 1970. */
-export interface StoredPublication extends Draft {
+export interface StoredPublication extends Omit<Draft, 'key'> {
   sequence: number;
   at: number;
 }
@@ -666,7 +719,10 @@ export class MemoryBroker implements Broker {
   get last(): number;
   get first(): number;
   append(drafts: readonly Draft[]): Promise<{ sequence: number; isNew: boolean }[]>;
-  follow(listener: (publications: readonly StoredPublication[]) => void | Promise<void>): void;
+  follow(
+    listener: (publications: readonly StoredPublication[]) => void | Promise<void>,
+    onReset?: () => void,
+  ): void;
   read(after: number, most: number): Promise<readonly StoredPublication[]>;
   find(id: string): Promise<number | undefined>;
   latest(): Promise<readonly StoredPublication[]>;
@@ -674,9 +730,19 @@ export class MemoryBroker implements Broker {
 }
 
 /**
- * Opens a broker that keeps publications in a folder, so that they survive a restart, or a crash of the whole machine.
+ * Opens a broker that keeps publications in a folder, so that they survive a restart, or a crash of the whole machine; or in NATS, so
+ * that several programs are one hub.
  * @param options `store`: the folder, which one process at a time can use; without it publications are in memory. `sync`: whether
- *   a publication is on the disk before `publish` resolves; true by default
- * @throws {HoldfastError} BAD_OPTION; STORE if the folder, or the optional package lmdb, can't be used. It rejects with them
+ *   a publication is on the disk before `publish` resolves; true by default. `nats`: publications are in a stream of JetStream, and `store`
+ *   has a copy of the last ones. `onNote` gets lines for the log, such as that the connection to NATS is lost
+ * @returns rejects with BAD_OPTION; STORE if the folder, or the optional package lmdb, can't be used; NATS if it refuses this program.
+ *   As long as NATS can't be reached, it waits
  */
-export function openBroker(options?: BrokerOptions & { store?: string; sync?: boolean }): Promise<Broker>;
+export function openBroker(
+  options?: BrokerOptions & {
+    store?: string;
+    sync?: boolean;
+    nats?: NatsOptions;
+    onNote?: (line: string) => void;
+  },
+): Promise<Broker>;

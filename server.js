@@ -13,18 +13,19 @@ import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from './broker/index.js';
 import { BrokerServer } from './broker/server.js';
+import { Nodes } from './hub/nodes/index.js';
 import { Presence } from './hub/presence/index.js';
 import { PresenceServer } from './hub/presence/server.js';
 import { Posts } from './hub/protocol/posts.js';
-import { revocationsIn } from './hub/revocations.js';
-import { cachedIn, rulesIn } from './hub/serveroptions.js';
+import { checkedRevocations, revocationsIn } from './hub/revocations.js';
+import { cachedIn, natsIn, rulesIn } from './hub/serveroptions.js';
 import { PATH } from './hub/settings.js';
 import { tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
-import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
+import { formatCount, formatElapsed, formatNoun, formatSeconds } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { variableWarnings } from './lib/variables.js';
@@ -103,12 +104,16 @@ class Server {
       publish: (channel, message) => this.workers.publish(channel, message),
       hubPath: PATH,
       post: (request) => this.post(request),
-      revoke: async (request) => this.workers.revocations.revoke(await revocationsIn(request)),
+      revoke: async (request) =>
+        (this.nodes ?? this.workers.revocations).revoke(await revocationsIn(request)),
     });
     /** @type {BrokerServer | null} */
     this.broker = null;
+    this.ending = new AbortController();
     /** With --subscriptions. @type {Presence | null} */
     this.presence = null;
+    /** With --nats. @type {Nodes | null} */
+    this.nodes = null;
     /** What is posted to the admin port. @type {Posts | null} */
     this.posts = null;
     /** @type {Promise<import('./monitor/csv.js').CsvLog | null>} */
@@ -171,14 +176,33 @@ class Server {
   /** @returns {Promise<BrokerServer>} */
   async openBroker() {
     const { config } = this;
-    const isCached = cachedIn(config);
-    const broker = await openBroker({ ...config, syncs: config.storeSync === 'on', isCached });
+    const broker = await openBroker(
+      {
+        ...config,
+        syncs: config.storeSync === 'on',
+        isCached: cachedIn(config),
+        hasCached: config.cacheTopics.length > 0,
+        nats: natsIn(config),
+        onNote: (line) => this.note(line),
+      },
+      this.ending.signal,
+    );
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
       this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
+    if (broker.bus) this.startNodes(broker.bus);
     const onStored = (/** @type {Parameters<Posts['onStored']>[0]} */ counts) => this.workers.count(counts);
     this.posts = new Posts({ broker, rules: rulesIn(config), onStored });
     return new BrokerServer(broker);
+  }
+
+  /** Other servers on the same stream know this one from now on. @param {import('./broker/nats/bus.js').Bus} bus */
+  startNodes(bus) {
+    const { revocations } = this.workers;
+    const end = async (/** @type {unknown[]} */ list) => revocations.revoke(checkedRevocations(list));
+    const onNote = (/** @type {string} */ line) => this.note(line);
+    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote });
+    this.nodes.start();
   }
 
   /** Publishes what was posted to the admin port. @param {import('node:http').IncomingMessage} request */
@@ -225,7 +249,14 @@ class Server {
 
   /** @returns {string} why it is not ready; '' if it is */
   problem() {
-    return this.state === 'running' ? this.workers.problem : `the server is ${this.state}`;
+    return this.state === 'running' ? this.workers.problem || this.lag() : `the server is ${this.state}`;
+  }
+
+  /** @returns {string} whether this server is too far behind others; '' if not */
+  lag() {
+    const { lagMs = 0, problem = '' } = this.broker?.broker.state ?? {};
+    if (lagMs <= this.config.natsMaxLagMs) return '';
+    return `this server is ${formatSeconds(lagMs)} behind NATS${problem && ` (${problem})`}`;
   }
 
   /**
@@ -239,6 +270,7 @@ class Server {
     }
     const hasStreams = this.state === 'running';
     this.state = 'draining';
+    this.ending.abort();
     const { monitor, workers, config } = this;
     this.note(
       hasStreams

@@ -64,6 +64,9 @@ const handlers = {
   /** @param {import('./primary/messages.js').Answer} message */
   answer: (message) => broker?.answer(message),
 
+  /** @param {import('./primary/messages.js').Reset} message */
+  reset: (message) => broker?.reset(message),
+
   /** @param {import('./primary/messages.js').Listed} message */
   listed: (message) => presence?.listed(message),
 

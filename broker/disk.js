@@ -25,7 +25,7 @@ const GATHER_MS = 2;
 /** @typedef {import('./disk/log.js').Part} Part */
 /** @typedef {import('./disk/store.js').Stored} Stored */
 /** @typedef {import('./disk/thread.js').Opened} Opened */
-/** @typedef {import('./index.js').Broker} Broker */
+/** @typedef {import('./index.js').Copy} Copy */
 /** @typedef {import('./index.js').Draft} Draft */
 /** @typedef {import('./index.js').Listener} Listener */
 /** @typedef {import('./index.js').Publication} Publication */
@@ -33,14 +33,14 @@ const GATHER_MS = 2;
 
 /**
  * @param {import('./index.js').Limits & { store: string, syncs: boolean }} options
- * @returns {Promise<Broker>}
+ * @returns {Promise<Copy>}
  * @throws {HoldfastError} STORE
  */
 export async function openDisk({ store, syncs, ...limits }) {
   await check(store);
-  const { historyCount, historyAgeMs, historyBytes } = limits;
+  const { historyCount, historyAgeMs, historyBytes, isCopy = false } = limits;
   const retention = { historyCount, historyAgeMs, historyBytes };
-  const thread = new Calls({ folder: store, syncs, retention });
+  const thread = new Calls({ folder: store, syncs, retention, isCopy });
   try {
     /** @type {Opened} */
     const opened = await thread.call({ name: 'open' });
@@ -66,7 +66,7 @@ function check(folder) {
   });
 }
 
-/** @implements {Broker} */
+/** @implements {Copy} */
 class DiskBroker {
   /** @param {Calls} thread @param {Opened} opened @param {import('./index.js').Limits} limits */
   constructor(thread, { epoch, key, first, last }, { historyAgeMs, isCached, maxQueueBytes }) {
@@ -80,6 +80,8 @@ class DiskBroker {
     this.oldestAt = 0;
     /** @type {Listener[]} */
     this.listeners = [];
+    /** @type {(() => void)[]} */
+    this.resetListeners = [];
     this.reads = new SharedReads();
     this.appends = new Appends(maxQueueBytes, GATHER_MS, (calls) => this.store(calls));
     this.timer = setInterval(() => this.trimOld(), TRIM_MS).unref();
@@ -90,9 +92,15 @@ class DiskBroker {
     return this.appends.add(drafts);
   }
 
-  /** @param {Listener} listener */
-  follow(listener) {
+  /** What waits to be stored or delivered. */
+  get waitingBytes() {
+    return this.appends.bytes;
+  }
+
+  /** @param {Listener} listener @param {() => void} [onReset] */
+  follow(listener, onReset) {
     this.listeners.push(listener);
+    if (onReset) this.resetListeners.push(onReset);
   }
 
   /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
@@ -127,6 +135,18 @@ class DiskBroker {
     const cached = new Cached(this.isCached); // some may have been replaced in the meantime
     for (const publication of found) cached.note(publication, 0);
     return found.filter(({ sequence }) => cached.has(sequence));
+  }
+
+  /** @param {import('./index.js').Order} order */
+  async restart(order) {
+    await this.appends.running;
+    await this.thread.call({ name: 'restart', order });
+    this.epoch = order.epoch;
+    this.key = order.key;
+    this.first = order.last + 1;
+    this.last = order.last;
+    this.reads.restart();
+    for (const onReset of this.resetListeners) onReset();
   }
 
   async close() {

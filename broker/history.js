@@ -10,9 +10,10 @@ const BLOCK = 1024;
 /** @typedef {{ publication: Publication, bytes: number }} Entry */
 
 export class History {
-  constructor() {
-    this.first = 1;
-    this.last = 0;
+  /** @param {number} last sequence before the first one */
+  constructor(last) {
+    this.first = last + 1;
+    this.last = last;
     this.bytes = 0;
     /** @type {Map<number, (Entry | undefined)[]>} by sequence / BLOCK, rounded down */
     this.blocks = new Map();

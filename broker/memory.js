@@ -4,30 +4,34 @@
 import { Appends } from './appends.js';
 import { Cached } from './cached.js';
 import { History } from './history.js';
+import { sequenceAt, withoutSequence, withSequence } from './ids.js';
 import { sizeOf } from './limits.js';
 import { putInOrder } from './order.js';
 import { newEpoch, SharedReads, TRIM_MS, TRIM_STEP } from './parts.js';
 
-/** @typedef {import('./index.js').Broker} Broker */
+/** @typedef {import('./index.js').Copy} Copy */
 /** @typedef {import('./index.js').Publication} Publication */
 /** @typedef {import('./index.js').Listener} Listener */
 
-/** @implements {Broker} */
+/** @implements {Copy} */
 export class MemoryBroker {
   /** @param {import('./index.js').Limits} limits */
-  constructor({ historyCount, historyAgeMs, historyBytes, isCached, maxQueueBytes }) {
+  constructor({ historyCount, historyAgeMs, historyBytes, isCached, maxQueueBytes, isCopy = false }) {
     this.retention = { historyCount, historyAgeMs, historyBytes };
+    this.isCopy = isCopy;
     const { epoch, key } = newEpoch();
     this.epoch = epoch;
     this.key = key;
-    this.history = new History();
+    this.history = new History(0);
     this.cached = new Cached(isCached);
     /** @type {Map<number, Publication>} those of cached topics that are beyond retention, by sequence */
     this.kept = new Map();
-    /** @type {Map<string, number>} sequence by the publisher's id */
+    /** @type {Map<string, import('./ids.js').Where>} by the publisher's id */
     this.ids = new Map();
     /** @type {Listener[]} */
     this.listeners = [];
+    /** @type {(() => void)[]} */
+    this.resetListeners = [];
     this.reads = new SharedReads();
     this.appends = new Appends(maxQueueBytes, 0, (calls) => this.store(calls));
     this.isTrimming = false;
@@ -47,9 +51,15 @@ export class MemoryBroker {
     return this.appends.add(drafts);
   }
 
-  /** @param {Listener} listener */
-  follow(listener) {
+  /** What waits to be stored or delivered. */
+  get waitingBytes() {
+    return this.appends.bytes;
+  }
+
+  /** @param {Listener} listener @param {() => void} [onReset] */
+  follow(listener, onReset) {
     this.listeners.push(listener);
+    if (onReset) this.resetListeners.push(onReset);
   }
 
   /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
@@ -59,13 +69,26 @@ export class MemoryBroker {
 
   /** @param {string} id @returns {Promise<number | undefined>} */
   async find(id) {
-    return this.ids.get(id);
+    return sequenceAt(this.ids.get(id));
   }
 
   /** @returns {Promise<readonly Publication[]>} */
   async latest() {
     const found = this.cached.sequences().map((sequence) => this.get(sequence));
     return found.filter((publication) => publication !== undefined);
+  }
+
+  /** @param {import('./index.js').Order} order */
+  async restart({ epoch, key, last }) {
+    await this.appends.running;
+    this.epoch = epoch;
+    this.key = key;
+    this.history = new History(last);
+    this.cached = new Cached(this.cached.isCached);
+    this.kept.clear();
+    this.ids.clear();
+    this.reads.restart();
+    for (const onReset of this.resetListeners) onReset();
   }
 
   async close() {
@@ -78,7 +101,7 @@ export class MemoryBroker {
     const place = {
       last: this.last,
       at: Date.now(),
-      find: (/** @type {string} */ id) => this.ids.get(id),
+      find: this.isCopy ? null : (/** @type {string} */ id) => sequenceAt(this.ids.get(id)),
     };
     const { publications, receipts } = putInOrder(
       calls.map(({ drafts }) => drafts),
@@ -96,8 +119,9 @@ export class MemoryBroker {
   keep(publication) {
     const bytes = sizeOf(publication);
     this.history.push(publication, bytes);
-    if (publication.id !== undefined) this.ids.set(publication.id, publication.sequence);
-    for (const sequence of this.cached.note(publication, bytes)) this.release(sequence);
+    const { id, sequence } = publication;
+    if (id !== undefined) this.ids.set(id, withSequence(this.ids.get(id), sequence));
+    for (const released of this.cached.note(publication, bytes)) this.release(released);
     return bytes;
   }
 
@@ -110,8 +134,11 @@ export class MemoryBroker {
   }
 
   /** @param {Publication} publication that is stored nowhere any more */
-  forget({ id }) {
-    if (id !== undefined) this.ids.delete(id);
+  forget({ id, sequence }) {
+    if (id === undefined) return;
+    const where = withoutSequence(this.ids.get(id), sequence);
+    if (where === undefined) this.ids.delete(id);
+    else this.ids.set(id, where);
   }
 
   /** Drops what is beyond retention, a step at a time, so that nothing waits for it long. @param {number} [most] */

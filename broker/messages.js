@@ -22,13 +22,14 @@
  * @typedef {{ type: 'feed', first: number, blocks: Block[], stored: Stored[] }} Feed
  * @typedef {{ type: 'answer', id: number, blocks?: Block[], more?: boolean, sequence?: number, problem?: Problem }} Answer to
  *   `read`, `find` or `latest`; `more`: further ones with the same id follow
- * @typedef {Feed | Answer} ToRemote
+ * @typedef {{ type: 'reset', place: Place }} Reset the order has begun anew, or has a gap: nothing of the one before follows
+ * @typedef {Feed | Answer | Reset} ToRemote
  *
  * @typedef {{ type: 'append', calls: { id: number, rows: Row[] }[] }} Append
  * @typedef {{ type: 'read', id: number, after: number, most: number }} Read
  * @typedef {{ type: 'find', id: number, name: string }} Find the publication with this publisher's id
  * @typedef {{ type: 'latest', id: number }} Latest
- * @typedef {{ type: 'fed', sequence: number }} Fed everything up to here is delivered
+ * @typedef {{ type: 'fed', epoch: number, sequence: number }} Fed everything up to here is delivered
  * @typedef {Append | Read | Find | Latest | Fed} ToServer
  */
 export {};

@@ -11,7 +11,8 @@
  * @param {object} place
  * @param {number} place.last sequence of the last publication
  * @param {number} place.at ms since 1970
- * @param {(id: string) => number | undefined} place.find sequence of a stored publication by its publisher's id
+ * @param {((id: string) => number | undefined) | null} place.find sequence of a stored publication by its publisher's id; null to store
+ *   drafts whose id is known again
  * @returns {{ publications: Publication[], receipts: Receipt[][] }} what is new, and the receipts of each call
  */
 export function putInOrder(calls, { last, at, find }) {
@@ -22,7 +23,7 @@ export function putInOrder(calls, { last, at, find }) {
   const receipts = calls.map((drafts) =>
     drafts.map((draft) => {
       const { id } = draft;
-      const known = id === undefined ? undefined : (ids.get(id) ?? find(id));
+      const known = id === undefined || !find ? undefined : (ids.get(id) ?? find(id));
       if (known !== undefined) return { sequence: known, isNew: false };
       const sequence = last + publications.length + 1;
       if (id !== undefined) ids.set(id, sequence);

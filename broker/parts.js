@@ -2,6 +2,7 @@
  * Small parts that several brokers need.
  */
 import { randomBytes } from 'node:crypto';
+import { HoldfastError } from '../lib/errors.js';
 import { Slices } from '../lib/slices.js';
 
 /** How often publications that are too old are looked for, and most that are dropped at once. */
@@ -36,10 +37,29 @@ export class SharedReads {
    * @returns {Promise<T>}
    */
   share(key, read) {
-    const answer = this.answers.get(key);
+    const { answers } = this;
+    const answer = answers.get(key);
     if (answer) return answer;
-    const fresh = this.slices.run(read).finally(() => this.answers.delete(key));
-    this.answers.set(key, fresh);
+    const fresh = this.slices
+      .run(async () => {
+        this.check(answers);
+        const found = await read();
+        this.check(answers);
+        return found;
+      })
+      .finally(() => answers.delete(key));
+    answers.set(key, fresh);
     return fresh;
+  }
+
+  /** The order has begun anew: whoever has asked before gets BUSY, because the answer would be about another order. */
+  restart() {
+    this.answers = new Map();
+  }
+
+  /** @param {Map<string, Promise<any>>} answers of the time of the question */
+  check(answers) {
+    if (answers === this.answers) return;
+    throw new HoldfastError('BUSY', 'the order of publications has begun anew in the meantime: try again');
   }
 }

@@ -38,8 +38,9 @@ export class RemoteBroker {
    * @param {number} options.answerMs how long the primary may take to answer
    */
   constructor({ place, send, maxQueueBytes, answerMs }) {
+    this.place = place;
     this.epoch = place.epoch;
-    this.key = new Uint8Array(Buffer.from(place.key, 'base64'));
+    this.key = keyIn(place);
     this.first = place.first;
     this.last = place.last;
     this.send = send;
@@ -54,6 +55,8 @@ export class RemoteBroker {
     this.parts = new Map();
     /** @type {Listener[]} */
     this.listeners = [];
+    /** @type {(() => void)[]} */
+    this.resetListeners = [];
     /** @type {Promise<void> | null} until what has come so far is delivered; null if it is */
     this.delivering = null;
     this.delivered = place.last;
@@ -93,9 +96,10 @@ export class RemoteBroker {
     }
   }
 
-  /** @param {Listener} listener */
-  follow(listener) {
+  /** @param {Listener} listener @param {() => void} [onReset] */
+  follow(listener, onReset) {
     this.listeners.push(listener);
+    if (onReset) this.resetListeners.push(onReset);
   }
 
   /** @param {number} after @param {number} most @returns {Promise<readonly Publication[]>} */
@@ -139,8 +143,23 @@ export class RemoteBroker {
     for (const answer of stored) this.answerAppend(answer);
   }
 
+  /** Whatever is still answered to questions from before is about another order (`SharedReads`). @param {import('./messages.js').Reset} message */
+  reset({ place }) {
+    this.place = place;
+    this.epoch = place.epoch;
+    this.key = keyIn(place);
+    this.first = place.first;
+    this.last = place.last;
+    this.delivering = null;
+    this.delivered = place.last;
+    this.undeclaredBytes = 0;
+    this.reads.restart();
+    for (const onReset of this.resetListeners) onReset();
+  }
+
   /** @param {Block[]} blocks */
   deliver(blocks) {
+    const { place } = this;
     const publications = blocks.flatMap(publicationsOf);
     const last = /** @type {Publication} */ (publications.at(-1)).sequence;
     this.last = last;
@@ -150,6 +169,7 @@ export class RemoteBroker {
     if (waits.length === 0 && !this.delivering) return this.declare(last, bytes);
     const before = this.delivering;
     const all = Promise.all([before, ...waits]).then(() => {
+      if (this.place !== place) return; // the order has begun anew
       if (this.delivering === all) this.delivering = null;
       this.declare(last, bytes);
     });
@@ -168,7 +188,7 @@ export class RemoteBroker {
     if (this.fedTimer) clearTimeout(this.fedTimer);
     this.fedTimer = null;
     this.undeclaredBytes = 0;
-    this.send({ type: 'fed', sequence: this.delivered });
+    this.send({ type: 'fed', epoch: this.epoch, sequence: this.delivered });
   }
 
   /** @param {import('./messages.js').Stored} answer */
@@ -198,6 +218,11 @@ export class RemoteBroker {
     this.parts.set(id, parts);
     for (const block of blocks) parts.push(...publicationsOf(block));
   }
+}
+
+/** @param {import('./messages.js').Place} place @returns {Uint8Array} */
+function keyIn({ key }) {
+  return new Uint8Array(Buffer.from(key, 'base64'));
 }
 
 /** @param {import('./messages.js').Problem} problem */

@@ -43,7 +43,10 @@ export class BrokerServer {
     this.first = broker.first;
     /** @type {{ last: number, resolve: () => void }[]} batches that some worker has not delivered yet */
     this.batches = [];
-    broker.follow((publications) => this.publish(publications));
+    broker.follow(
+      (publications) => this.publish(publications),
+      () => this.reset(),
+    );
     this.timer = setInterval(() => this.tellFirst(), FIRST_MS).unref();
   }
 
@@ -53,9 +56,15 @@ export class BrokerServer {
    * @returns {Place} for its RemoteBroker
    */
   add(worker, send) {
-    while (this.items.length > 0) this.sendSome(); // those before it are not for this worker
+    this.sendAll(); // what is before it is not for this worker
+    const place = this.placeNow();
+    this.seats.set(worker, { send, fed: place.last, stored: [] });
+    return place;
+  }
+
+  /** @returns {Place} */
+  placeNow() {
     const { epoch, key, first, last } = this.broker;
-    this.seats.set(worker, { send, fed: last, stored: [] });
     return { epoch, key: Buffer.from(key).toString('base64'), first, last };
   }
 
@@ -135,9 +144,9 @@ export class BrokerServer {
   }
 
   /** @param {object} worker @param {import('./messages.js').Fed} message */
-  fed(worker, { sequence }) {
+  fed(worker, { epoch, sequence }) {
     const seat = this.seats.get(worker);
-    if (!seat) return;
+    if (!seat || epoch !== this.broker.epoch) return;
     seat.fed = sequence;
     this.settle();
   }
@@ -151,6 +160,18 @@ export class BrokerServer {
     return new Promise((resolve) => {
       this.batches.push({ last, resolve });
     });
+  }
+
+  /** The order has begun anew: what was said of the one before goes first, and nothing of it is waited for any more. */
+  reset() {
+    this.sendAll(this.first);
+    const place = this.placeNow();
+    this.first = place.first;
+    for (const seat of this.seats.values()) {
+      seat.fed = place.last;
+      seat.send({ type: 'reset', place });
+    }
+    for (const { resolve } of this.batches.splice(0)) resolve();
   }
 
   /** Batches that all workers have delivered do not wait any more. */
@@ -177,8 +198,13 @@ export class BrokerServer {
     else this.isSending = false;
   }
 
-  /** Sends one answer, or a feed to every worker that needs one. */
-  sendSome() {
+  /** @param {number} [first] of the history that the items are about */
+  sendAll(first) {
+    while (this.items.length > 0) this.sendSome(first);
+  }
+
+  /** Sends one answer, or a feed to every worker that needs one. @param {number} [history] its first sequence */
+  sendSome(history = this.broker.first) {
     const [first] = this.items;
     if (first && 'answer' in first) {
       this.items.shift();
@@ -197,12 +223,11 @@ export class BrokerServer {
       }
     }
     this.items = count === this.items.length ? [] : this.items.slice(count);
-    this.sendFeeds(blocks);
+    this.sendFeeds(blocks, history);
   }
 
-  /** @param {Block[]} blocks */
-  sendFeeds(blocks) {
-    const { first } = this.broker;
+  /** @param {Block[]} blocks @param {number} first of the history */
+  sendFeeds(blocks, first) {
     const isNews = blocks.length > 0 || first !== this.first;
     this.first = first;
     for (const seat of this.seats.values()) {
@@ -214,7 +239,7 @@ export class BrokerServer {
   }
 
   tellFirst() {
-    if (this.items.length === 0) this.sendFeeds([]);
+    if (this.items.length === 0) this.sendFeeds([], this.broker.first);
   }
 }
 

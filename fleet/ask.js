@@ -31,6 +31,7 @@ const NO_DRONE = 'what answers there is not a drone of this version';
  * @property {Record<string, any>} params
  * @property {Counts} counts
  * @property {{ cause: string, text: string }[]} samples
+ * @property {import('./drone/dial.js').ServerCounts[]} [servers] if there are several; not of drones on EC2
  * @property {Record<string, import('./drone/histograms.js').Percentiles>} percentiles
  * @property {Record<import('./drone/histograms.js').Measure, import('./drone/histograms.js').EncodedHistogram>} histograms
  */

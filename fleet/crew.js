@@ -173,6 +173,15 @@ export class Crew {
     return told;
   }
 
+  /** No more streams are closed on purpose. @returns {Promise<void>} */
+  async settle() {
+    if (this.wanted.churn === 0) return;
+    for (const slot of this.slots) slot.params = { ...slot.params, churn: '0' };
+    const filled = this.slots.filter(({ isEmpty }) => !isEmpty);
+    // One that has died is noticed elsewhere.
+    await Promise.allSettled(filled.map(({ member }) => setParams(member, { churn: '0' })));
+  }
+
   /** @returns {Promise<Summary>} the current one; a late drone counts with its last answer */
   async poll() {
     const filled = this.slots.filter(({ isEmpty }) => !isEmpty);
@@ -256,5 +265,6 @@ export class Crew {
 function finalStatsOf(last) {
   const { counts } = last;
   const lost = { ...counts.lost, [DRONE_DIED]: counts.open };
-  return { ...last, counts: { ...counts, ...noGauges(), lost } };
+  const servers = last.servers?.map((one) => ({ ...one, open: 0, lost: one.lost + one.open }));
+  return { ...last, servers, counts: { ...counts, ...noGauges(), lost } };
 }

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from './drone/params.js';
+import { splitServers } from './drone/topics/servers.js';
 import { defaultFolder } from './on/registry.js';
 import { pairsOf } from './texts.js';
 
@@ -15,16 +16,23 @@ const SHARED = ['n', 'ramp', 'churn', 'first', 'step'];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 
-/** '127.0.0.1:8888', '[::1]:8888', 'load.example:8888-8891' @type {import('../lib/options.js').Kind} */
+/** '127.0.0.1:8888', '[::1]:8888', 'load.example:8888-8891', '10.0.0.5:8888,10.0.0.6:8888' @type {import('../lib/options.js').Kind} */
 const TARGET = {
-  expected: 'a host and its ports, as in 127.0.0.1:8888',
-  word: 'HOST:PORTS',
+  expected: 'a host and its ports, as in 127.0.0.1:8888, or several, separated by commas',
+  word: 'HOST:PORTS,…',
   read: (given) => {
-    const found = /^(?:\[([^\]]+)\]|([^:]+))(?::(.+))?$/.exec(given);
+    const [first, ...more] = splitServers(given);
+    const found = /^(?:\[([^\]]+)\]|([^:]+))(?::(.+))?$/.exec(first);
     if (!found) return undefined;
     const [, six, name, port] = found;
-    const isGood = paramKind('host').read(six ?? name) && (!port || paramKind('port').read(port));
-    return isGood ? { host: six ?? name, ...(port ? { port } : {}) } : undefined;
+    const others = more.join(',');
+    const isGood =
+      paramKind('host').read(six ?? name) &&
+      (!port || paramKind('port').read(port)) &&
+      (!others || paramKind('others').read(others));
+    return isGood
+      ? { host: six ?? name, ...(port ? { port } : {}), ...(others ? { others } : {}) }
+      : undefined;
   },
 };
 
@@ -45,7 +53,7 @@ export const JSON_OPTION = option('json', 'isJson', FLAG, false, 'print JSON, fo
 // biome-ignore format: a table reads best with one row per line
 /** What to open, and where, over all drones. */
 export const LOAD_OPTIONS = [
-  option('target', 'target', TARGET, '', 'the server to load; sets --host and --port'),
+  option('target', 'target', TARGET, '', 'the server to load, or several that share the streams, such as the nodes of a hub: a stream that comes back takes the next one; sets --host, --port and --others'),
   option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, divided among the drones', 'n'),
   option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open per second, over all drones (1000 per drone)'),
   option('churn', 'churn', integer(0, MOST_STREAMS), 0, 'streams to close and open again per second, over all drones, chosen at random; with their cursors'),

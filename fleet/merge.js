@@ -18,6 +18,7 @@ export const DRONE_DIED = 'drone died';
 
 /** @typedef {import('./ask.js').Stats} Stats */
 /** @typedef {import('./ask.js').Counts} Counts */
+/** @typedef {import('./drone/dial.js').ServerCounts} ServerCounts */
 
 /**
  * @typedef {object} Total
@@ -25,6 +26,7 @@ export const DRONE_DIED = 'drone died';
  * @property {Counts} counts
  * @property {Record<string, import('./drone/histograms.js').Percentiles>} percentiles by connectMs, firstByteMs, latenessMs, deliveryMs
  * @property {Stats['samples']} samples the last few
+ * @property {ServerCounts[]} servers if there are several
  */
 
 /** @returns {Partial<Counts>} the gauges, all 0 */
@@ -42,7 +44,8 @@ function noCounts() {
 /** @param {Stats[]} all @returns {Total} */
 export function merge(all) {
   const counts = mergeCounts(all.map((one) => one.counts));
-  const total = { drones: all.length, counts, samples: all.flatMap(({ samples }) => samples) };
+  const servers = mergeServers(all.flatMap((one) => one.servers ?? []));
+  const total = { drones: all.length, counts, servers, samples: all.flatMap(({ samples }) => samples) };
   total.samples.splice(0, total.samples.length - MOST_SAMPLES);
   return { ...total, percentiles: mergedPercentiles(all) };
 }
@@ -52,6 +55,21 @@ export function mergeCounts(all) {
   const sum = noCounts();
   for (const counts of all) add(sum, counts);
   return sum;
+}
+
+/** @param {ServerCounts[]} all @returns {ServerCounts[]} one for each name, in the order in which they come first */
+function mergeServers(all) {
+  /** @type {Map<string, ServerCounts>} */
+  const sums = new Map();
+  for (const { name, open, opened, failed, lost } of all) {
+    const sum = sums.get(name) ?? { name, open: 0, opened: 0, failed: 0, lost: 0 };
+    sum.open += open;
+    sum.opened += opened;
+    sum.failed += failed;
+    sum.lost += lost;
+    sums.set(name, sum);
+  }
+  return [...sums.values()];
 }
 
 /** Adds only names it knows, since drones may run elsewhere. @param {Counts} sum @param {Counts} counts */

@@ -122,11 +122,14 @@ export class Run {
     if (this.publisher) await this.untilDelivered();
   }
 
-  /** The last messages may still be on their way. */
+  /** The last messages may still be on their way, and streams that were closed must come back to get them. */
   async untilDelivered() {
     this.publisher?.stop();
-    const endMs = performance.now() + DELIVERY_MS;
+    await this.crew.settle();
+    let endMs = performance.now() + DELIVERY_MS;
     while (!this.publisher?.isDelivered(this.summary.counts) && performance.now() < endMs) {
+      // A request that is being tried again gives up by itself (--publish-retry).
+      if (this.publisher?.pending) endMs = performance.now() + DELIVERY_MS;
       await this.pause(RAMP_POLL_MS);
       await this.look('holding', this.heldMs);
     }

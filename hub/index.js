@@ -3,12 +3,14 @@
  */
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
+import { Nodes } from './nodes/index.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
 import { pairsOf, queryOf } from './protocol/query.js';
 import { answerSubscriptions } from './protocol/subscriptions.js';
+import { checkedRevocations } from './revocations.js';
 import { settingsOf } from './settings.js';
 import { HubCore } from './streams/core.js';
 import { Subscribers } from './subscribers.js';
@@ -44,6 +46,10 @@ export class Hub {
     /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
     this.quietUntilMs = new Map();
     this.core = new HubCore({ ...parts, onError });
+    /** Where its own presence is; null without it, and if it is in another process. */
+    this.presence = parts.presence?.presence ?? null;
+    /** Other hubs on the same stream of NATS. @type {Nodes | null} */
+    this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
   }
@@ -52,6 +58,11 @@ export class Hub {
   async start() {
     await this.opened;
     await this.core.start();
+    const { bus } = this.core.broker;
+    if (!bus || this.nodes) return;
+    const end = async (/** @type {import('./revocations.js').Revocation[]} */ list) => this.endAll(list);
+    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote: this.onNote });
+    this.nodes.start();
   }
 
   /**
@@ -189,13 +200,27 @@ export class Hub {
   }
 
   /**
-   * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`. Their tokens
-   * are checked again when they come back.
+   * Ends streams: those whose token has this sub or this jti, and those that asked for a topic other than by `*`, also on other nodes. Their
+   * tokens are checked again when they come back. Those of this hub are being ended when it returns.
    * @param {{ subject?: string, token?: string, topic?: string }} what
+   * @returns {Promise<{ nodes: number, unanswered: number, isConnected: boolean }>} never rejects; `unanswered`: nodes that were not heard of,
+   *   and are told when they are back; `isConnected`: false if other nodes can't be reached now, and may be more than are known
    * @throws {import('../lib/errors.js').HoldfastError} BAD_ARGUMENT
    */
   revoke(what) {
-    for (const one of revocationsFor(what)) this.end(one);
+    const list = revocationsFor(what);
+    if (this.nodes)
+      return this.nodes
+        .revoke(list)
+        .then(({ nodes, silent, isConnected }) => ({ nodes, unanswered: silent, isConnected }));
+    this.endAll(list);
+    return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
+  }
+
+  /** @param {import('./revocations.js').Revocation[]} list */
+  endAll(list) {
+    for (const one of checkedRevocations(list)) this.end(one);
+    return { workers: 1, unanswered: 0 };
   }
 
   /** @param {import('./revocations.js').Revocation} which */

@@ -48,3 +48,17 @@ export function rulesIn(config) {
 function baseUrlIn({ jwtAudience }) {
   return urlOf(jwtAudience) || NOWHERE + PATH;
 }
+
+/** @param {Config} config @returns {import('../broker/index.js').NatsOptions | null} null without NATS */
+export function natsIn({ nats, natsStream, natsReplicas, natsCreds, natsCa, natsCert, natsCertKey }) {
+  if (nats.length === 0) return null;
+  return {
+    servers: nats,
+    stream: natsStream,
+    replicas: natsReplicas,
+    credentials: natsCreds,
+    ca: natsCa,
+    cert: natsCert,
+    certKey: natsCertKey,
+  };
+}

@@ -5,6 +5,7 @@
 import { isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
+import { isNatsUrl, isStreamName } from './nats.js';
 import {
   choice,
   either,
@@ -45,6 +46,14 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {readonly string[]} cacheTopics exact topics or URL patterns
  * @property {string} store folder of the disk broker; '' for the memory broker
  * @property {'on' | 'off'} storeSync
+ * @property {readonly string[]} nats URLs of its servers; [] without NATS
+ * @property {string} natsStream
+ * @property {number} natsReplicas of the stream, if it is created
+ * @property {string} natsCreds these four are files; '' for none
+ * @property {string} natsCa
+ * @property {string} natsCert
+ * @property {string} natsCertKey
+ * @property {number} natsMaxLagMs
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {boolean} acceptLoad
@@ -102,6 +111,21 @@ const COOKIE_NAME = {
   read: (given) => (/^[\w!#$%&'*+.^`|~-]+$/.test(given) ? given : undefined),
 };
 
+/** @type {import('./options.js').Kind} */
+const NATS_URL = {
+  expected: 'a URL such as nats://host:4222, or tls://host:4222',
+  word: 'URL',
+  isSecret: true,
+  read: (given) => (isNatsUrl(given) ? given : undefined),
+};
+/** @type {import('./options.js').Kind} */
+const STREAM_NAME = {
+  expected: 'letters, digits, - and _',
+  word: 'NAME',
+  read: (given) => (isStreamName(given) ? given : undefined),
+};
+const FILE = text('FILE', 'a file');
+
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
   option('port', 'port', PORT, 8888, 'port of the streams; 0 chooses a free one'),
@@ -127,6 +151,14 @@ export const OPTIONS = [
   option('cache-topics', 'cacheTopics', repeated(text('PATTERN', 'a topic or a URL pattern')), [], 'topics whose last publication is kept for longer, and new subscribers get it first; can be repeated'),
   option('store', 'store', text('DIR', 'a folder'), '', 'folder that keeps publications over a restart; they are in memory by default'),
   option('store-sync', 'storeSync', choice('on', 'off'), 'on', 'on answers publishers once the disk has their publications, off once the operating system has them'),
+  option('nats', 'nats', listed(NATS_URL), [], 'NATS with JetStream, which keeps the publications of several servers; its URLs, separated by commas, or repeated'),
+  option('nats-stream', 'natsStream', STREAM_NAME, 'HOLDFAST', 'stream of JetStream; servers with the same one are one hub. It is created if there is none, with --history-*'),
+  option('nats-replicas', 'natsReplicas', integer(1, 5), 1, 'servers of NATS that keep it, if it is created'),
+  option('nats-creds', 'natsCreds', FILE, '', 'credentials file for NATS'),
+  option('nats-ca', 'natsCa', FILE, '', 'certificates of authorities for NATS, as PEM'),
+  option('nats-cert', 'natsCert', FILE, '', 'certificate of this server for NATS, as PEM'),
+  option('nats-cert-key', 'natsCertKey', FILE, '', 'its key'),
+  option('nats-max-lag', 'natsMaxLagMs', integer(1000, DAY_MS), 10_000, 'ms for which this server may be behind the stream; above it /readyz answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
@@ -142,7 +174,7 @@ export const OPTIONS = [
   option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
   option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
   option('subscriptions', 'subscriptions', FLAG, false, 'list who is subscribed to what, and publish an event whenever that changes'),
-  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary; above it new streams of the hub get 503'),
+  option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary, with the streams of all servers on NATS; above it new streams of the hub get 503'),
   option('max-streams-per-address', 'maxStreamsPerAddress', integer(0, 100_000_000), 0, 'most streams of the hub of one address (IPv6: of a /64) in each worker; above it 429; 0 is no limit'),
   option('max-streams-per-subject', 'maxStreamsPerSubject', integer(0, 100_000_000), 0, 'most streams of the hub with tokens of one subject (sub) in each worker; above it 429; 0 is no limit'),
   option('max-opens-per-address', 'maxOpensPerAddress', integer(0, 1_000_000), 0, 'most streams of the hub that one address may open per second in each worker; above it 429; 0 is no limit'),
@@ -163,7 +195,10 @@ export const OPTIONS = [
 export function readConfig(args, env) {
   const { values, help, version } = readOptions(OPTIONS, args, env);
   const config = /** @type {Config} */ (/** @type {unknown} */ (values));
-  if (!help && !version) checkPorts(config);
+  if (!help && !version) {
+    checkPorts(config);
+    checkNats(config);
+  }
   return { config, help, version };
 }
 
@@ -174,13 +209,27 @@ function checkPorts({ port, adminPort }) {
   throw new HoldfastError('BAD_OPTION', line);
 }
 
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkNats({ nats, natsCert, natsCertKey, ...config }) {
+  if ((natsCert === '') !== (natsCertKey === ''))
+    throw new HoldfastError('BAD_OPTION', '--nats-cert and --nats-cert-key need each other');
+  if (nats.length === 0) return;
+  for (const { flag, key } of OPTIONS)
+    if (flag.startsWith('history-') && config[/** @type {keyof typeof config} */ (key)] === 0)
+      throw new HoldfastError('BAD_OPTION', `--${flag} is 0: with --nats, the history can't be turned off`);
+}
+
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
-export function uselessOptions({ gcIntervalMs, store, storeSync }, canCollect) {
+export function uselessOptions(config, canCollect) {
+  const { gcIntervalMs, store, storeSync, nats } = config;
   const lines = [];
   if (!canCollect && gcIntervalMs !== defaultOf('gcIntervalMs'))
     lines.push('--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N');
   if (store === '' && storeSync !== defaultOf('storeSync'))
     lines.push('--store-sync has no effect without --store DIR');
+  for (const { flag, key, default: value } of OPTIONS)
+    if (nats.length === 0 && flag.startsWith('nats-') && config[/** @type {keyof Config} */ (key)] !== value)
+      lines.push(`--${flag} has no effect without --nats URL`);
   return lines;
 }
 

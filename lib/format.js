@@ -50,6 +50,11 @@ export function formatElapsed(ms) {
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 }
 
+/** @param {number} ms 12345 → '12.3 s' */
+export function formatSeconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
+
 /** @param {string} text from elsewhere @returns {string} one line, safe to show in a terminal */
 export function printable(text) {
   return text.replace(CONTROLS, ' ');

@@ -3,7 +3,7 @@
  * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
@@ -17,6 +17,7 @@ export const CLOSE_REASONS = [
   'failed', // its shard failed
   'expired', // what allowed it was valid until then
   'revoked', // what allowed it was taken back
+  'restarted', // what it followed has begun anew, so it can't be continued
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */

@@ -29,7 +29,8 @@ const RETRY_AFTER_S = 1;
 /** @typedef {import('../lib/router.js').Answer} Answer */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {{ listeners: number, unanswered: number }} Outcome of a publication: listeners, and workers whose answer is missing */
-/** @typedef {{ workers: number, unanswered: number }} Revoked */
+/** @typedef {{ workers: number, unanswered: number, nodes?: number, silent?: number, isConnected?: boolean }} Revoked in how many workers; `silent`:
+ *   nodes that have not answered; `isConnected`: whether other nodes could be told */
 
 export class Admin {
   /**
@@ -128,9 +129,15 @@ export class Admin {
    */
   async takeRevocations(request) {
     checkSite(request);
-    const { workers, unanswered } = await this.revoke(request);
-    if (unanswered === 0) return { status: 202, body: `revoked in ${formatNoun(workers, 'worker')}\n` };
-    const line = `${unanswered} of ${formatNoun(workers, 'worker')} did not answer: their streams may go on`;
+    const { workers, unanswered, nodes = 1, silent = 0, isConnected = true } = await this.revoke(request);
+    const problems = [
+      unanswered > 0 && `${unanswered} of ${formatNoun(workers, 'worker')} did not answer`,
+      silent > 0 && `${silent} of ${formatNoun(nodes, 'node')} did not answer`,
+      !isConnected && 'this node is not connected to NATS',
+    ].filter((problem) => problem !== false);
+    const where = formatNoun(workers, 'worker') + (nodes > 1 ? ` of ${nodes} nodes` : '');
+    if (problems.length === 0) return { status: 202, body: `revoked in ${where}\n` };
+    const line = `${problems.join('; ')}: their streams may go on`;
     throw new RequestError(503, line, { 'Retry-After': String(RETRY_AFTER_S) });
   }
 
@@ -189,9 +196,10 @@ function checkSite({ headers }) {
   throw new RequestError(403, 'requests from web pages are refused');
 }
 
-/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, or 503 if a later attempt may succeed */
+/** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, 413, or 503 if a later attempt may succeed */
 function refusal(error) {
   if (!(error instanceof HoldfastError)) throw error;
   if (error.code === 'BAD_ARGUMENT') throw new RequestError(400, messageOf(error));
+  if (error.code === 'TOO_LARGE') throw new RequestError(413, messageOf(error));
   throw new RequestError(503, messageOf(error), { 'Retry-After': String(RETRY_AFTER_S) });
 }

@@ -14,6 +14,7 @@ import { readHost } from './host.js';
  * @typedef {object} Workers
  * @property {readonly Slot[]} slots
  * @property {{ bytes: number }} publications those that workers have not answered yet
+ * @property {{ broker: { state?: NodeState } } | null} broker null until there is one
  * @property {{ count: number } | null} presence subscriptions that are listed; null if they are not
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {(deadlineMs: number) => Promise<void>} sample asks each for its snapshot; resolves at the deadline at the latest
@@ -40,6 +41,8 @@ import { readHost } from './host.js';
  * @property {Snapshot[]} unread those not used in a frame yet, oldest first
  * @property {ProcessUsage | null} usage null if the process is gone
  *
+ * @typedef {{ isConnected: boolean, behind: number, lagMs: number, problem: string }} NodeState see broker/index.js
+ *
  * @typedef {object} Sample
  * @property {number} timeMs since the epoch
  * @property {number} elapsedMs since the server started listening
@@ -48,6 +51,7 @@ import { readHost } from './host.js';
  * @property {import('../lib/counts.js').Counts} retired counts of workers that died
  * @property {number} queueBytes publications that workers have not answered yet
  * @property {number} subscriptions that are listed
+ * @property {NodeState | null} node how this server is connected to others; null if it is alone
  * @property {{ pid: number } & ProcessUsage & import('../lib/sampler.js').ProcessSample} primary
  * @property {import('./host.js').Host | null} host
  * @property {import('./csv.js').LogStatus | null} log
@@ -84,6 +88,7 @@ export async function collect({ workers, sampler, startedMs, deadlineMs, log }) 
     retired: structuredClone(workers.retired),
     queueBytes: workers.publications.bytes,
     subscriptions: workers.presence?.count ?? 0,
+    node: workers.broker?.broker.state ?? null,
     primary: { pid: process.pid, ...(usage.get(process.pid) ?? NO_USAGE), ...sampler.take() },
     host,
     log,

@@ -77,6 +77,9 @@ export const FIELDS = [
   count('hubReplayed', 'holdfast_hub_replayed_total'),
   count('hubTokensRefused', 'holdfast_hub_tokens_refused_total'),
   ...HUB_COUNTS.flatMap((row) => ('limit' in row ? [limited(row.name, row.limit)] : [])),
+  whole('natsConnected', 'count', 'whether this server follows the stream of NATS: 1 or 0; unknown without --nats', (r) => (r.node ? Number(r.node.isConnected) : null), 'holdfast_nats_connected'),
+  whole('natsBehind', 'count', 'publications in the stream of NATS that this server does not have yet', (r) => r.node?.behind ?? null, 'holdfast_nats_behind'),
+  whole('natsLagMs', 'ms', 'how long ago this server last had everything from NATS; 0 if it has', (r) => r.node?.lagMs ?? null, 'holdfast_nats_lag_seconds'),
   whole('hubSubscriptions', 'count', 'subscriptions on the list of --subscriptions', (r) => r.subscriptions, 'holdfast_hub_subscriptions'),
 
   whole('cpuUserPercent', '%', 'CPU of the machine in user mode; 100 is one core', (r) => r.cpu?.userPercent ?? null),

@@ -51,6 +51,7 @@ const ALL_HISTOGRAMS = /** @type {const} */ ([{ name: 'ticks', unit: 'µs' }, ..
  * @property {{ pid: number, values: Record<string, number | null> }} primary the worker fields that it has
  * @property {FrameWorker[]} workers
  * @property {import('./distributions.js').Distributions} distributions
+ * @property {import('./collect.js').NodeState | null} node how this server is connected to others; null if it is alone
  * @property {{ path: string, bytes: number, rowsDropped: number, problem: string } | null} log
  *
  * @typedef {object} FrameWorker
@@ -105,7 +106,7 @@ function histogramsOf(snapshots) {
 
 /** @param {Reading} reading @returns {Frame} */
 export function frameOf(reading) {
-  const { workers, primary, distributions, log } = reading;
+  const { workers, primary, distributions, node, log } = reading;
   return {
     totals: Object.fromEntries(FIELDS.map(({ name, total }) => [name, rounded(total(reading))])),
     primary: { pid: primary.pid, values: primaryValues(primary) },
@@ -116,6 +117,7 @@ export function frameOf(reading) {
       values: valuesOf(worker),
     })),
     distributions,
+    node,
     log,
   };
 }

@@ -1,13 +1,20 @@
 /*
  * The lines view: one line per frame on stdout; notes go to stderr.
  */
-import { formatBytes, formatCount, formatElapsed, formatMs } from '../lib/format.js';
+import {
+  formatBytes,
+  formatCount,
+  formatElapsed,
+  formatMs,
+  formatNoun,
+  formatSeconds,
+} from '../lib/format.js';
 
 /**
  * @param {import('./frame.js').Frame} frame
  * @returns {string}
  */
-export function lineOf({ totals, workers, log }) {
+export function lineOf({ totals, workers, node, log }) {
   const n = (/** @type {string} */ name) => Number(totals[name] ?? 0);
   const ms = (/** @type {string} */ name) => formatMs(/** @type {number | null} */ (totals[name]));
   const late = workers.filter(({ state }) => state === 'late').map(({ id }) => id);
@@ -25,8 +32,16 @@ export function lineOf({ totals, workers, log }) {
   if (memory) parts.push(`per stream ${memory}`);
   if (cpu) parts.push(`CPU to ${cpu}`);
   if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
+  if (node) parts.push(nodeText(node));
   if (log?.problem) parts.push(`CSV row dropped: ${log.problem}`);
   return parts.join(' | ');
+}
+
+/** @param {import('./collect.js').NodeState} node @returns {string} */
+export function nodeText({ isConnected, behind, lagMs, problem }) {
+  const lag = lagMs > 0 ? `${formatSeconds(lagMs)} behind` : 'up to date';
+  const missing = behind > 0 ? `, ${formatNoun(behind, 'publication')} missing` : '';
+  return isConnected ? `NATS ${lag}${missing}` : `NATS not connected, ${lag}${problem && `: ${problem}`}`;
 }
 
 /** Kinds of memory, as in the names of fields. */

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import { formatBytes, formatCount, formatElapsed, formatMs, formatShort } from '../lib/format.js';
 import { linearScale, logScale } from './chart.js';
 import { COST_FROM_STREAMS } from './cost.js';
-import { CPU_KINDS, costOf, formatCost, formatMicros, MEMORY_KINDS } from './lines.js';
+import { CPU_KINDS, costOf, formatCost, formatMicros, MEMORY_KINDS, nodeText } from './lines.js';
 
 /** @typedef {import('./frame.js').Frame} Frame */
 
@@ -219,11 +219,12 @@ function memoryRows(totals) {
  * @returns {string}
  */
 export function headerContent(frame, columns) {
-  const { log } = frame;
+  const { log, node } = frame;
   const left = [
     formatElapsed(n(frame, 'elapsedMs')),
     `pings ${formatCount(n(frame, 'pingsPerSecond'))}/s`,
     `late p99 ${formatMs(known(frame, 'pingLatenessP99Ms'))} ms`,
+    ...(node ? [nodeText(node)] : []),
   ].join('  ');
   const size = log?.problem ? `ROWS DROPPED: ${log.problem}` : formatBytes(log?.bytes ?? 0);
   const right = log ? [log.path, basename(log.path), ''].map((path) => `${path} ${size}`) : ['no CSV'];

@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {
@@ -23,6 +23,7 @@ export const OPS = {
   label: 14,
   endChannel: 15,
   endLabelled: 16,
+  endUpdates: 17,
 };
 
 /** How a message is written. `updates` are events whose pings contain the cursor. */

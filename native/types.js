@@ -93,8 +93,7 @@
 
 /**
  * @typedef {object} DialTarget
- * @property {string[]} addresses
- * @property {number[]} ports
+ * @property {{ name: string, addresses: string[], ports: number[] }[]} servers
  * @property {string[]} sources
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
@@ -126,6 +125,7 @@
  * @property {Float64Array} failed by cause
  * @property {Float64Array} lost by cause
  * @property {{ cause: number, text: string }[]} samples
+ * @property {{ open: number, opened: number, failed: number, lost: number }[]} servers in their order; none if there is only one
  * @property {RawHistogram[]} histograms in the order of `Protocol.dialHistograms`, since the last time
  */
 

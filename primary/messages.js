@@ -11,7 +11,8 @@
  *       | <--- published {id, …} ------- |    once it is delivered, or if there was no room for it
  *       | <--- append {calls} ---------- |    what publishers of this worker gave, once per turn of its event loop
  *       | ---- feed {blocks, stored} --> |    every publication, in order; then the answers to `append`
- *       | <--- fed {sequence} ---------- |    up to where they are delivered
+ *       | <--- fed {epoch, sequence} --- |    up to where they are delivered
+ *       | ---- reset {place} ----------> |    their order has begun anew: the streams of the hub end
  *       | <--- read, find, latest {id} - |    questions to the broker
  *       | ---- answer {id, …} ---------> |    by a deadline
  *       | <--- attendance {entered, left} |    with --subscriptions: streams that were opened and have ended, once per turn
@@ -46,10 +47,11 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'drain', periodMs: number }} Drain
  * @typedef {import('../broker/messages.js').Feed} Feed
  * @typedef {import('../broker/messages.js').Answer} Answer
+ * @typedef {import('../broker/messages.js').Reset} Reset
  * @typedef {import('../hub/presence/messages.js').Listed} Listed
  * @typedef {import('../hub/presence/messages.js').Room} Room
  * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
- * @typedef {Start | Sample | Publish | Feed | Answer | Listed | Room | Revoke | Gc | Drain} ToWorker
+ * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number }} Ready

@@ -55,6 +55,8 @@ export class Workers extends EventEmitter {
     this.slots = [];
     this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
     this.revocations = new Revocations(REVOKE_MS);
+    /** @type {BrokerServer | null} */
+    this.broker = null;
     /** With --subscriptions. @type {PresenceServer | null} */
     this.presence = null;
     const { hungAfterMs, refreshMs } = config;
@@ -77,6 +79,7 @@ export class Workers extends EventEmitter {
    */
   start(port, broker, presence) {
     this.config = { ...this.config, port };
+    this.broker = broker;
     this.presence = presence;
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };

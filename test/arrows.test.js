@@ -37,6 +37,7 @@ const HUB_ARROWS = {
   matching: [],
   access: ['matching'],
   presence: ['access', 'matching'],
+  nodes: ['presence', 'revocations.js'], // the last one for types
   streams: ['presence', 'access', 'matching'],
   protocol: ['streams', 'presence', 'access', 'matching', 'index.js', 'settings.js'], // the last two for types
 };

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
-import { BROKERS, OPTIONS } from './helpers/brokers.js';
+import { BROKERS, natsBrokers, OPTIONS } from './helpers/brokers.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('../broker/index.js').Broker} Broker */
@@ -32,13 +32,13 @@ const untilFirst = (broker, first) =>
     10_000,
   );
 
-for (const { name, open } of BROKERS) {
+for (const { name, open, skip, isShared = false } of [...BROKERS, ...(await natsBrokers())]) {
   /**
    * @param {string} behaviour @param {Partial<Options>} options
    * @param {(broker: Broker) => Promise<void>} body
    */
   const withBroker = (behaviour, options, body) =>
-    test(`${name}: ${behaviour}`, async () => {
+    test(`${name}: ${behaviour}`, { skip: skip || false }, async () => {
       const broker = await open({ ...OPTIONS, ...options });
       try {
         await body(broker);
@@ -46,6 +46,12 @@ for (const { name, open } of BROKERS) {
         await broker.close();
       }
     });
+
+  /**
+   * As withBroker, unless others store publications there too: they may drop some before this broker has seen them.
+   * @param {Parameters<typeof withBroker>} args
+   */
+  const withOwn = (...args) => void (isShared || withBroker(...args));
 
   withBroker('a new one has an epoch and a key, and nothing is stored', {}, async (broker) => {
     assert.ok(broker.epoch > 0 && broker.epoch < 2 ** 32 && Number.isInteger(broker.epoch));
@@ -210,9 +216,9 @@ for (const { name, open } of BROKERS) {
       assert.deepEqual(sequencesOf(await broker.read(0, 3)), [16, 17, 18]);
       const ids = await Promise.all(['id 15', 'id 16'].map((id) => broker.find(id)));
       assert.deepEqual(ids, [undefined, 16]);
-      assert.deepEqual(await broker.append([draft('again', { id: 'id 15' })]), [
-        { sequence: 26, isNew: true },
-      ]);
+      const again = await broker.append([draft('again', { id: 'id 15' })]);
+      // NATS remembers ids for two minutes, even of what is not stored any more.
+      assert.deepEqual(again, [isShared ? { sequence: 15, isNew: false } : { sequence: 26, isNew: true }]);
     },
   );
 
@@ -220,6 +226,7 @@ for (const { name, open } of BROKERS) {
     await broker.append(Array.from({ length: 100 }, () => draft('x'.repeat(1000))));
     await until(() => broker.first > 50, 'some are dropped');
     assert.ok(broker.first < 60, `${broker.first}`);
+    if (isShared) return; // NATS keeps the last one, however large it is
     await broker.append([draft('x'.repeat(60_000))]);
     await untilFirst(broker, 102); // it alone is more than the limit
     assert.deepEqual(await broker.read(0, 10), []);
@@ -232,29 +239,25 @@ for (const { name, open } of BROKERS) {
     async (broker) => {
       await broker.append(drafts(3000));
       const found = await broker.read(0, 5000);
-      assert.ok(found.length > 0);
+      assert.ok(isShared || found.length > 0); // publishing to NATS may take longer than that
       await untilFirst(broker, 3001);
       assert.deepEqual(await broker.read(0, 10), []);
       assert.deepEqual(sequencesOf(await broker.append(drafts(1))), [3001]);
     },
   );
 
-  withBroker(
-    'a limit of 0 keeps nothing, but everything is followed',
-    { historyCount: 0 },
-    async (broker) => {
-      /** @type {string[]} */
-      const followed = [];
-      broker.follow((publications) => void followed.push(...dataOf(publications)));
-      await broker.append([draft('a', { id: 'a', topics: ['cached/a'] }), draft('b')]);
-      await broker.append(drafts(1));
-      await untilFirst(broker, 4);
-      assert.deepEqual(followed, ['a', 'b', '1']);
-      assert.deepEqual(dataOf(await broker.latest()), ['a']);
-    },
-  );
+  withOwn('a limit of 0 keeps nothing, but everything is followed', { historyCount: 0 }, async (broker) => {
+    /** @type {string[]} */
+    const followed = [];
+    broker.follow((publications) => void followed.push(...dataOf(publications)));
+    await broker.append([draft('a', { id: 'a', topics: ['cached/a'] }), draft('b')]);
+    await broker.append(drafts(1));
+    await untilFirst(broker, 4);
+    assert.deepEqual(followed, ['a', 'b', '1']);
+    assert.deepEqual(dataOf(await broker.latest()), ['a']);
+  });
 
-  withBroker(
+  withOwn(
     'the last publication of each cached topic is kept beyond retention',
     { historyCount: 2 },
     async (broker) => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { openBroker } from '../broker/index.js';
+import { openLocal } from '../broker/local.js';
 import { RemoteBroker } from '../broker/remote.js';
 import { BrokerServer } from '../broker/server.js';
 import { dispatch } from '../lib/dispatch.js';
@@ -16,9 +16,15 @@ import { until } from './helpers/until.js';
 
 /** @param {import('node:test').TestContext} t @param {Partial<Options>} [options] */
 async function serve(t, options) {
-  const server = new BrokerServer(await openBroker({ ...OPTIONS, ...options }));
+  return (await serveCopy(t, options)).server;
+}
+
+/** @param {import('node:test').TestContext} t @param {Partial<Options>} [options] */
+async function serveCopy(t, options) {
+  const copy = await openLocal({ ...OPTIONS, ...options });
+  const server = new BrokerServer(copy);
   t.after(() => server.close());
-  return server;
+  return { server, copy };
 }
 
 /** @param {BrokerServer} server @param {{ answerMs?: number }} [options] */
@@ -33,6 +39,7 @@ function connect(server, { answerMs = 30_000 } = {}) {
     if (state.isSuspended) return void late.push(message);
     arrived.push(message);
     if (message.type === 'feed') remote.feed(message);
+    else if (message.type === 'reset') remote.reset(message);
     else remote.answer(message);
   };
   const handlers = server.handlersOf(worker);
@@ -51,7 +58,15 @@ function connect(server, { answerMs = 30_000 } = {}) {
   });
   /** @type {number[]} */
   const followed = [];
-  remote.follow((publications) => void followed.push(...publications.map(({ sequence }) => sequence)));
+  /** @type {[number, number, number, number][]} epoch, first byte of the key, first, last */
+  const resets = [];
+  remote.follow(
+    (publications) => void followed.push(...publications.map(({ sequence }) => sequence)),
+    () => {
+      resets.push([remote.epoch, remote.key[0], remote.first, remote.last]);
+      followed.push(0);
+    },
+  );
   const suspend = () => {
     state.isSuspended = true;
   };
@@ -63,7 +78,7 @@ function connect(server, { answerMs = 30_000 } = {}) {
     state.isDead = true;
     server.remove(worker);
   };
-  return { remote, followed, arrived, suspend, resume, die };
+  return { remote, followed, resets, arrived, suspend, resume, die };
 }
 
 /** @param {number} count @param {string} [data] */
@@ -226,6 +241,113 @@ test('an error of the broker reaches the publisher with its code', async (t) => 
   const { remote } = connect(server);
   await server.close();
   await assert.rejects(remote.append(drafts(1)), { name: 'HoldfastError', code: 'CLOSED' });
+});
+
+/** @param {number} epoch @param {number} last */
+const order = (epoch, last) => ({ epoch, key: new Uint8Array(16).fill(epoch), last });
+
+test('an order that begins anew comes to all workers between the publications before and those after', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const workers = [connect(server), connect(server)];
+  const before = workers.map(({ remote }) => remote.append(drafts(3)));
+  await until(() => copy.last === 6, 'they are stored');
+  await copy.restart(order(7, 100));
+  const late = connect(server);
+  const after = workers.map(({ remote }) => remote.append(drafts(2)));
+  const receipts = await Promise.all([...before, ...after]);
+  assert.deepEqual(
+    receipts.flat().map(({ sequence }) => sequence),
+    [...range(1, 6), ...range(101, 104)],
+  );
+  await until(() => [...workers, late].every(({ remote }) => remote.last === 104), 'all have come');
+  for (const { remote, followed, resets } of workers) {
+    assert.deepEqual(followed, [...range(1, 6), 0, ...range(101, 104)]);
+    assert.deepEqual(resets, [[7, 7, 101, 100]]);
+    assert.deepEqual([remote.epoch, remote.first], [7, 101]);
+  }
+  assert.deepEqual([late.followed, late.resets], [range(101, 104), []]);
+});
+
+test('what is sent of the order before says nothing of the next one', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const { arrived, remote } = connect(server);
+  const appended = copy.append(drafts(2));
+  copy.follow(() => void copy.restart(order(7, 1000)));
+  await appended;
+  await until(() => remote.last === 1000, 'the reset');
+  const feeds = arrived.map((message) => [message.type, 'first' in message ? message.first : 0]);
+  assert.deepEqual(feeds, [
+    ['feed', 1],
+    ['reset', 0],
+  ]);
+});
+
+test('what a worker asked before the order began anew is BUSY, and what it asks then is answered', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const { remote } = connect(server);
+  await remote.append([{ ...drafts(1)[0], id: 'a', topics: ['cached/a'] }, ...drafts(9)]);
+  await copy.restart(order(7, 0)); // the worker has not heard of it
+  void copy.append([{ ...drafts(1)[0], id: 'a', topics: ['cached/a'] }]);
+  // More than are asked at a time.
+  const questions = range(0, 9).map((after) => remote.read(after, 10));
+  questions.push(/** @type {any} */ (remote.find('a')), remote.latest());
+  assert.notEqual(remote.epoch, 7);
+  /** @type {unknown[]} */
+  const again = [];
+  remote.follow(
+    () => {},
+    () => void again.push(remote.read(0, 10), remote.find('a'), remote.latest()),
+  );
+  for (const outcome of await Promise.allSettled(questions))
+    assert.equal(outcome.status === 'rejected' && outcome.reason.code, 'BUSY');
+  const [read, found, latest] = /** @type {any[]} */ (await Promise.all(again));
+  assert.deepEqual([read.length, found, latest.length], [1, 1, 1]);
+  assert.deepEqual([remote.parts.size, remote.pending.questions.size, remote.reads.answers.size], [0, 0, 0]);
+});
+
+test('what no worker has delivered yet does not count any more when the order begins anew', async (t) => {
+  const { server, copy } = await serveCopy(t, { maxQueueBytes: 100_000 });
+  const { remote, followed } = connect(server);
+  /** @type {(() => void)[]} */
+  const releases = [];
+  remote.follow(() => new Promise((resolve) => void releases.push(resolve)));
+  const fill = async () => {
+    for (let count = 0; count < 9; count++) {
+      await copy.append(drafts(1, 'x'.repeat(10_000)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await fill();
+  await assert.rejects(copy.append(drafts(1, 'x'.repeat(10_000))), { code: 'BUSY' });
+  await copy.restart(order(7, 3));
+  await fill();
+  await assert.rejects(copy.append(drafts(1, 'x'.repeat(10_000))), { code: 'BUSY' });
+  await until(() => followed.length === 19, 'all have come');
+  for (const release of releases.slice(0, 9)) release();
+  await wait(50);
+  await assert.rejects(
+    copy.append(drafts(1, 'x'.repeat(10_000))),
+    { code: 'BUSY' },
+    'what was delivered is of the order before',
+  );
+  assert.equal(remote.delivered, 3);
+  for (const release of releases.slice(9)) release();
+  await until(() => copy.append(drafts(1)).catch(() => null), 'there is room again');
+});
+
+test('a worker that has delivered something of the order before says nothing about the next', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const worker = {};
+  const { fed } = server.handlersOf(worker);
+  server.add(worker, () => {});
+  const { epoch } = copy;
+  await copy.append(drafts(100));
+  await copy.restart(order(7, 3));
+  await copy.append(drafts(1));
+  fed({ type: 'fed', epoch, sequence: 100 });
+  assert.equal(server.batches.length, 1);
+  fed({ type: 'fed', epoch: 7, sequence: 4 });
+  assert.equal(server.batches.length, 0);
 });
 
 test('an answer in parts has its time again with each of them', async () => {

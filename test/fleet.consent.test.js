@@ -114,6 +114,47 @@ test('a server that comes back and still consents is dialled again', async (t) =
   assert.match(second.output.stdout, /^(question 10\.99\.0\.1, 1 at once\n)+(stream 10\.99\.0\.1\n){20}$/);
 });
 
+test('if one of several servers dies, its streams move to the others, and it gets some again when it is back', async (t) => {
+  const { problem, prefix } = namespaceOf(t);
+  if (problem) return;
+  const first = await loadable(t, prefix, 0, OTHER_ADDRESS);
+  const other = await loadable(t, prefix, 0, OTHER_ADDRESS);
+  const others = ['--others', `${OTHER_ADDRESS}:${other.port}`];
+  const drone = droneIn(
+    t,
+    prefix,
+    first.port,
+    ...others,
+    '--ramp',
+    '1000',
+    '--expect',
+    'any',
+    '--churn',
+    '2',
+  );
+  await until(() => drone.output.stdout.includes('streams 20 of 20 (holding)'), 'it holds');
+  first.child.kill('SIGKILL');
+  await until(() => /holding\), .*lost [1-9]/.test(drone.output.stdout), 'all are at the other one');
+  await loadable(t, prefix, first.port, OTHER_ADDRESS).then(({ output }) =>
+    until(() => output.stdout.includes('stream'), 'it gets streams again'),
+  );
+  assert.equal(drone.output.stderr, '');
+});
+
+test('if one of several servers refuses, nothing is dialled', async (t) => {
+  const { problem, prefix } = namespaceOf(t);
+  if (problem) return;
+  const first = await loadable(t, prefix, 0, OTHER_ADDRESS);
+  const other = await loadable(t, prefix, 0);
+  const drone = droneIn(t, prefix, first.port, '--others', `${OTHER_ADDRESS}:${other.port}`);
+  assert.equal((await drone.exit).code, 1);
+  assert.match(
+    drone.output.stderr,
+    new RegExp(`^drone: refusing to load ${OTHER_ADDRESS}:${other.port}: [^\\n]+\\n$`),
+  );
+  assert.doesNotMatch(first.output.stdout, /stream/);
+});
+
 test('several ports, or many addresses, of another machine are refused without a question', async () => {
   const many = Array.from({ length: 9 }, (_, i) => `192.0.2.${i}`);
   await Promise.all([

@@ -10,7 +10,7 @@ import { COUNTS, HISTOGRAMS } from '../fleet/drone/counters.js';
 import { countersOf } from '../fleet/drone/dial.native.js';
 import { descriptorLimit, OWN_DESCRIPTORS } from '../lib/descriptors.js';
 import { native } from '../native/index.js';
-import { DIALERS, testEach } from './helpers/dialers.js';
+import { DIALERS, serverAt, testEach } from './helpers/dialers.js';
 import { startServer, TRANSPORTS } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -307,6 +307,65 @@ testEach('a new target applies to streams opened from then on', async (t, dial) 
   assert.equal(dialled.counters.open, 1);
 });
 
+testEach(
+  'streams are spread over several servers, and those that come back take the next one',
+  async (t, dial) => {
+    /** @type {import('node:net').Socket[][]} */
+    const sockets = [[], [], []];
+    const all = await Promise.all(
+      sockets.map((mine) =>
+        startBad(t, (socket) => {
+          mine.push(socket);
+          socket.write(OPENING);
+        }),
+      ),
+    );
+    const servers = all.map(({ port }) => serverAt([port]));
+    const names = servers.map(({ name }) => name);
+    const dialled = await dial([], { servers });
+    await dialled.open(12);
+    const atEach = (/** @type {Partial<import('../fleet/drone/dial.js').ServerCounts>} */ counts) =>
+      names.map((name) => ({ name, open: 4, opened: 4, failed: 0, lost: 0, ...counts }));
+    assert.deepEqual(dialled.take().servers, atEach({}));
+    // The streams of the first server move on to the second.
+    for (const socket of sockets[0].splice(0)) socket.end();
+    await dialled.until(({ lost }) => lost.closed === 4, 'losses');
+    dialled.dialer.open(4);
+    await dialled.until(({ open }) => open === 12, 'all are back');
+    const [first, second, third] = atEach({});
+    const moved = [{ ...first, open: 0, lost: 4 }, { ...second, open: 8, opened: 8 }, third];
+    assert.deepEqual([dialled.take().servers, dialled.counters.moved], [moved, 4]);
+    // Those of the second skip the third one, which is left out, and the first one, which is not there.
+    dialled.aim([], {
+      servers: servers.map((server, i) => (i === 2 ? { ...server, addresses: [] } : server)),
+    });
+    all[0].server.close();
+    for (const socket of sockets[1].splice(0)) socket.end();
+    await dialled.until(({ lost }) => lost.closed === 12, 'losses');
+    for (let missing = 8; missing > 0; missing = 12 - dialled.counters.open) {
+      dialled.dialer.open(missing);
+      await dialled.until(({ inFlight }) => inFlight === 0, 'answers');
+    }
+    assert.deepEqual(dialled.take().servers, [
+      { ...first, open: 0, lost: 4, failed: 8 },
+      { ...second, open: 8, opened: 16, lost: 8 },
+      third,
+    ]);
+    assert.equal(dialled.counters.moved, 4, 'they are where they were');
+  },
+);
+
+testEach('a stream that is closed on purpose comes back to the next server', async (t, dial) => {
+  const all = await Promise.all([0, 1].map(() => startBad(t, (socket) => socket.write(OPENING))));
+  const dialled = await dial([], { servers: all.map(({ port }) => serverAt([port])) });
+  await dialled.open(6);
+  dialled.dialer.churn(6);
+  await dialled.until(({ churned, open }) => churned === 6 && open === 6, 'all are back');
+  const { moved, servers } = dialled.take();
+  const sum = (/** @type {'open' | 'opened'} */ name) => servers.reduce((total, one) => total + one[name], 0);
+  assert.deepEqual([moved, sum('open'), sum('opened')], [6, 6, 12]);
+});
+
 testEach('a stopped dialer has closed everything and opens no more', async (t, dial) => {
   let asked = 0;
   const { port, sockets } = await startBad(t, (socket) => {
@@ -348,13 +407,18 @@ test('without descriptor tables of their own there is only one thread', {
 
 test('what the native core counts gets the names of the tables', () => {
   const histograms = HISTOGRAMS.map((_, i) => ({ count: 1, sum: i, min: i, max: i, buckets: [i, 1] }));
-  const counters = countersOf({
-    counts: Float64Array.from(COUNTS, (_, i) => 10 + i),
-    failed: Float64Array.from(CAUSES, (_, i) => i),
-    lost: new Float64Array(CAUSES.length),
-    samples: [{ cause: CAUSES.indexOf('status'), text: 'HTTP/1.1 404' }],
-    histograms,
-  });
+  const counters = countersOf(
+    {
+      counts: Float64Array.from(COUNTS, (_, i) => 10 + i),
+      failed: Float64Array.from(CAUSES, (_, i) => i),
+      lost: new Float64Array(CAUSES.length),
+      samples: [{ cause: CAUSES.indexOf('status'), text: 'HTTP/1.1 404' }],
+      servers: [{ open: 1, opened: 2, failed: 3, lost: 4 }],
+      histograms,
+    },
+    [{ name: 'a:1' }],
+  );
+  assert.deepEqual(counters.servers, [{ name: 'a:1', open: 1, opened: 2, failed: 3, lost: 4 }]);
   const bytes = 10 + COUNTS.findIndex(({ name }) => name === 'bytes');
   assert.deepEqual([counters.inFlight, counters.open, counters.bytes], [10, 11, bytes]);
   assert.deepEqual(counters.delivery, { unit: 'µs', ...histograms[3] });
@@ -366,8 +430,8 @@ test('what the native core counts gets the names of the tables', () => {
 });
 
 testEach('a dialer counts exactly the rows of the tables', async (_, dial) => {
-  const { samples, failed, lost, ...named } = (await dial([1])).take();
+  const { samples, servers, failed, lost, ...named } = (await dial([1])).take();
   assert.deepEqual(Object.keys(named).sort(), [...COUNTS, ...HISTOGRAMS].map(({ name }) => name).sort());
   for (const { name, unit } of HISTOGRAMS) assert.equal(named[name].unit, unit);
-  assert.deepEqual([samples, failed, lost], [[], noCauses(), noCauses()]);
+  assert.deepEqual([samples, servers, failed, lost], [[], [], noCauses(), noCauses()]);
 });

@@ -53,6 +53,21 @@ test('the merged histograms contain everything that real drones recorded', () =>
   assert.equal(percentiles.deliveryMs.count, 301 * 5);
 });
 
+test('what became of streams at each server is added up', () => {
+  const one = { name: 'a:1', open: 1, opened: 2, failed: 3, lost: 4 };
+  const two = { ...one, name: 'b:1' };
+  const { servers } = merge([
+    { ...drone(1), servers: [one, two] },
+    { ...drone(2), servers: [one, two] },
+    drone(3),
+  ]);
+  const twice = { open: 2, opened: 4, failed: 6, lost: 8 };
+  assert.deepEqual(servers, [
+    { name: 'a:1', ...twice },
+    { name: 'b:1', ...twice },
+  ]);
+});
+
 test('without drones everything is 0', () => {
   const { drones, counts, percentiles, samples } = merge([]);
   assert.deepEqual([drones, counts.open, counts.lost.reset, percentiles.connectMs.count], [0, 0, 0, 0]);

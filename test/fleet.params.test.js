@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { hostsOf, loopbackSources } from '../fleet/drone/addresses.js';
 import { changedParams, defaultParams } from '../fleet/drone/params.js';
 import { requestOf } from '../fleet/drone/request.js';
-import { signerFor, subscriptionOf } from '../fleet/drone/topics/subscription.js';
+import { hubsOf, signerFor, subscriptionOf } from '../fleet/drone/topics/subscription.js';
 import { fill } from '../fleet/drone/topics/template.js';
 
 /** @param {Record<string, string>} changes */
@@ -30,6 +30,20 @@ test('a range of addresses can cross a byte boundary', () => {
   ]);
 });
 
+test('several servers are separated by commas, each with its ports, and one can have several addresses', () => {
+  const given = '10.0.0.6:8888,8890,b:1-2,10.0.0.7,10.0.0.8:8888,[::1]:9';
+  const { others } = changed({ others: given });
+  assert.deepEqual(others, ['10.0.0.6:8888,8890', 'b:1-2', '10.0.0.7,10.0.0.8:8888', '[::1]:9']);
+  const params = changed({ host: 'a', port: '7', others: given });
+  assert.deepEqual(hubsOf(params).slice(0, 2), [
+    'http://a:7/.well-known/mercure',
+    'http://10.0.0.6:8888/.well-known/mercure',
+  ]);
+  assert.equal(hubsOf(params)[4], 'http://[::1]:9/.well-known/mercure');
+  assert.deepEqual(changedParams(params, [['others', '']]).others, []);
+  assert.throws(() => changed({ port: '1', others: 'b:2,127.0.0.1:1' }), /127\.0\.0\.1:1 was given twice/);
+});
+
 test('a channel can be removed again', () => {
   const params = changedParams(changed({ channel: 'news' }), [['channel', '']]);
   assert.equal(params.channel, '');
@@ -41,6 +55,7 @@ const BAD = [
   ['host', 'a b'], ['host', ''], ['path', 'x'], ['path', '/a b'], ['path', '/a\r\nX: y'], ['accept', 'json'], ['ramp', '0'],
   ['sources', '127.0.0.9-127.0.0.2'], ['sources', '127.0.0.2-::1'], ['sources', 'localhost'], ['sources', '0.0.0.0-255.255.255.255'],
   ['interval', '0'], ['expect', 'all'], ['host', '10.0.0.1-10.0.0.2'], ['host', '127.0.0.1,10.0.0.1-10.0.0.2'],
+  ['others', 'a'], ['others', 'a:1,b'], ['others', 'a b:1'], ['others', ':1'], ['others', Array.from({ length: 16 }, (_, i) => `a:${i + 1},b:1`).join(',')],
   ['host', '126.255.255.255-127.0.0.1'], ['host', '127.0.0.1-127.0.1.200'], ['port', '1-4097'], ['port', '1-4096,9'],
 ];
 

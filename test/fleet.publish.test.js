@@ -20,7 +20,8 @@ const SIGNER = /** @type {const} */ ({ secret: SECRET, dialect: '0.x', ttlS: 100
 /** @param {TestContext} t @param {number} port @param {Partial<import('../fleet/publish/hub.js').Settings>} settings */
 function publisherTo(t, port, settings) {
   const publisher = new HubPublisher({
-    url: hubUrl(`http://127.0.0.1:${port}`),
+    urls: [hubUrl(`http://127.0.0.1:${port}`)],
+    retryMs: 0,
     topics: ['room/{n%3}'],
     streams: 10,
     perSecond: 200,
@@ -136,8 +137,79 @@ test('after a publication without an answer, its topic begins again with another
   assert.notEqual(publisher.counts().problem, '');
 });
 
+/** @param {TestContext} t @param {ConstructorParameters<typeof HubFixture>[0]} [how] of the first @returns nodes of one hub, and a publisher to both */
+async function twoNodes(t, how) {
+  const nodes = [new HubFixture(how)];
+  nodes.push(new HubFixture({ other: nodes[0] }));
+  const ports = await Promise.all(nodes.map((node) => node.start(t)));
+  const urls = ports.map((port) => hubUrl(`http://127.0.0.1:${port}`));
+  const publisher = publisherTo(t, 0, { urls, retryMs: 20_000, topics: ['room/{n%4}'], streams: 4 });
+  return { nodes, publisher };
+}
+
+/** @param {HubFixture} hub */
+function assertNumbered(hub) {
+  for (const [topic, all] of numbersIn(hub)) assert.deepEqual(all, all.map((_, i) => i + 1), topic); // biome-ignore format: one line
+}
+
+test('connections are spread over the hubs, and one whose hub refuses goes on at the next', async (t) => {
+  const { nodes, publisher } = await twoNodes(t);
+  publisher.start();
+  await until(() => nodes.every(({ posted }) => posted.length >= 10), 'publications at both');
+  nodes[0].refuse = 503;
+  const before = nodes[0].posted.length;
+  const all = nodes[0].history.length;
+  await until(() => nodes[0].history.length >= all + 50, 'more publications');
+  publisher.stop();
+  await until(() => publisher.pending === 0, 'answers');
+  const { sent, failed, retried, hubs } = publisher.counts();
+  assert.deepEqual([nodes[0].posted.length, sent, failed, retried], [before, nodes[0].history.length, 0, 2]);
+  assert.deepEqual(hubs.map(({ accepted, refused }) => [accepted, refused]), [[before, 2], [sent - before, 0]]); // biome-ignore format: one line
+  assertNumbered(nodes[0]);
+});
+
+test('a publication whose answer was lost is sent again with its id, and stored once', async (t) => {
+  const { nodes, publisher } = await twoNodes(t, { fault: 'no-answer', every: 3 });
+  publisher.start();
+  await until(() => publisher.counts().retried >= 2 && nodes[1].history.length >= 50, 'publications');
+  publisher.stop();
+  await until(() => publisher.pending === 0, 'answers');
+  const { sent, failed, hubs } = publisher.counts();
+  assert.deepEqual([sent, failed, hubs[0].unanswered], [nodes[0].history.length, 0, 2]);
+  assertNumbered(nodes[0]);
+});
+
+test('a publication that no hub accepts in time has failed', async (t) => {
+  const { nodes, publisher } = await twoNodes(t, { refuse: 503 });
+  nodes[1].refuse = 503;
+  for (const lane of publisher.lanes) lane.how.retryMs = 300;
+  publisher.start();
+  await until(() => publisher.counts().failed >= 4, 'failures');
+  for (const node of nodes) node.refuse = 0;
+  await until(() => nodes[0].history.length >= 20, 'publications');
+  assert.ok(publisher.counts().retried >= 8, 'both were tried');
+  assertNumbered(nodes[0]);
+});
+
+test('an answer that tells what is wrong is final', async (t) => {
+  const { nodes, publisher } = await twoNodes(t, { refuse: 400 });
+  nodes[1].refuse = 400;
+  publisher.start();
+  await until(() => publisher.counts().failed >= 5, 'failures');
+  assert.equal(publisher.counts().retried, 0);
+});
+
+test('an unfinished retry ends with the publisher', async (t) => {
+  const { nodes, publisher } = await twoNodes(t, { refuse: 503 });
+  nodes[1].refuse = 503;
+  publisher.start();
+  await until(() => publisher.counts().retried > 0, 'a retry');
+  await publisher.close();
+  await until(() => publisher.pending === 0, 'the end');
+});
+
 test('a hub elsewhere that did not accept load is not published to', async (t) => {
-  const publisher = publisherTo(t, 1, { url: hubUrl('http://192.0.2.1:8888') });
+  const publisher = publisherTo(t, 1, { urls: [hubUrl('http://192.0.2.1:8888')] });
   await assert.rejects(publisher.check(), { message: /^refusing to load 192\.0\.2\.1:8888: / });
 });
 
@@ -195,6 +267,59 @@ test('a run with churn, tokens and publications finds that each arrived once and
   assert.match(stdout, /^delivered +[\d,]+ {2}of [\d,]+$/m);
   assert.match(stdout, /^ok: no stream failed or was lost, and each publication arrived once and in order$/m);
 });
+
+for (const options of [
+  ['--drones', '2'],
+  ['--drones', '1', '--publish-batch', '5'],
+]) {
+  test(`a run against several nodes, of which one dies, finds that each publication arrived once and in order (${options.join(' ')})`, async (t) => {
+    const first = new HubFixture();
+    const ports = [await first.start(t)];
+    const others = [
+      new HubFixture({ other: first }),
+      new HubFixture({ other: first, fault: 'no-answer', every: 20 }),
+    ];
+    for (const node of others) ports.push(await node.start(t));
+    const folder = temporaryFolder(t);
+    const file = join(folder, 'report.json');
+    const env = { ...process.env, HOLDFAST_FLEET_DIR: join(folder, 'fleet') };
+    const target = ports.map((port) => `127.0.0.1:${port}`).join(',');
+    const words = [
+      'fleet/cli.js',
+      'run',
+      '--target',
+      target,
+      '--report',
+      file,
+      ...LOAD,
+      '--churn',
+      '30',
+      ...options,
+    ];
+    const { exit, output } = run(t, process.execPath, words, { env });
+    await until(() => first.history.length > 100, 'publications');
+    first.nodes.splice(0, 1);
+    first.stop();
+    const { code } = await exit;
+    const report = JSON.parse(readFileSync(file, 'utf8'));
+    const { outcome, publications, targets } = report;
+    assert.equal(code, 1, 'streams were lost');
+    const { duplicated, outOfOrder, strayed, gaps, unseen, restarted } = outcome;
+    assert.deepEqual(
+      [outcome.lost, duplicated, outOfOrder, strayed, gaps, unseen, restarted],
+      [0, 0, 0, 0, 0, 0, 0],
+    );
+    assert.deepEqual([publications.failed, publications.sent], [0, first.history.length]);
+    assert.equal(outcome.delivered, publications.expected);
+    assert.ok(publications.retried > 0 && publications.hubs[2].unanswered > 0, JSON.stringify(publications));
+    assert.deepEqual([targets.length, targets[0].open, targets[1].open + targets[2].open], [3, 0, 60]);
+    assert.ok(targets[0].lost > 10 && report.moved > 20, JSON.stringify(targets));
+    assert.match(output.stdout, /^target +open +opened +failed +lost$/m);
+    assert.match(output.stdout, /^streams were opened \d+ times at another target than before$/m);
+    assert.match(output.stdout, /^requests to +accepted +refused +unanswered$/m);
+    assert.match(output.stdout, /^NOT OK: [\d,]+ attempts to open a stream failed; \d+ streams lost$/m);
+  });
+}
 
 /** @type {[import('./fixtures/hub.js').Fault, number, RegExp][]} */
 const FAULTS = [
@@ -255,6 +380,17 @@ const BAD = [
   [['--topic', 'a', '--token-secret', '@/nowhere'], /--token-secret got '@\/nowhere': expected the secret/],
   [['--mercure-legacy'], /mercure-legacy needs a topic/],
   [['--publish', '5'], /--publish needs a --topic/],
+  [['--topic', 'a', '--publish-retry', '5'], /--publish-retry needs --publish N/],
+  [['--topic', 'a', '--publish-to', 'http://a:1,http://b:1'], /--publish-to needs --publish N/],
+  [
+    ['--target', '127.0.0.1:1,127.0.0.1:2', '--channel', 'a', '--publish-every', '5'],
+    /channels are not shared/,
+  ],
+  [['--target', '127.0.0.1:1,127.0.0.1:1'], /127\.0\.0\.1:1 was given twice/],
+  [
+    ['--target', '127.0.0.1:1,nowhere'],
+    /--target got '127\.0\.0\.1:1,nowhere': expected a host and its ports/,
+  ],
   [['--topic', 'a', '--publish-batch', '5'], /--publish-batch needs --publish N/],
   [['--topic', 'a', '--publish', '5', '--publish-every', '5'], /--publish \(to topics\) and --publish-every/],
   [

@@ -63,7 +63,7 @@ for (const kind of KINDS) {
       const { hub, subscribe, publish } = await startHub(t, kind, { windowBytes: 1, onError }, { onError });
       const before = encodeURIComponent(hub.core.cursor);
       await publish({ topic: 'a', data: '1' });
-      const { recovery } = hub.core;
+      const { recovery } = hub.core.order;
       const { mostWaitMs } = recovery;
       recovery.mostWaitMs = -1;
       const { status, headers } = (await subscribe(`match=a&last_event_id=${before}`)).head();

@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { MemoryBroker } from '../broker/memory.js';
 import { draftGrants, Session } from '../hub/access/grants.js';
 import { parseSelector } from '../hub/matching/selectors.js';
@@ -506,7 +508,7 @@ test('events that can not be stored are tried again, in order', async (t) => {
       ['a', false],
     ],
   );
-  assert.deepEqual([failures, errors], [4, []]);
+  assert.deepEqual([failures, errors], [5, []]); // the end is never tried together with its beginning
 });
 
 test('streams are refused while too many events wait for the broker', async (t) => {
@@ -595,4 +597,33 @@ test('a stream that comes while the last events are being finished is announced 
   presence.enter(presence, 1, '8=a');
   await presence.flush();
   await until(async () => (await told()).length === 2, 'both');
+});
+
+test('once the end of the streams of a dead node is announced, nothing of them is kept', async () => {
+  const broker = new MemoryBroker({
+    historyCount: 1000,
+    historyAgeMs: 1e9,
+    historyBytes: 1e9,
+    maxQueueBytes: 1e9,
+    isCached: () => false,
+  });
+  const presence = new Presence({ broker, path: PATH, mostBytes: 1e8, onError: () => {} });
+  const { others } = presence;
+  const bury = () => {
+    const node = others.begin('dead', 1, new Uint8Array(16));
+    for (let i = 0; i < 10; i++) others.enter(node, 1, i, '8=a');
+    others.end(node);
+    return { burial: others.bury('dead'), kept: new WeakRef(node) };
+  };
+  const { burial, kept } = bury();
+  await until(() => burial?.isOver, 'all ends are announced');
+  await presence.flush();
+  assert.equal(broker.last, 10);
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  await until(() => {
+    gc();
+    return kept.deref() === undefined;
+  }, 'the node is forgotten');
+  await broker.close();
 });

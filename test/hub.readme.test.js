@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readConfig } from '../lib/config.js';
 import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { get, rawClient } from './helpers/client.js';
 import { datasOf, eventsIn, legacyToken, PATH, tokenOf } from './helpers/hub.js';
@@ -28,8 +29,14 @@ function codeWith(pattern, language) {
   return found[0];
 }
 
+test('the server takes the options for several machines', () => {
+  const [, options = ''] = /node server\.js (.*)/.exec(codeWith(/--nats/, 'sh')) ?? [];
+  const { nats, natsReplicas } = readConfig(options.split(' '), {}).config;
+  assert.deepEqual([nats.length, natsReplicas], [3, 3]);
+});
+
 test('the commands of the README do what it says', async (t) => {
-  const start = codeWith(/server\.js/, 'sh');
+  const start = codeWith(/server\.js (?!--nats)/, 'sh');
   const secret = /HOLDFAST_JWT_SECRET='(.+)'/.exec(start)?.[1] ?? '';
   const [, options = ''] = /^node server\.js (.*?) +#/m.exec(start) ?? [];
   const server = await startServer(t, [...options.split(' '), '--jwt-secret', secret]);

@@ -40,6 +40,14 @@ test('without flags all options have their documented defaults', () => {
     cacheTopics: [],
     store: '',
     storeSync: 'on',
+    nats: [],
+    natsStream: 'HOLDFAST',
+    natsReplicas: 1,
+    natsCreds: '',
+    natsCa: '',
+    natsCert: '',
+    natsCertKey: '',
+    natsMaxLagMs: 10_000,
     drainMs: 5000,
     hungAfterMs: 15_000,
     acceptLoad: false,
@@ -90,6 +98,24 @@ test('the two ports must be different, unless the system chooses them', () => {
   const line = '--port and --admin-port are both 8888: they must be different';
   assert.equal(refusalOf(['--admin-port', '8888']), line);
   assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
+});
+
+test('options of NATS are checked, and a password is not shown', () => {
+  const { nats, natsStream } = readConfig(
+    ['--nats', 'nats://a:4222,tls://b', '--nats', 'nats://u:p@c'],
+    {},
+  ).config;
+  assert.deepEqual([nats, natsStream], [['nats://a:4222', 'tls://b', 'nats://u:p@c'], 'HOLDFAST']);
+  assert.match(
+    refusalOf(['--nats', 'http://u:secret@a']),
+    /^--nats got a bad value: expected a URL such as nats:/,
+  );
+  assert.match(refusalOf(['--nats-stream', 'a.b']), /expected letters, digits, - and _/);
+  assert.equal(refusalOf(['--nats-cert', 'a.pem']), '--nats-cert and --nats-cert-key need each other');
+  const line = "--history-age is 0: with --nats, the history can't be turned off";
+  assert.equal(refusalOf(['--nats', 'nats://a', '--history-age', '0']), line);
+  const { config } = readConfig(['--nats-replicas', '3'], {});
+  assert.deepEqual(uselessOptions(config, true), ['--nats-replicas has no effect without --nats URL']);
 });
 
 test('an error says what was given and what was expected', () => {

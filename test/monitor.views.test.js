@@ -94,3 +94,18 @@ test('durations are histograms of Prometheus too, which count from the start and
   assert.match(text, /^holdfast_ping_cpu_seconds_bucket\{le="0\.000005"\} 1$/m);
   assert.match(text, /^holdfast_tick_seconds_bucket\{le="0\.0105"\} \d+$/m);
 });
+
+test('a line says how far the server is behind NATS', () => {
+  const lineWith = (/** @type {import('../monitor/collect.js').NodeState} */ node) =>
+    lineOf(frameAfter(sample(), sample({ node })));
+  const state = { isConnected: true, behind: 0, lagMs: 0, problem: '' };
+  assert.match(lineWith(state), / \| NATS up to date$/);
+  assert.match(
+    lineWith({ ...state, behind: 1, lagMs: 2345 }),
+    / \| NATS 2\.3 s behind, 1 publication missing$/,
+  );
+  assert.match(
+    lineWith({ ...state, isConnected: false, lagMs: 9000, problem: 'it is lost' }),
+    / \| NATS not connected, 9\.0 s behind: it is lost$/,
+  );
+});

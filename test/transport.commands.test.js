@@ -105,6 +105,7 @@ test('each operation is written with its operands', () => {
     [(c) => c.label(id, {}), record(OPS.label, double(id), u32(0), u32(0), double(Number.POSITIVE_INFINITY))],
     [(c) => c.endChannel('é', 'revoked'), record(OPS.endChannel, 9, sized('é'))],
     [(c) => c.endLabelled('token', 7, 'expired'), record(OPS.endLabelled, 8, 1, u32(7))],
+    [(c) => c.endUpdates('restarted'), record(OPS.endUpdates, 10)],
     [(c) => c.hold(id, OPENING), record(OPENING_RECORD, OPS.hold, double(id))],
     [
       (c) => c.remember('GET\n/\xfc', OPENING),

@@ -186,6 +186,7 @@ for (const kind of KINDS) {
         );
       assert.throws(() => hold.endChannel(/** @type {any} */ (5), 'drain'), withCode('BAD_ARGUMENT'));
       assert.throws(() => hold.endChannel('a', /** @type {any} */ ('slow')), withCode('BAD_ARGUMENT'));
+      assert.throws(() => hold.endUpdates(/** @type {any} */ (undefined)), withCode('BAD_ARGUMENT'));
     });
   });
 }

@@ -310,6 +310,49 @@ function checkUpdates(body, isMine) {
   assert.equal(cursor, 400);
 }
 
+for (const kind of KINDS)
+  test(`all streams of updates end, and get nothing that is said later (${kind})`, async (t) => {
+    const { hold, closes } = startHold(t, kind, {
+      policy: {
+        decide: ({ target }) => ({
+          hold: target.startsWith('/text') ? 'text' : 'updates',
+          channels: ['news'],
+          welcome: ': Welcome!\n\n',
+        }),
+      },
+      shards: 2,
+      pingIntervalMs: 20,
+    });
+    const port = await hold.listen(0, '127.0.0.1');
+    const opened = async (/** @type {string} */ target) => {
+      const client = rawClient(port, get().replace('/ HTTP', `${target} HTTP`));
+      t.after(client.close);
+      await client.untilRead(/Welcome!/);
+      return client;
+    };
+    const clients = await Promise.all(Array.from({ length: 600 }, (_, i) => opened(`/${i}`)));
+    const text = await opened('/text');
+    hold.publish('news', 'before', { cursor: '#1' });
+    hold.endUpdates('restarted');
+    hold.endUpdates('restarted');
+    hold.publish('news', 'after', { cursor: '#2' });
+    const next = await opened('/next');
+    const last = hold.publish('news', 'last');
+    await Promise.all(clients.map((client) => client.untilClosed()));
+    for (const { received } of clients) {
+      assert.match(received, /\bbefore\b[\s\S]*\r\n0\r\n\r\n$/);
+      assert.doesNotMatch(received, /after|last|#2/);
+    }
+    assert.equal(await last, 2);
+    await text.untilRead(/before[\s\S]*after[\s\S]*last/);
+    await next.untilRead(/last[\s\S]*id: #2\n/);
+    assert.doesNotMatch(next.received, /#1|before/);
+    await until(() => closes.length === 600, 'onClose');
+    assert.ok(closes.every(({ reason }) => reason === 'restarted'));
+    const { streams, updates, closed } = hold.counters();
+    assert.deepEqual([streams, updates, closed.restarted], [2, 1, 600]);
+  });
+
 for (const name of TRANSPORTS)
   test(`the ${name} transport publishes to several channels, writes, labels and ends streams`, async (t) => {
     /** @type {number[]} */
@@ -332,6 +375,7 @@ for (const name of TRANSPORTS)
     transport.endLabelled('subject', 7, 'revoked');
     transport.endChannel('b', 'expired');
     for (const client of clients) await client.untilClosed();
+    transport.endUpdates('restarted');
     const { closed } = transport.counters();
-    assert.deepEqual([closed.revoked, closed.expired], [1, 1]);
+    assert.deepEqual([closed.revoked, closed.expired, closed.restarted], [1, 1, 0]);
   });

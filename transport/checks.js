@@ -14,7 +14,7 @@ const MOST_CHANNELS = 1024;
 const MOST_TARGETS = 2 ** 20;
 const MOST_CURSOR_BYTES = 256;
 /** Reasons with which an application can end many streams. @type {readonly string[]} */
-const END_REASONS = ['revoked', 'expired', 'drain'];
+const END_REASONS = ['revoked', 'expired', 'restarted', 'drain'];
 /** Characters that a line of an event can't contain. */
 export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */

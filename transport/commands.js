@@ -131,6 +131,12 @@ export class Commands {
     this.u32(value);
   }
 
+  /** @param {import('../lib/reasons.js').CloseReason} reason */
+  endUpdates(reason) {
+    this.u8(OPS.endUpdates);
+    this.u8(CLOSE_REASONS.indexOf(reason));
+  }
+
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
     this.op(OPS.subscribe, id);

@@ -23,6 +23,7 @@ import { MOST_SHARDS } from './options.js';
  * @property {import('./holder.js').StreamHolder['end']} end
  * @property {import('./holder.js').StreamHolder['endChannel']} endChannel
  * @property {import('./holder.js').StreamHolder['endLabelled']} endLabelled
+ * @property {import('./holder.js').StreamHolder['endUpdates']} endUpdates
  * @property {import('./holder.js').StreamHolder['adopt']} adopt
  * @property {import('./holder.js').StreamHolder['onStreamClose']} onStreamClose
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the

@@ -221,6 +221,12 @@ export class Shards {
     this.flushSoon();
   }
 
+  /** @param {CloseReason} reason */
+  endUpdates(reason) {
+    this.commands.endUpdates(reason);
+    this.flushSoon();
+  }
+
   /** @param {number} id @param {string} channel */
   subscribe(id, channel) {
     this.commands.subscribe(id, channel);

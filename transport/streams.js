@@ -214,6 +214,16 @@ export class Streams {
     this.closeAll(this.labels.with(kind, label), reason);
   }
 
+  /** They are released at once, so that they get nothing more. @param {CloseReason} reason */
+  endUpdates(reason) {
+    const isOpen = (/** @type {Stream} */ { encoding, reason: ended }) => encoding === 'updates' && !ended;
+    const streams = [...this.byId.values()].filter(isOpen);
+    for (const stream of streams) this.release(stream, reason);
+    closeInTurns(streams, (stream) => {
+      if (this.byId.has(stream.id)) stream.end();
+    });
+  }
+
   /** @param {readonly Stream[]} streams @param {CloseReason} reason */
   closeAll(streams, reason) {
     closeInTurns(streams, (stream) => this.close(stream, reason));

@@ -21,7 +21,7 @@ import { isInJs } from './streams.js';
 /** @typedef {import('./encodings.js').GivenMessage} GivenMessage */
 /** @typedef {import('./encodings.js').Message} Message */
 /** @typedef {import('./policy.js').Bytes} Bytes */
-/** @typedef {'revoked' | 'expired' | 'drain'} EndReason */
+/** @typedef {'revoked' | 'expired' | 'restarted' | 'drain'} EndReason */
 
 const PUBLISH_OPTIONS = ['cursor', 'isCounted', 'mayBeLarge'];
 const NOBODY = Promise.resolve(0);
@@ -157,6 +157,18 @@ export class Teller {
     checkEndReason(reason);
     this.shards?.endLabelled(kind, label, reason);
     this.streams.endLabelled(kind, label, reason);
+  }
+
+  /**
+   * Ends all streams of updates, after everything sent to them has been written. They get nothing that is said from now on, no cursor
+   * either, even if their end takes a while.
+   * @param {EndReason} reason
+   * @throws {HoldfastError} BAD_ARGUMENT
+   */
+  endUpdates(reason) {
+    checkEndReason(reason);
+    this.shards?.endUpdates(reason);
+    this.streams.endUpdates(reason);
   }
 
   /** @param {number} id */

@@ -10,7 +10,7 @@ const THREAD = new URL('./thread.js', import.meta.url);
 /** @typedef {import('./thread.js').Reply} Reply */
 
 export class Calls {
-  /** @param {{ folder: string, syncs: boolean, retention: import('../index.js').Retention }} options */
+  /** @param {import('./store.js').Options} options */
   constructor(options) {
     /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} by id */
     this.calls = new Map();

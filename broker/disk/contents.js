@@ -6,6 +6,7 @@
  */
 import { HoldfastError } from '../../lib/errors.js';
 import { Cached } from '../cached.js';
+import { sequenceAt, withoutSequence, withSequence } from '../ids.js';
 import { READ_BYTES } from '../limits.js';
 import { TRIM_STEP } from '../parts.js';
 import { BLOCK_HEAD, framesOf, makeBlock } from './frames.js';
@@ -18,10 +19,15 @@ import { cut, Log, sizeOfFrame } from './log.js';
 /** @typedef {[index: number, sequence: number]} Known a draft whose id was known already, and where */
 
 export class Contents {
-  /** @param {Environment} db within a transaction @param {import('../index.js').Retention} retention */
-  constructor(db, retention) {
+  /**
+   * @param {Environment} db within a transaction
+   * @param {import('../index.js').Retention} retention
+   * @param {boolean} isCopy
+   */
+  constructor(db, retention, isCopy) {
     this.db = db;
     this.retention = retention;
+    this.isCopy = isCopy;
     this.log = new Log(db.log, db.meta.get('state'));
     this.cached = new Cached(() => true);
     for (const { key: sequence, value } of [...db.pins.getRange()]) {
@@ -58,11 +64,11 @@ export class Contents {
     const known = [];
     let draft = 0;
     for (const { start, end, id } of framesOf(frames)) {
-      const sequence = id === undefined ? undefined : this.find(id);
+      const sequence = id === undefined || this.isCopy ? undefined : this.find(id);
       if (sequence !== undefined) known.push([draft, sequence]);
       else {
         fresh.push({ bytes: frames.subarray(start, end), draft });
-        if (id !== undefined) this.db.ids.put(keyOf(id), this.log.state.last + fresh.length);
+        if (id !== undefined) this.remember(id, this.log.state.last + fresh.length);
       }
       draft++;
     }
@@ -84,7 +90,7 @@ export class Contents {
     const block = this.db.kept.get(sequence);
     if (!block) return;
     this.db.kept.remove(sequence);
-    for (const { id } of framesOf(block, BLOCK_HEAD)) this.forget(id);
+    for (const { id } of framesOf(block, BLOCK_HEAD)) this.forget(id, sequence);
   }
 
   /** @param {readonly string[]} topics that are not cached any more */
@@ -95,9 +101,20 @@ export class Contents {
     for (const sequence of released) this.release(sequence);
   }
 
-  /** @param {string | undefined} id of a publication that is stored nowhere any more */
-  forget(id) {
-    if (id !== undefined) this.db.ids.remove(keyOf(id));
+  /** @param {string} id of a publication that is stored now @param {number} sequence */
+  remember(id, sequence) {
+    const key = keyOf(id);
+    this.db.ids.put(key, withSequence(this.db.ids.get(key), sequence));
+  }
+
+  /** @param {string | undefined} id of a publication that is stored nowhere any more @param {number} sequence */
+  forget(id, sequence) {
+    if (id === undefined) return;
+    const key = keyOf(id);
+    const before = this.db.ids.get(key);
+    const where = withoutSequence(before, sequence);
+    if (where === undefined) this.db.ids.remove(key);
+    else if (where !== before) this.db.ids.put(key, where);
   }
 
   /** Drops what is beyond retention. @param {number} most */
@@ -106,7 +123,7 @@ export class Contents {
       const sequence = this.log.state.first;
       const { id, at, bytes } = this.log.shift();
       if (this.cached.has(sequence)) this.db.kept.put(sequence, makeBlock(at, [bytes]));
-      else this.forget(id);
+      else this.forget(id, sequence);
     }
   }
 
@@ -126,7 +143,7 @@ export class Contents {
 
   /** @param {string} id @returns {number | undefined} */
   find(id) {
-    return this.db.ids.get(keyOf(id));
+    return sequenceAt(this.db.ids.get(keyOf(id)));
   }
 
   /** @param {number} after a sequence @returns {Part[]} the next of those that are the last of cached topics; about READ_BYTES */

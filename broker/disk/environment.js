@@ -20,7 +20,7 @@ const FILE_MODE = 0o600;
  * @property {import('lmdb').Database<Buffer, number>} kept blocks of one publication each, beyond retention, by sequence
  * @property {import('lmdb').Database<[bytes: number, topics: string[]], number>} pins publications that are the last of cached
  *   topics, by sequence
- * @property {import('lmdb').Database<number, Buffer>} ids sequence by publisher's id (keyOf)
+ * @property {import('lmdb').Database<import('../ids.js').Where, Buffer>} ids by publisher's id (keyOf)
  */
 
 /** @param {string} folder @returns {string} */

@@ -26,6 +26,7 @@ const RETRY_MS = 1000;
  * @property {string} folder
  * @property {boolean} syncs
  * @property {import('../index.js').Retention} retention
+ * @property {boolean} isCopy
  *
  * @typedef {object} Stored
  * @property {number} at of the new publications
@@ -52,9 +53,6 @@ export class Store {
     this.db = db;
     this.watch = watch;
     this.contents = contents;
-    /** @type {number} */
-    this.epoch = db.meta.get('epoch');
-    this.key = new Uint8Array(db.meta.get('key'));
     this.last = contents.log.state.last;
     this.isOpen = true;
     this.isBroken = false;
@@ -95,6 +93,27 @@ export class Store {
     const { first, last } = log.state;
     this.last = last;
     return { at, first, last, oldestAt, known, isOver: this.contents.isOver() };
+  }
+
+  /** @returns {import('../index.js').Order & { first: number }} */
+  get order() {
+    const { meta } = this.db;
+    const { first, last } = this.contents.log.state;
+    return { epoch: meta.get('epoch'), key: new Uint8Array(meta.get('key')), first, last };
+  }
+
+  /** Forgets everything, and begins another order, in one transaction. @param {import('../index.js').Order} order */
+  async restart({ epoch, key, last }) {
+    await this.recover();
+    const { retention, isCopy } = this.options;
+    this.contents = this.transact(() => {
+      const { meta, log, kept, pins, ids } = this.db;
+      for (const database of [log, kept, pins, ids]) database.clearSync();
+      putEpoch(meta, { epoch, key });
+      meta.put('state', { first: last + 1, last, bytes: 0 });
+      return new Contents(this.db, retention, isCopy);
+    });
+    this.last = last;
   }
 
   /** @param {readonly string[]} topics that are not cached any more */
@@ -175,15 +194,15 @@ export class Store {
 }
 
 /** @param {Options} options @param {number} token @returns {Promise<Opened>} */
-async function openAll({ folder, syncs, retention }, token) {
+async function openAll({ folder, syncs, retention, isCopy }, token) {
   const db = await openEnvironment(folder);
   try {
     return db.root.transactionSync(
       () => {
         checkFormat(db, folder);
         const { isLossy } = takeOver(db.meta, { token, syncs, folder });
-        if (isLossy || db.meta.get('epoch') === undefined) startEpoch(db);
-        return { db, watch: new Watch(folder), contents: new Contents(db, retention) };
+        if (isLossy || db.meta.get('epoch') === undefined) putEpoch(db.meta, newEpoch());
+        return { db, watch: new Watch(folder), contents: new Contents(db, retention, isCopy) };
       },
       /** @type {any} */ (FLUSHED),
     );
@@ -205,9 +224,8 @@ function checkFormat({ meta }, folder) {
   }
 }
 
-/** Cursors of earlier epochs are not valid any more. @param {Environment} db */
-function startEpoch({ meta }) {
-  const { epoch, key } = newEpoch();
+/** Cursors of earlier epochs are not valid any more. @param {Environment['meta']} meta @param {{ epoch: number, key: Uint8Array }} order */
+function putEpoch(meta, { epoch, key }) {
   meta.put('epoch', epoch);
   meta.put('key', Buffer.from(key));
 }

@@ -18,9 +18,10 @@ const FLUSH_MS = 1000;
  *   | { name: 'read', after: number, most: number }
  *   | { name: 'find', id: string }
  *   | { name: 'latest', after: number }
+ *   | { name: 'restart', order: import('../index.js').Order }
  *   | { name: 'close' }} Call
  *
- * @typedef {{ epoch: number, key: Uint8Array, first: number, last: number, topics: string[] }} Opened
+ * @typedef {import('../index.js').Order & { first: number, topics: string[] }} Opened
  * @typedef {{ id: number, result?: any, problem?: { code: string, message: string } }} Reply
  */
 
@@ -58,6 +59,8 @@ async function run(call) {
       return store.find(call.id);
     case 'latest':
       return store.latest(call.after);
+    case 'restart':
+      return store.restart(call.order);
     case 'close':
       return store.close();
   }
@@ -67,9 +70,7 @@ async function run(call) {
 async function open() {
   store = await Store.open(workerData);
   if (!workerData.syncs) setInterval(flush, FLUSH_MS).unref();
-  const { epoch, key, contents } = store;
-  const { first, last } = contents.log.state;
-  return { epoch, key, first, last, topics: [...contents.cached.topics.keys()] };
+  return { ...store.order, topics: [...store.contents.cached.topics.keys()] };
 }
 
 function flush() {

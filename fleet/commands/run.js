@@ -8,6 +8,7 @@ import { machineLine } from '../../lib/machine.js';
 import { integer, option, text } from '../../lib/options.js';
 import { Crew } from '../crew.js';
 import { defaultParams } from '../drone/params.js';
+import { splitServers } from '../drone/topics/servers.js';
 import { ALIASES, JSON_OPTION, LOAD_OPTIONS, PARAM_OPTIONS, PLACE_OPTIONS, paramsOf } from '../flags.js';
 import { kindOf, openPlace } from '../places.js';
 import { checkPublishing, PUBLISH_OPTIONS, publisherOf } from '../publish/options.js';
@@ -41,12 +42,17 @@ still prints the report. The drones end with the command.
   node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 30
   node fleet/cli.js run -n 1000 --channel news --publish-every 100 --report report.json
   node fleet/cli.js run -n 2000 --topic 'room/{n%100}' --token-secret SECRET --publish 500 --churn 50
+  node fleet/cli.js run -n 2000 --target 10.0.0.5:8888,10.0.0.6:8888,10.0.0.7:8888 --topic news --publish 50 --churn 50
 
 With --topic, streams subscribe to topics of the hub at /.well-known/mercure (or --path), with a token each. With --publish,
 the publications to a topic are numbered: a stream must get each of them exactly once and in order, also if it is closed and
 opened again (--churn, or a loss) with its cursor. What was lost, repeated, out of order, or sent to the wrong stream is in
 the report, and the exit status is 1. What was sent while a stream was not open must come in a replay: it is recovered. If the
 hub says that it can't replay everything, that is a gap.
+
+Several targets are the nodes of one hub. They share the streams, and a stream that comes back takes the next one, with its
+cursor. The publisher's connections are spread over them too; one whose node fails goes on at the next, with the same
+publication, which has an id so that the hub stores it once (--publish-retry). All requests name the first target as their host.
 `,
   options: [...LOAD_OPTIONS, ...OPTIONS, ...PUBLISH_OPTIONS, ...PLACE_OPTIONS, JSON_OPTION, ...PARAM_OPTIONS],
   aliases: ALIASES,
@@ -102,13 +108,14 @@ function check({ streams, report, ...values }) {
 function planOf(values) {
   const { streams, holdS, withinS, ramp } = values;
   const params = paramsOf(values);
-  const { host = defaultParams().host, port = String(defaultParams().port) } = params;
+  const { host = defaultParams().host, port = String(defaultParams().port), others } = params;
+  const first = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return {
     streams,
     holdMs: holdS * 1000,
     withinMs: (withinS || Math.ceil((4 * streams) / (ramp || defaultParams().ramp)) + RAMP_SLACK_S) * 1000,
     place: kindOf(values),
-    target: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    target: [first, ...(others ? splitServers(String(others)) : [])].join(', '),
     hasTopics: params.topic !== undefined,
     machine: machineLine(),
   };

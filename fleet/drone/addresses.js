@@ -16,8 +16,14 @@ const MOST_SOURCES = 65_536;
 const LOOPBACK_BLOCKS = 65_000;
 const BLOCK_ADDRESSES = 256;
 
+/** @param {string} given a host name, an address, or several addresses of one server @returns {boolean} */
+export function isHost(given) {
+  if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return areHosts(given);
+  return isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given);
+}
+
 /** @param {string} given a list @returns {boolean} */
-export function areHosts(given) {
+function areHosts(given) {
   const addresses = sourcesIn(given, MOST_HOSTS);
   return addresses !== undefined && (!given.includes('-') || addresses.every(isLoopback));
 }
@@ -87,14 +93,19 @@ export function hostsOf(host) {
 }
 
 /**
- * @param {import('./params.js').Params} params @param {string[]} addresses of the target
+ * @param {import('./params.js').Params} params @param {import('./dial.js').Server[]} servers
  * @returns {string[]} local addresses; none if the kernel should choose
  */
-export function ownSources({ n, port, churn }, addresses) {
-  const isLocal4 = addresses.every((address) => isLoopback(address) && !address.includes(':'));
+export function ownSources({ n, churn }, servers) {
+  const all = servers.flatMap(({ addresses }) => addresses);
+  const isLocal4 = all.every((address) => isLoopback(address) && !address.includes(':'));
   if (!isLocal4) return [];
+  // A single server may get all streams.
+  const pairs = Math.min(
+    ...servers.map(({ addresses, ports }) => addresses.length * ports.length || Infinity),
+  );
   // Half of the destinations: while a ramp rises step by step, the first sources take part in every step.
-  const destinations = Math.ceil((addresses.length * port.length) / 2);
+  const destinations = Math.ceil(pairs / 2);
   const from = (process.pid % LOOPBACK_BLOCKS) * BLOCK_ADDRESSES;
   // The port of a stream that was closed can't be used for a second.
   return loopbackSources(n + 2 * churn, from, destinations);

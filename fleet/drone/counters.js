@@ -12,6 +12,7 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'opened', kind: 'counter', help: 'streams opened' },
   { name: 'closed', kind: 'counter', help: 'streams closed by the drone itself' },
   { name: 'churned', kind: 'counter', help: 'streams closed by the drone itself, to open them again' },
+  { name: 'moved', kind: 'counter', help: 'streams opened at another server than before' },
   { name: 'resumed', kind: 'counter', help: 'streams opened again with their cursor' },
   { name: 'restarted', kind: 'counter', help: 'streams opened again without a cursor, since they had none' },
   { name: 'gaps', kind: 'counter', help: 'answers that say that publications may be missing' },

@@ -7,8 +7,7 @@
 /**
  * Where and how streams are dialled.
  * @typedef {object} Target
- * @property {string[]} addresses IP addresses of one server, used in turn
- * @property {number[]} ports used in turn
+ * @property {Server[]} servers that share the streams, at least one; a stream that comes back takes the next one
  * @property {string[]} sources local addresses, used in turn; if empty, the kernel chooses
  * @property {string} request the whole request head, if there is no subscription
  * @property {Subscription | null} subscription the topics that streams subscribe to, and the request for it
@@ -16,6 +15,15 @@
  * @property {number} timeoutMs to connect and receive the welcome
  * @property {boolean} isStrict whether everything must be what a Holdfast server sends
  * @property {boolean} allowsMessages whether anything other than pings may come; always if there is a subscription
+ */
+
+/**
+ * @typedef {object} Server
+ * @property {string} name what it is recognized by in the next target
+ * @property {string[]} addresses IP addresses, used in turn; none if it is left out for now
+ * @property {number[]} ports used in turn
+ *
+ * @typedef {{ name: string, open: number, opened: number, failed: number, lost: number }} ServerCounts of its streams
  */
 
 /**
@@ -33,8 +41,9 @@
  * What a dialer counts: a value for each row of counters.js, failures by cause, and samples of what was unexpected.
  * @typedef {Record<import('./counters.js').CountName, number>
  *   & Record<import('./counters.js').Measure, import('../../lib/histogram.js').EncodedHistogram>
- *   & { failed: Record<Cause, number>, lost: Record<Cause, number>, samples: { cause: Cause, text: string }[] }} Counters
- *   failed: before they were open; lost: once they were. Histograms and samples are since they were last taken
+ *   & { failed: Record<Cause, number>, lost: Record<Cause, number>, samples: { cause: Cause, text: string }[],
+ *   servers: ServerCounts[] }} Counters failed: before they were open; lost: once they were; servers: none if there is only one.
+ *   Histograms and samples are since they were last taken
  */
 
 /**

@@ -29,6 +29,8 @@ class NativeDialer {
   constructor(core) {
     this.core = core;
     this.most = core.most;
+    /** @type {import('./dial.js').Server[]} */
+    this.servers = [];
     /** @type {Promise<void> | undefined} */
     this.stopping = undefined;
   }
@@ -37,6 +39,7 @@ class NativeDialer {
   aim(target) {
     const { request, subscription, ...others } = target;
     const own = subscription ? { subscription } : {};
+    this.servers = target.servers;
     this.core.aim({ ...others, ...own, request: Buffer.from(request, 'latin1') });
   }
 
@@ -62,7 +65,7 @@ class NativeDialer {
 
   /** @returns {Counters} */
   take() {
-    return countersOf(this.core.take());
+    return countersOf(this.core.take(), this.servers);
   }
 
   /** @returns {Promise<void>} */
@@ -72,8 +75,12 @@ class NativeDialer {
   }
 }
 
-/** Adds the names to what the core counted. @param {import('../../native/types.js').DialCounters} taken @returns {Counters} */
-export function countersOf({ counts, failed, lost, samples, histograms }) {
+/**
+ * Adds the names to what the core counted.
+ * @param {import('../../native/types.js').DialCounters} taken @param {{ name: string }[]} aimedAt its servers
+ * @returns {Counters}
+ */
+export function countersOf({ counts, failed, lost, samples, servers, histograms }, aimedAt) {
   const named = [
     ...COUNTS.map(({ name }, i) => [name, counts[i]]),
     ...HISTOGRAMS.map(({ name, unit }, i) => [name, { unit, ...histograms[i] }]),
@@ -82,6 +89,7 @@ export function countersOf({ counts, failed, lost, samples, histograms }) {
     .../** @type {Counters} */ (Object.fromEntries(named)),
     failed: byCause(failed),
     lost: byCause(lost),
+    servers: servers.map((one, i) => ({ name: aimedAt[i].name, ...one })),
     samples: samples.map(({ cause, text }) => ({ cause: CAUSES[cause], text })),
   };
 }

@@ -41,6 +41,7 @@ export class PlainDialer {
       Object.fromEntries(COUNTS.flatMap(({ name, kind }) => (kind === 'counter' ? [[name, 0]] : [])))
     );
     this.subscribers = topics ? new topics.Subscribers() : NO_SUBSCRIBERS;
+    this.visits = this.subscribers.visits;
     this.failed = noCauses();
     this.lost = noCauses();
     /** @type {{ cause: Cause, text: string }[]} */
@@ -70,8 +71,9 @@ export class PlainDialer {
     const { target } = this;
     if (!target) return;
     const place = this.subscribers.take();
-    const socket = createConnection(pairOf(target, this.turn++));
-    const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place) });
+    const server = this.visits.next(target, place);
+    const socket = createConnection(pairOf(target, server, this.turn++));
+    const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place, server) });
     this.dialling.add(stream);
     socket.on('connect', onConnect);
     socket.on('data', onData);
@@ -113,7 +115,10 @@ export class PlainDialer {
   closeStream(socket) {
     const stream = socket[kStream];
     stream.hasEnded = true;
-    if (stream.isOpen) this.counts.closed++;
+    if (stream.isOpen) {
+      this.counts.closed++;
+      this.visits.count(stream, 'closed');
+    }
     this.free(socket);
   }
 
@@ -146,6 +151,7 @@ export class PlainDialer {
       overdue,
       failed: { ...this.failed },
       lost: { ...this.lost },
+      servers: this.visits.counts(this.target),
       samples: this.samples.splice(0),
     };
   }
@@ -176,6 +182,7 @@ export class PlainDialer {
     this.dialling.delete(socket);
     this.streams.add(socket);
     this.counts.opened++;
+    if (this.visits.count(stream, 'opened')) this.counts.moved++;
   }
 
   /** @param {Stream} stream */
@@ -204,7 +211,9 @@ export class PlainDialer {
     if (stream.hasEnded) return;
     stream.hasEnded = true;
     if (sample && this.samples.length < MOST_SAMPLES) this.samples.push({ cause, text: sample });
-    (stream.isOpen ? this.lost : this.failed)[cause]++;
+    const what = stream.isOpen ? 'lost' : 'failed';
+    this[what][cause]++;
+    this.visits.count(stream, what);
     this.free(socket);
   }
 }

@@ -88,17 +88,16 @@ export class Drone {
     return changed;
   }
 
-  /** Asks the target for its consent, and dials it from now on. @param {Params} params */
-  async aim(params) {
+  /** Asks the target for its consent, and dials it from now on. @param {Params} params @param {boolean} [isAgain] */
+  async aim(params, isAgain = false) {
     const { failures } = this;
-    const { addresses, isLocal, pingIntervalMs } = await this.ask(params);
-    const { port, sources, interval, timeout, expect, channel, path } = params;
+    const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, isAgain);
+    const { sources, interval, timeout, expect, channel, path } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
-      addresses,
-      ports: port,
-      sources: sources === 'auto' ? ownSources(params, addresses) : sources,
+      servers,
+      sources: sources === 'auto' ? ownSources(params, servers) : sources,
       request: requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,
@@ -107,16 +106,18 @@ export class Drone {
       allowsMessages: channel !== '' || path.includes('channel='),
     });
     this.tokens?.use(params, subscription);
-    this.permit.grant(performance.now(), isLocal, failures);
+    this.permit.grant(performance.now(), isLocal, failures, isPartial);
   }
 
-  /** If it is the target it dials now that refuses, its streams are closed. @param {Params} params */
-  async ask(params) {
+  /** If it is the target it dials now that refuses, its streams are closed. @param {Params} params @param {boolean} isAgain */
+  async ask(params, isAgain) {
     const { host, port } = params;
     try {
-      return await askConsent(hostsOf(host), port);
+      if (topics) return await topics.askServers(params, isAgain);
+      const { addresses, ...said } = await askConsent(hostsOf(host), port);
+      return { ...said, servers: [{ name: '', addresses, ports: port }], isPartial: false };
     } catch (error) {
-      const isCurrent = host === this.params.host && String(port) === String(this.params.port);
+      const isCurrent = targetIn(params) === targetIn(this.params);
       if (isCurrent && codeOf(error) === 'NO_CONSENT') this.permit.revoke();
       throw error;
     }
@@ -125,7 +126,7 @@ export class Drone {
   /** The target was lost, so its consent is in doubt. */
   askAgain() {
     this.permit.nextMs = Number.POSITIVE_INFINITY; // one question at a time
-    this.inTurn(() => this.aim(this.params)).catch((error) => {
+    this.inTurn(() => this.aim(this.params, true)).catch((error) => {
       this.permit.defer(performance.now());
       if (!this.permit.isGranted) this.note(messageOf(error));
     });
@@ -213,6 +214,7 @@ export class Drone {
       },
       params: shown(this.params),
       counts: this.counts(),
+      servers: topics?.countsSince(this.counters.servers, this.before.servers) ?? [],
       samples: this.samples,
       percentiles: Object.fromEntries(MEASURES.map((name) => [`${name}Ms`, percentilesOf(histograms[name])])),
       histograms: Object.fromEntries(MEASURES.map((name) => [name, histograms[name].encode()])),
@@ -244,6 +246,11 @@ export class Drone {
     clearInterval(this.timer);
     await this.dialer.stop();
   }
+}
+
+/** @param {Params} params @returns {string} the same for the same servers */
+function targetIn({ host, port, others }) {
+  return String([host, port, others]);
 }
 
 /** @param {Params} params @returns {Params} as others may see them */

@@ -1,10 +1,9 @@
 /*
  * The parameters of a drone, which flags, `set` and the fleet command change. One table.
  */
-import { isIP } from 'node:net';
 import { HoldfastError } from '../../lib/errors.js';
 import { choice, either, integer, option, text } from '../../lib/options.js';
-import { areHosts, MOST_HOSTS, portsIn, sourcesIn } from './addresses.js';
+import { isHost, MOST_HOSTS, portsIn, sourcesIn } from './addresses.js';
 import { topics } from './topics.js';
 
 const DAY_MS = 86_400_000;
@@ -54,10 +53,7 @@ const PATH = {
 const HOST = {
   expected: `a host name, an IP address, several addresses of one server, as in 10.0.0.5,10.0.0.6, or a range of loopback, as in 127.0.0.1-127.0.0.8; at most ${MOST_HOSTS}`,
   word: 'HOST',
-  read: (given) => {
-    if (/^[\d.]+[-,][\d.,-]+$/.test(given)) return areHosts(given) ? given : undefined;
-    return isIP(given) !== 0 || /^[a-z0-9.-]{1,253}$/i.test(given) ? given : undefined;
-  },
+  read: (given) => (isHost(given) ? given : undefined),
 };
 
 // biome-ignore format: a table reads best with one row per line

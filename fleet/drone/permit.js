@@ -18,6 +18,7 @@ export class Permit {
     this.isGranted = false;
     this.wasRefused = false;
     this.isLocal = false;
+    this.isPartial = false;
     /** Failures when the target was asked. */
     this.failures = 0;
     this.delayMs = FIRST_DELAY_MS;
@@ -25,11 +26,15 @@ export class Permit {
     this.nextMs = 0;
   }
 
-  /** @param {number} nowMs @param {boolean} isLocal @param {number} failures so far, when the question was sent */
-  grant(nowMs, isLocal, failures) {
+  /**
+   * @param {number} nowMs @param {boolean} isLocal @param {number} failures so far, when the question was sent
+   * @param {boolean} isPartial whether a server did not answer, and has to be asked again
+   */
+  grant(nowMs, isLocal, failures, isPartial) {
     this.isGranted = true;
     this.wasRefused = false;
     this.isLocal = isLocal;
+    this.isPartial = isPartial;
     this.failures = failures;
     this.delayMs = FIRST_DELAY_MS;
     this.nextMs = nowMs + FIRST_DELAY_MS;
@@ -54,6 +59,6 @@ export class Permit {
 
   /** @param {number} nowMs @param {number} failures @returns {boolean} whether the target has to be asked now */
   isDue(nowMs, failures) {
-    return this.isGranted && !this.isValid(failures) && nowMs >= this.nextMs;
+    return this.isGranted && (this.isPartial || !this.isValid(failures)) && nowMs >= this.nextMs;
   }
 }

@@ -6,7 +6,7 @@ import { hostsOf } from './addresses.js';
 
 /** @typedef {import('./params.js').Params} Params */
 
-/** @param {Params} params @returns {string} 'host:port' of the first address */
+/** @param {{ host: string, port: number[] }} params @returns {string} 'host:port' of the first address */
 export function hostOf({ host, port }) {
   const [first] = hostsOf(host);
   return `${isIP(first) === 6 ? `[${first}]` : first}:${port[0]}`;

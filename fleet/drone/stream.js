@@ -9,11 +9,12 @@ import { topics } from './topics.js';
 /** @typedef {import('./dial.plain.js').PlainDialer} Owner */
 
 export class Stream {
-  /** @param {Owner} dialer @param {Target} target @param {number} place */
-  constructor(dialer, target, place) {
+  /** @param {Owner} dialer @param {Target} target @param {number} place @param {number} server its index */
+  constructor(dialer, target, place, server) {
     this.dialer = dialer;
     this.target = target;
     this.place = place;
+    this.server = server;
     this.answer = topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
     this.begunMs = performance.now();
     this.hasFirstByte = false;
@@ -27,9 +28,11 @@ export class Stream {
 
 /**
  * Each pair of a source and a destination is used equally often.
- * @param {Target} target @param {number} turn
+ * @param {Target} target @param {number} server its index @param {number} number of the opening
  */
-export function pairOf({ addresses, ports, sources }, turn) {
+export function pairOf({ servers, sources }, server, number) {
+  const { addresses, ports } = servers[server];
+  const turn = Math.floor(number / servers.length);
   const round = Math.floor(turn / Math.max(sources.length, 1));
   return {
     host: addresses[Math.floor(round / ports.length) % addresses.length],
@@ -39,7 +42,8 @@ export function pairOf({ addresses, ports, sources }, turn) {
   };
 }
 
-/** Where there are no topics, streams need no places. @type {Pick<import('./topics/subscribers.js').Subscribers, 'take' | 'leave' | 'forget' | 'at' | 'setTokens' | 'requestFor'>} */
+/** Where there are no topics, streams need no places. @type {Pick<import('./topics/subscribers.js').Subscribers, 'take' | 'leave' | 'forget' | 'at' | 'setTokens' | 'requestFor'>
+ * & { visits: Pick<import('./topics/servers.js').Visits, 'next' | 'count' | 'counts'> }} */
 export const NO_SUBSCRIBERS = {
   take: () => 0,
   leave() {},
@@ -47,4 +51,5 @@ export const NO_SUBSCRIBERS = {
   at() {},
   setTokens() {},
   requestFor: ({ request }) => request,
+  visits: { next: () => 0, count: () => false, counts: () => [] },
 };

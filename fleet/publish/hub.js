@@ -20,7 +20,8 @@ const HTTP_PORT = 80;
 
 /**
  * @typedef {object} Settings
- * @property {URL} url
+ * @property {URL[]} urls of the hubs: the connections are spread over them
+ * @property {number} retryMs see `How`
  * @property {string[]} topics templates
  * @property {number} streams
  * @property {number} perSecond
@@ -33,8 +34,9 @@ const HTTP_PORT = 80;
 
 export class HubPublisher {
   /** @param {Settings} settings */
-  constructor({ url, topics, streams, perSecond, batch, size, token, signer, clock }) {
-    this.url = url;
+  constructor({ urls, topics, streams, perSecond, batch, size, token, signer, clock, retryMs }) {
+    /** @type {import('./lane.js').Hub[]} */
+    this.hubs = urls.map((url) => ({ url, accepted: 0, refused: 0, unanswered: 0 }));
     this.clock = clock;
     this.batch = batch;
     this.requestsPerSecond = perSecond / batch;
@@ -43,7 +45,14 @@ export class HubPublisher {
     const publisher = Date.now();
     /** @type {Topic[]} */
     this.topics = [...this.audience.keys()].map((name) => ({ name, publisher, number: 0, sent: 0 }));
-    const how = { url, token: token ? () => token : tokenSource(signer), batch, size, clock };
+    const how = {
+      hubs: this.hubs,
+      retryMs,
+      token: token ? () => token : tokenSource(signer),
+      batch,
+      size,
+      clock,
+    };
     this.lanes = lanesOf(this.topics, how);
     this.turn = 0;
     /** @type {NodeJS.Timeout | null} */
@@ -52,8 +61,10 @@ export class HubPublisher {
 
   /** A hub elsewhere must have accepted load. @throws {import('../drone/consent.js').Refusal} */
   async check() {
-    const { hostname, port } = this.url;
-    await askConsent([hostname.replace(/^\[|\]$/g, '')], [Number(port) || HTTP_PORT]);
+    for (const { url } of this.hubs) {
+      const { hostname, port } = url;
+      await askConsent([hostname.replace(/^\[|\]$/g, '')], [Number(port) || HTTP_PORT]);
+    }
   }
 
   start() {
@@ -94,18 +105,20 @@ export class HubPublisher {
   }
 
   counts() {
-    const { topics, lanes, batch, clock, expected } = this;
-    const sum = (/** @type {'sent' | 'failed'} */ name) =>
+    const { topics, lanes, batch, clock, expected, hubs } = this;
+    const sum = (/** @type {'sent' | 'failed' | 'retried'} */ name) =>
       lanes.reduce((total, lane) => total + lane[name], 0);
     const problem = lanes.find((lane) => lane.problem)?.problem ?? '';
     return {
       sent: sum('sent'),
       failed: sum('failed'),
+      retried: sum('retried'),
       problem,
       topics: topics.length,
       batch,
       clock,
       expected,
+      hubs: hubs.map(({ url, ...counts }) => ({ hub: url.host, ...counts })),
     };
   }
 }
@@ -119,6 +132,7 @@ function lanesOf(topics, how) {
       new Lane(
         topics.filter((_, j) => j % count === i),
         how,
+        i,
       ),
   );
 }

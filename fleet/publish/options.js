@@ -2,9 +2,9 @@
  * The options of publishing, their checks, and the publisher they ask for.
  */
 import { HoldfastError } from '../../lib/errors.js';
-import { integer, option } from '../../lib/options.js';
+import { integer, listed, option } from '../../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
-import { hubOf, signerFor } from '../drone/topics/subscription.js';
+import { hubsOf, signerFor } from '../drone/topics/subscription.js';
 import { contentOf, paramsOf } from '../flags.js';
 import { pairsOf } from '../texts.js';
 import { ChannelPublisher } from './channel.js';
@@ -14,6 +14,8 @@ const DAY_MS = 86_400_000;
 const MOST_PER_SECOND = 1_000_000;
 const MOST_BATCH = 1000;
 const MOST_SIZE = 1_000_000;
+/** Enough for NATS to choose another leader. */
+const RETRY_S = 30;
 
 /** @param {string} expected @returns {import('../../lib/options.js').Kind} */
 const urlKind = (expected) => ({
@@ -33,7 +35,8 @@ export const PUBLISH_OPTIONS = [
   option('publish-batch', 'publishBatch', integer(1, MOST_BATCH), '', 'publications per request, as a JSON array; 1: one, as a form (1)'),
   option('publish-size', 'publishSize', integer(1, MOST_SIZE), '', 'bytes of the data of each; at least about 80'),
   option('publish-token', 'publishToken', { ...TOKEN, read: (given) => TOKEN.read(contentOf(given) ?? '') }, '', 'token to publish with; without one, it is made from --token-secret'),
-  option('publish-to', 'publishTo', HUB, '', 'where to publish, such as the admin port, which needs no token (the target)'),
+  option('publish-to', 'publishTo', listed(HUB), [], 'where to publish, such as the admin port, which needs no token; several hubs, separated by commas or repeated, share the connections (the targets)'),
+  option('publish-retry', 'publishRetryS', integer(0, 3600), '', `seconds for which a publication that was not accepted is sent again, to the next hub if there are several; with an id, so that it is stored once (0; ${RETRY_S} with several hubs)`),
   option('publish-every', 'publishEveryMs', integer(1, DAY_MS), 0, 'ms between messages published to --channel while holding, to measure delivery'),
   option('admin', 'admin', ADMIN, 'http://127.0.0.1:8890', 'admin port of the server, for --publish-every'),
 ];
@@ -49,8 +52,9 @@ export function checkPublishing(values) {
     publishSize: 'publish-size',
     publishToken: 'publish-token',
     publishTo: 'publish-to',
+    publishRetryS: 'publish-retry',
   })) {
-    if (values[key] !== '') throw new HoldfastError('BAD_OPTION', `--${flag} needs --publish N`);
+    if (String(values[key]) !== '') throw new HoldfastError('BAD_OPTION', `--${flag} needs --publish N`);
   }
 }
 
@@ -60,6 +64,8 @@ function conflictIn({ publish, publishEveryMs, ...values }) {
     return '--publish (to topics) and --publish-every (to a channel) exclude each other';
   if (publishEveryMs > 0 && values['param-channel'] === '')
     return '--publish-every needs a --channel to publish to';
+  if (publishEveryMs > 0 && values.target?.others)
+    return '--publish-every publishes to one server, and channels are not shared: give one --target';
   if (publish > 0 && values['param-topic'] === '') return '--publish needs a --topic to publish to';
   return '';
 }
@@ -74,10 +80,13 @@ export function publisherOf(values, place) {
 
 /** @param {Record<string, any>} values @param {'local' | 'hosts' | 'ec2'} place */
 function hubPublisherOf(values, place) {
-  const { publish, publishBatch, publishSize, publishToken, publishTo, streams } = values;
+  const { publish, publishBatch, publishSize, publishToken, publishTo, publishRetryS, streams } = values;
   const params = changedParams(defaultParams(), pairsOf(paramsOf(values)));
+  const hubs = publishTo.length > 0 ? publishTo : hubsOf(params);
+  const retryS = publishRetryS === '' && hubs.length > 1 ? RETRY_S : Number(publishRetryS);
   return new HubPublisher({
-    url: hubUrl(publishTo || `http:${hubOf(params)}`),
+    urls: hubs.map(hubUrl),
+    retryMs: retryS * 1000,
     topics: params.topic,
     streams,
     perSecond: publish,

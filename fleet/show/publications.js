@@ -5,7 +5,7 @@ import { formatCount, formatNoun } from '../../lib/format.js';
 
 /** @typedef {import('../ask.js').Counts} Counts */
 
-/** What the publisher counts; the last four only if it publishes to topics.
+/** What the publisher counts; the last six only if it publishes to topics.
  * @typedef {object} Published
  * @property {number} sent
  * @property {number} failed
@@ -14,6 +14,8 @@ import { formatCount, formatNoun } from '../../lib/format.js';
  * @property {number} [batch] publications per request
  * @property {import('../drone/topics/publication.js').Clock} [clock]
  * @property {number} [expected] deliveries, if every stream was open or came back with its cursor
+ * @property {number} [retried] requests that were sent again
+ * @property {{ hub: string, accepted: number, refused: number, unanswered: number }[]} [hubs] requests
  */
 
 /** Each is a fault. @type {[keyof Outcome, string][]} */

@@ -5,13 +5,14 @@ import { formatBytes, formatCount, formatMs, formatNoun, printable } from '../..
 import { sumOf } from '../drone/causes.js';
 import { faultsOf, outcomeLines, outcomeOf } from './publications.js';
 import { causesText, dronesText } from './table.js';
+import { hubLines, targetLines } from './targets.js';
 
 /**
  * What is known at the end of a run.
  * @typedef {object} Facts
  * @property {Date} startedAt
  * @property {number} asked
- * @property {string} target 'host:ports'
+ * @property {string} target 'host:ports', or several, separated by commas
  * @property {string} place
  * @property {string} dialer
  * @property {import('../crew.js').Summary} summary
@@ -67,6 +68,8 @@ export function reportOf(facts) {
     heldMs: Math.round(facts.heldMs),
     pings: counts.pings,
     overdue: counts.overdue,
+    moved: counts.moved,
+    targets: summary.servers,
     messages: counts.messages,
     bytes: counts.bytes,
     publications,
@@ -106,6 +109,8 @@ export function reportText(report) {
     `${formatNoun(asked, 'stream')} to ${target}, ${dronesText(drones)} (${kinds})${died}${late}`,
     '',
     ...countLines(report),
+    ...targetLines(report),
+    ...hubLines(report.publications),
     '',
     ...percentileLines(report),
     ...hints(report),

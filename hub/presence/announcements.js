@@ -1,6 +1,7 @@
 /*
  * What presence publishes: a private publication for each subscription that begins or ends, in order. All of a turn of the event loop
- * are stored together, and while some are being stored, the others wait here.
+ * are stored together, and while some are being stored, the others wait here. The ends of other nodes' streams don't wait for our own
+ * changes: each has every other turn.
  */
 import { setImmediate as endOfTurn, setTimeout as wait } from 'node:timers/promises';
 import { codeOf } from '../../lib/errors.js';
@@ -13,31 +14,58 @@ const SLACK = 1024;
 /** How soon an append that failed is tried again: for lack of room, and for other reasons. */
 const BUSY_MS = 20;
 const FAILED_MS = 1000;
+/** @type {readonly Change[]} */
+const NONE = [];
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('../../broker/index.js').Draft} Draft */
-/** @typedef {{ owner: number, id: number, text: string, isActive: boolean }} Change a stream that came or went */
+/** @typedef {import('./table.js').Owner} Owner */
+
+/**
+ * A stream that came or went.
+ * @typedef {object} Change
+ * @property {Owner} owner
+ * @property {number} id
+ * @property {string} text
+ * @property {boolean} isActive
+ * @property {number} life of its node in which that is announced
+ * @property {import('./table.js').Table} table that has it, or had it
+ */
+
+/**
+ * The ends of all streams of another node.
+ * @typedef {object} Burial
+ * @property {Iterator<Change>} changes the rest of them
+ * @property {boolean} isBegun whether some may have been announced
+ * @property {boolean} isOver all have been, or are being announced
+ * @property {boolean} isCancelled no more are announced
+ */
+
+/** @typedef {{ changes: Change[], drafts: Draft[], burial: Burial | null }} Batch what is stored together */
 
 export class Announcements {
   /**
    * @param {object} options
    * @param {Broker} options.broker
    * @param {string} options.path of the hub
-   * @param {import('./subscribers.js').Subscribers} options.subscribers
    * @param {(error: unknown) => void} options.onError called when publications fail; they are tried again
    * @param {() => void} options.onProgress called when fewer wait
    */
-  constructor({ broker, path, subscribers, onError, onProgress }) {
+  constructor({ broker, path, onError, onProgress }) {
     this.broker = broker;
     this.path = path;
-    this.subscribers = subscribers;
     this.onError = onError;
     this.onProgress = onProgress;
     /** Those before `start` are announced. @type {Change[]} */
     this.changes = [];
     this.start = 0;
-    /** Many at once, after all others. @type {Generator<Change>[]} */
+    /** Many at once, after all others. @type {Iterator<Change>[]} */
     this.series = [];
+    /** @type {Burial[]} */
+    this.burials = [];
+    this.isBurialNext = false;
+    /** Decides which changes are dropped before the next ones are announced. @type {((changes: Change[]) => Change[]) | null} */
+    this.revision = null;
     /** Until everything is announced. @type {Promise<void> | null} */
     this.running = null;
     this.isClosed = false;
@@ -54,10 +82,29 @@ export class Announcements {
     this.run();
   }
 
-  /** @param {Generator<Change>} changes */
+  /** @param {Iterator<Change>} changes */
   addSeries(changes) {
     this.series.push(changes);
     this.run();
+  }
+
+  /** @param {Iterator<Change>} changes the ends of a node's streams @returns {Burial} */
+  bury(changes) {
+    const burial = { changes, isBegun: false, isOver: false, isCancelled: false };
+    this.burials.push(burial);
+    this.run();
+    return burial;
+  }
+
+  /**
+   * Own streams are announced again.
+   * @param {(changes: Change[]) => Change[]} revision which of the changes that wait are still right
+   * @param {Iterator<Change>} begins
+   */
+  renew(revision, begins) {
+    const before = this.revision;
+    this.revision = before ? (changes) => revision(before(changes)) : revision;
+    this.addSeries(begins);
   }
 
   run() {
@@ -68,8 +115,8 @@ export class Announcements {
   async publish() {
     await endOfTurn();
     try {
-      for (let drafts = this.nextDrafts(); drafts.length > 0; drafts = this.nextDrafts()) {
-        await this.append(drafts);
+      for (let batch = this.nextBatch(); batch; batch = this.nextBatch()) {
+        await this.append(batch);
         this.onProgress();
       }
     } finally {
@@ -77,15 +124,47 @@ export class Announcements {
     }
   }
 
-  /** @returns {Draft[]} a few of those that are next */
-  nextDrafts() {
-    /** @type {Draft[]} */
-    const drafts = [];
-    for (let change = this.next(); change; change = this.next()) {
-      drafts.push(...this.draftsOf(change));
-      if (drafts.length >= MOST_AT_ONCE) break;
+  /** @returns {Batch | null} a few of those that are next */
+  nextBatch() {
+    this.revise([]);
+    this.burials = this.burials.filter(({ isOver, isCancelled }) => !isOver && !isCancelled);
+    this.isBurialNext = !this.isBurialNext;
+    return this.isBurialNext
+      ? (this.batchOfBurials() ?? this.batchOf(null))
+      : (this.batchOf(null) ?? this.batchOfBurials());
+  }
+
+  /** @returns {Batch | null} of the first that has any */
+  batchOfBurials() {
+    for (const burial of this.burials) {
+      const batch = this.batchOf(burial);
+      if (batch) return batch;
     }
-    return drafts;
+    return null;
+  }
+
+  /** @param {Burial | null} burial null for our own changes @returns {Batch | null} null if there are none */
+  batchOf(burial) {
+    /** @type {Batch} */
+    const batch = { changes: [], drafts: [], burial };
+    /** @type {Set<number>} */
+    const begun = new Set();
+    while (batch.drafts.length < MOST_AT_ONCE) {
+      // Not together with its beginning: some brokers try them again one by one.
+      const isLater = !burial && this.waiting > 0 && begun.has(this.endsNext());
+      const change = isLater ? undefined : burial ? endOf(burial) : this.next();
+      if (!change) break;
+      if (change.isActive) begun.add(change.id);
+      batch.changes.push(change);
+      batch.drafts.push(...this.draftsOf(change));
+    }
+    return batch.changes.length > 0 ? batch : null;
+  }
+
+  /** @returns {number} the id of the stream that ends next; -1 if the next change is another one */
+  endsNext() {
+    const { isActive, id } = this.changes[this.start];
+    return isActive ? -1 : id;
   }
 
   /** @returns {Change | undefined} */
@@ -111,31 +190,52 @@ export class Announcements {
   }
 
   /** @param {Change} change @returns {Draft[]} one for each subscription */
-  draftsOf({ owner, id, text, isActive }) {
-    const subscriber = this.subscribers.of(owner, id);
+  draftsOf({ owner, id, text, life, isActive }) {
+    const { node, number } = owner;
+    const subscriber = node.subscribers.of(number, id);
     const dialect = dialectOf(text);
-    return subscriptionsIn(text).map((subscription) => {
+    return subscriptionsIn(text).map((subscription, index) => {
       const topic = topicOf(dialect, this.path, subscription, subscriber);
       const data = jsonOf(dialect, topic, subscription, subscriber, isActive);
+      // Several nodes may announce the same.
+      const key = `presence ${node.id} ${life} ${number} ${id} ${index} ${isActive}`;
       // Those of 0.x have no type: its clients expect them as plain messages.
       return dialect === 'legacy'
-        ? { topics: [topic], data: withContext(data), private: true }
-        : { topics: [topic], data, private: true, type: 'mercure' };
+        ? { topics: [topic], data: withContext(data), private: true, key }
+        : { topics: [topic], data, private: true, type: 'mercure', key };
     });
   }
 
-  /** @param {readonly Draft[]} drafts @returns {Promise<void>} once they are stored, or the broker is closed */
-  async append(drafts) {
+  /** @param {Batch} batch @returns {Promise<void>} once it is stored, or need not be any more */
+  async append({ changes, drafts, burial }) {
     for (let failures = 0; !this.isClosed; failures++) {
       try {
+        if (burial) burial.isBegun = true;
         return void (await this.broker.append(drafts));
       } catch (error) {
         const code = codeOf(error);
         if (code === 'CLOSED') return;
+        if (code === 'TOO_LARGE') return this.appendEach(drafts, error);
         if (failures === 0 && code !== 'BUSY') this.onError(error);
         await wait(code === 'BUSY' ? BUSY_MS : FAILED_MS, undefined, { ref: false });
       }
+      if (burial?.isCancelled) return;
+      if (!burial && this.revision) return this.revise(changes);
     }
+  }
+
+  /** One of them is too large: the others are announced without it. @param {readonly Draft[]} drafts @param {unknown} error */
+  async appendEach(drafts, error) {
+    if (drafts.length === 1) return this.onError(error);
+    for (const draft of drafts) await this.append({ changes: [], drafts: [draft], burial: null });
+  }
+
+  /** @param {Change[]} unsent changes that come before those that wait */
+  revise(unsent) {
+    if (!this.revision) return;
+    this.changes = this.revision([...unsent, ...this.changes.slice(this.start)]);
+    this.start = 0;
+    this.revision = null;
   }
 
   /** Nothing is announced any more. */
@@ -144,5 +244,15 @@ export class Announcements {
     this.changes = [];
     this.start = 0;
     this.series = [];
+    this.burials = [];
   }
+}
+
+/** @param {Burial} burial @returns {Change | undefined} the next one */
+function endOf(burial) {
+  const { done, value } = burial.changes.next();
+  if (!done) return value;
+  burial.isOver = true;
+  burial.changes = NONE.values(); // one that has ended still holds the streams of the node
+  return undefined;
 }

@@ -13,20 +13,18 @@ const MOST_LIST_LENGTH = 67_108_864;
 
 /** @typedef {import('./messages.js').Query} Query */
 /** @typedef {import('./messages.js').Found} Found */
-/** @typedef {{ owner: number, id: number, text: string }} Stream */
+/** @typedef {{ owner: import('./table.js').Owner, id: number, text: string }} Stream */
 
 export class Lists {
   /**
    * @param {object} options
    * @param {{ last: number }} options.broker
    * @param {string} options.path of the hub
-   * @param {import('./subscribers.js').Subscribers} options.subscribers
    * @param {() => Iterable<Stream>} options.streams all that are open; they may change meanwhile
    */
-  constructor({ broker, path, subscribers, streams }) {
+  constructor({ broker, path, streams }) {
     this.broker = broker;
     this.path = path;
-    this.subscribers = subscribers;
     this.streams = streams;
     this.slices = new Slices(MOST_LISTS);
   }
@@ -67,7 +65,7 @@ export class Lists {
     if (keys && !keys.some((key) => text.includes(key))) return [];
     const wanted = subscriptionsIn(text).filter(({ key }) => !keys || keys.includes(key));
     if (wanted.length === 0) return [];
-    const own = this.subscribers.of(owner, id);
+    const own = owner.node.subscribers.of(owner.number, id);
     if (subscriber !== '' && subscriber !== own) return [];
     return wanted.map((one) => jsonOf(dialect, topicOf(dialect, this.path, one, own), one, own, true));
   }

@@ -1,16 +1,19 @@
 /*
  * Ids of subscribers: UUIDs of version 4 (RFC 9562, section 5.4), which are made from the number of a stream when they are needed
- * instead of being kept. Without the key, which lives as long as this object, nobody can tell one from random, or guess another.
+ * instead of being kept. Without the key, which belongs to a node and lives as long as it, nobody can tell one from random, or guess
+ * another. Nodes of one hub know each other's keys.
  */
 import { createCipheriv, randomBytes } from 'node:crypto';
 
-const KEY_BYTES = 16;
+export const KEY_BYTES = 16;
 const TWO_32 = 2 ** 32;
 
 export class Subscribers {
-  constructor() {
+  /** @param {Uint8Array} [key] 16 bytes, of the node that has the streams; by default a new one */
+  constructor(key = randomBytes(KEY_BYTES)) {
+    this.key = key;
     // A block cipher without chaining has no state, so one object can encrypt every block.
-    this.cipher = createCipheriv('aes-128-ecb', randomBytes(KEY_BYTES), null).setAutoPadding(false);
+    this.cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false);
     this.block = Buffer.alloc(KEY_BYTES);
   }
 

@@ -19,6 +19,10 @@ export class Posts {
   constructor({ broker, rules, onStored }) {
     this.broker = broker;
     this.cursors = new Cursors(broker);
+    const onReset = () => {
+      this.cursors = new Cursors(broker);
+    };
+    broker.follow(() => {}, onReset);
     this.rules = rules;
     this.onStored = onStored;
   }
@@ -30,10 +34,11 @@ export class Posts {
    */
   async take(incoming) {
     const { drafts, isList } = await draftsIn(incoming, this.rules);
+    const { cursors } = this; // as in core.js
     const receipts = await this.broker.append(drafts);
     const hubPublished = receipts.filter(({ isNew }) => isNew).length;
     this.onStored({ hubPublished, hubDuplicates: receipts.length - hubPublished });
-    const ids = receipts.map(({ sequence }, i) => drafts[i].id ?? this.cursors.of(sequence));
+    const ids = receipts.map(({ sequence }, i) => drafts[i].id ?? cursors.of(sequence));
     return answerOf(ids, isList);
   }
 }

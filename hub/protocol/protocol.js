@@ -27,7 +27,14 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
 const BEYOND_ASCII = /[^ -~]/;
 const CONTROLS = /\p{Cc}/gu;
 /** Statuses of errors that are not the client's fault, or not in what it asked for. @type {Record<string, number>} */
-const STATUSES = { BUSY: 503, CLOSED: 503, STORE: 503, OVER_CAPACITY: 503, NOT_ADOPTABLE: 400 };
+const STATUSES = {
+  BUSY: 503,
+  CLOSED: 503,
+  STORE: 503,
+  OVER_CAPACITY: 503,
+  NOT_ADOPTABLE: 400,
+  TOO_LARGE: 413,
+};
 
 /** @typedef {import('./subscription.js').Subscription} Subscription */
 /** @typedef {import('../access/grants.js').Session} Session */

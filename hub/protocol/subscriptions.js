@@ -30,6 +30,7 @@ const HEADERS = {
 /** @typedef {import('../access/grants.js').Dialect} Dialect */
 /** @typedef {import('./protocol.js').Request} Request */
 /** @typedef {import('../presence/local.js').Listing} Listing */
+/** @typedef {import('../streams/cursor.js').Cursors} Cursors */
 
 /**
  * What a path asks for.
@@ -51,12 +52,13 @@ export async function answerSubscriptions(hub, request) {
   if (!presence) throw nothingThere();
   const asked = await askedBy(hub, request);
   const { dialect, keys, subscriber } = asked;
-  const unless = sequencesIn(request.headers['if-none-match'], hub);
+  const { cursors } = hub.core.order; // if it ends meanwhile, nobody can mistake the cursor of the list for one of the next order
+  const unless = sequencesIn(request.headers['if-none-match'], cursors);
   const listing = await presence.list({ dialect, keys, subscriber, unless }).catch(unavailable);
   if (listing.state === 'long')
     throw new RequestError(503, 'there are too many subscriptions to list: ask for those of one topic');
   if (subscriber !== '' && listing.count === 0) throw new RequestError(404, 'there is no such subscription');
-  const answer = answerOf(hub, asked, listing);
+  const answer = answerOf(hub, cursors, asked, listing);
   await endOfTurn(); // copying a long list took a while, and so does sending it
   const cors = hub.corsOf(request);
   const Vary = [HEADERS.Vary, cors.Vary].filter(Boolean).join(', ');
@@ -110,8 +112,8 @@ function askedIn(segments, own, { path: hubPath, rules }) {
   return { dialect, path, keys, subscriber };
 }
 
-/** @param {string | undefined} header If-None-Match @param {Hub} hub @returns {number[] | '*'} for which the client has an answer */
-function sequencesIn(header, { core: { cursors } }) {
+/** @param {string | undefined} header If-None-Match @param {Cursors} cursors @returns {number[] | '*'} for which the client has an answer */
+function sequencesIn(header, cursors) {
   if (header === undefined) return [];
   if (header.trim() === '*') return '*';
   return header.split(',').flatMap((part) => {
@@ -121,10 +123,10 @@ function sequencesIn(header, { core: { cursors } }) {
   });
 }
 
-/** @param {Hub} hub @param {Asked} asked @param {Listing} listing @returns {Answer} */
-function answerOf(hub, { dialect, path, subscriber }, { sequence, state, parts }) {
+/** @param {Hub} hub @param {Cursors} cursors @param {Asked} asked @param {Listing} listing @returns {Answer} */
+function answerOf(hub, cursors, { dialect, path, subscriber }, { sequence, state, parts }) {
   const type = CONTENT_TYPES[dialect];
-  const lastId = sequence === 0 ? NONE : hub.core.cursors.of(sequence);
+  const lastId = sequence === 0 ? NONE : cursors.of(sequence);
   const headers = {
     ...HEADERS,
     ETag: `"${lastId}"`,

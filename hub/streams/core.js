@@ -3,22 +3,22 @@
  *
  *     publish --> broker --> feed --> Hold: streams that are open
  *                              \----> window --> openings: streams that are opened
+ *
+ * What is about the order of the publications is in order.js. When it begins anew, or has a gap, all streams end:
+ *
+ *     broker: reset --> the streams that are open end --> another Order --> their clients come again, with the cursors they have
  */
+import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
 import { Audience } from './audience.js';
-import { Cursors } from './cursor.js';
-import { Feed } from './feed.js';
-import { Latest } from './latest.js';
 import { LimitError } from './limits.js';
-import { labelsOf, Openings, retryMs } from './openings.js';
-import { Recovery } from './recovery.js';
-import { Window } from './window.js';
+import { labelsOf, retryMs } from './openings.js';
+import { Order } from './order.js';
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('../../broker/index.js').Draft} Draft */
-/** @typedef {import('../../broker/index.js').Publication} Publication */
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('../access/grants.js').Session} Session */
 /** @typedef {import('./openings.js').Opening} Opening */
@@ -36,13 +36,14 @@ import { Window } from './window.js';
  * @property {(id: number) => void} end
  * @property {(which: 'subject' | 'token', label: number, reason: 'revoked') => void} endLabelled
  * @property {(channel: string, reason: 'revoked') => void} endChannel
+ * @property {(reason: 'restarted') => void} endUpdates
  * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' }) => Promise<number>} adopt
  * @property {(listener: (id: number) => void) => void} onStreamClose
  */
 
-/** Publications from before the start that are kept at hand. */
-const MOST_RECENT = 10_000;
 const RETRY_AFTER_S = '10';
+/** How soon what was published before is asked for again. */
+const LEARN_MS = 1000;
 /** Why publications can't be read now: the client comes back for them. */
 const PASSING = ['BUSY', 'CLOSED', 'STORE'];
 const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
@@ -68,15 +69,11 @@ export class HubCore {
     this.presence = null;
     this.limits = limits;
     this.counts = noHubCounters();
-    this.cursors = new Cursors(broker);
     this.audience = new Audience();
-    this.latest = new Latest(isCached);
-    const idOf = (/** @type {Publication} */ { id, sequence }) => id ?? this.cursors.of(sequence);
-    this.window = new Window({ mostBytes: windowBytes, last: broker.last, idOf });
-    const { audience, window, latest, cursors } = this;
-    this.recovery = new Recovery({ broker, window, latest, cursors, mostBytes: mostReplayBytes });
-    this.openings = new Openings(this.recovery, this.counts);
-    this.feed = new Feed({ hold, audience, window, latest, cursors, onError });
+    const { audience, counts } = this;
+    this.beginOrder = () =>
+      new Order({ hold, broker, audience, isCached, windowBytes, mostReplayBytes, counts, onError });
+    this.order = this.beginOrder();
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
     /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
@@ -85,8 +82,10 @@ export class HubCore {
       if (!PASSING.includes(codeOf(error))) onError(error);
       return false;
     };
-    broker.follow((publications) => this.feed.take(publications));
-    void hold.publish([], null, { cursor: cursors.of(broker.last) });
+    broker.follow(
+      (publications) => this.order.feed.take(publications),
+      () => this.reset(),
+    );
     hold.onStreamClose((id) => this.leave(id));
     if (presence) this.attend(presence);
     if (limits) hold.onStreamClose((id) => limits.leave(id));
@@ -98,20 +97,33 @@ export class HubCore {
     this.hold.onStreamClose((id) => presence.leave(id));
   }
 
-  /** Learns what was published before: recent publications, for clients that reconnect, and the last ones of cached topics. */
+  /** @returns {Promise<void>} once it has learned what was published before */
   async start() {
-    for (const publication of await this.broker.latest())
-      if (publication.sequence <= this.window.last) this.latest.add(publication); // others are on their way
-    const older = [];
-    const { first } = this.window;
-    for (let after = Math.max(this.broker.first - 1, first - 1 - MOST_RECENT); after < first - 1; ) {
-      const page = await this.broker.read(after, first - 1 - after);
-      if (page.length === 0 || (older.length > 0 && page[0].sequence !== after + 1)) return;
-      for (const publication of page) if (publication.sequence < first) older.push(publication);
-      after = page[page.length - 1].sequence;
+    const { order } = this;
+    await order.learn().catch((error) => {
+      if (!order.isOver) throw error; // otherwise `reset` does the rest
+    });
+  }
+
+  /** The order of the publications has begun anew, or has a gap. Nothing of the new one reaches streams that are open now: they end. */
+  reset() {
+    this.order.end();
+    this.hold.endUpdates('restarted');
+    this.order = this.beginOrder();
+    void this.relearn(this.order);
+  }
+
+  /** @param {import('./order.js').Order} order that has begun @returns {Promise<void>} once it knows what was published before, or is over */
+  async relearn(order) {
+    for (let isNoted = false; !order.isOver; await after(LEARN_MS, undefined, { ref: false })) {
+      try {
+        return await order.learn();
+      } catch (error) {
+        if (codeOf(error) === 'CLOSED') return;
+        if (!isNoted) this.failed(error);
+        isNoted = true;
+      }
     }
-    // Those in between may have left the window again.
-    if (older.length > 0 && this.window.first === first) this.window.prepend(older);
   }
 
   /**
@@ -120,10 +132,11 @@ export class HubCore {
    * @throws {import('../../lib/errors.js').HoldfastError} BUSY, CLOSED, STORE
    */
   async publish(drafts) {
+    const { cursors } = this.order; // if it ends meanwhile, the ids report that publications may be lost
     const receipts = await this.broker.append(drafts);
     return receipts.map(({ sequence, isNew }, i) => {
       this.counts[isNew ? 'hubPublished' : 'hubDuplicates']++;
-      return { id: drafts[i].id ?? this.cursors.of(sequence), sequence, isNew };
+      return { id: drafts[i].id ?? cursors.of(sequence), sequence, isNew };
     });
   }
 
@@ -137,7 +150,7 @@ export class HubCore {
    * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
    */
   prepare(cursor, place) {
-    return this.openings.prepare(cursor, place);
+    return this.order.openings.prepare(cursor, place);
   }
 
   /**
@@ -196,15 +209,15 @@ export class HubCore {
    * @throws {HoldfastError} and the admission is not used
    */
   async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
-    const { hold } = this;
+    const { hold, order } = this;
     if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
     const { text, isWhole } = opening.begin();
-    const { last } = this.window;
+    const { last } = order.window;
     const id = await hold.adopt(response, { encoding: 'updates' });
     this.joining.add(id);
-    hold.write(id, text);
+    if (!order.isOver) hold.write(id, text);
     const join = () => this.join(id, place, dialect, admission);
-    const isIn = isWhole && (await this.catchUp(id, place, last, join).catch(this.failed));
+    const isIn = isWhole && !order.isOver && (await this.catchUp(id, place, last, join).catch(this.failed));
     if (isIn) return id;
     hold.end(id); // its client comes back for the rest
     this.joining.delete(id);
@@ -216,13 +229,15 @@ export class HubCore {
    * Writes what was published while a response became a stream: its client has had the head of the response since then.
    * @param {number} id @param {Place} place @param {number} after a sequence
    * @param {() => void} join called once the stream has got everything, in the same step
-   * @returns {Promise<boolean>} false if it is too much for one response
+   * @returns {Promise<boolean>} false if it is too much for one response, or the order is over
    */
   async catchUp(id, place, after, join) {
-    const { window, recovery } = this;
+    const { order } = this;
+    const { window, recovery } = order;
     for (let through = after; through < window.last; through = window.last) {
       const plan = recovery.planOf({ after: through, reported: undefined }, place);
       if (!recovery.isReady(plan)) await recovery.prepare(plan);
+      if (order.isOver) return false;
       const { text, isWhole } = recovery.replay(plan, retryMs());
       this.hold.write(id, text);
       if (!isWhole) return false;
@@ -243,11 +258,11 @@ export class HubCore {
 
   /** @returns {import('../../lib/hubcounters.js').HubCounters} */
   counters() {
-    return { ...this.counts, hubWaiting: this.feed.pending.length };
+    return { ...this.counts, hubWaiting: this.order.feed.pending.length };
   }
 
   /** @returns {string} the cursor of now */
   get cursor() {
-    return this.cursors.of(this.window.last);
+    return this.order.cursor;
   }
 }

@@ -47,6 +47,11 @@ export class Feed {
     return this.emptied;
   }
 
+  /** Nothing more is passed on. */
+  drop() {
+    this.pending = [];
+  }
+
   /** Passes on the rest as room becomes free. */
   async drain() {
     while (this.pending.length > 0) {

@@ -13,6 +13,8 @@ const MOST_ALIKE = 32;
 /** Streams whose token expires end at different times: earlier by at most this part of the time that is left. */
 const EXPIRY_SPREAD = 0.1;
 const MOST_EXPIRY_SPREAD_MS = 60_000;
+/** What a stream gets that was to be opened in an order that is over: its client comes again. */
+const OVER = { text: '', isWhole: false };
 
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./positions.js').Position} Position */
@@ -34,7 +36,7 @@ export class Openings {
     /** The beginning of streams without a cursor. */
     this.shared = { last: -1, uses: 0, text: '' };
     /** @type {Opening} */
-    this.live = { reported: undefined, begin: () => ({ text: this.sharedText(), isWhole: true }) };
+    this.live = { reported: undefined, begin: () => this.beginLive() };
     /** For a cursor that is of no use. @type {Opening} */
     this.lost = { reported: 'earliest', begin: () => this.beginAnew() };
   }
@@ -52,6 +54,7 @@ export class Openings {
   /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
   planned(position, place) {
     const { recovery } = this;
+    if (position.isAhead) return { reported: position.reported, begin: comeAgain };
     if (position.after === undefined && recovery.latest.byTopic.size === 0)
       return position.reported === undefined ? this.live : this.lost;
     const plan = recovery.planOf(position, place);
@@ -64,9 +67,10 @@ export class Openings {
     return recovery.isReady(plan) ? opening : recovery.prepare(plan).then(() => opening);
   }
 
-  /** @param {Plan} plan */
+  /** @param {Plan} plan @returns {{ text: string, isWhole: boolean }} */
   begin(plan) {
     const { recovery, counts } = this;
+    if (recovery.isOver) return OVER;
     const whole = recovery.replay(plan, retryMs());
     const replay = whole.isWhole ? whole : recovery.replay(plan, SOON_MS);
     counts.hubReplayed += replay.count;
@@ -77,9 +81,15 @@ export class Openings {
 
   /** @returns {{ text: string, isWhole: boolean }} */
   beginAnew() {
+    if (this.recovery.isOver) return OVER;
     this.counts.hubRecoveries++;
     this.counts.hubEarliest++;
-    return this.live.begin();
+    return this.beginLive();
+  }
+
+  /** @returns {{ text: string, isWhole: boolean }} */
+  beginLive() {
+    return this.recovery.isOver ? OVER : { text: this.sharedText(), isWhole: true };
   }
 
   /** Streams that begin alike share one text, which native compares by its bytes. @returns {string} */
@@ -90,6 +100,11 @@ export class Openings {
     this.shared = { last, uses: 0, text: this.recovery.positionText(retryMs()) };
     return this.shared.text;
   }
+}
+
+/** For a client that would get again what it has already. It keeps its cursor. @returns {{ text: string, isWhole: boolean }} */
+function comeAgain() {
+  return { text: `retry: ${retryMs()}\n\n`, isWhole: false };
 }
 
 /** @returns {number} how long a client waits before it comes back */

@@ -1,17 +1,18 @@
 /*
  * Where a cursor of a client is in the order of publications.
  */
-import { setTimeout as after } from 'node:timers/promises';
+import { codeOf } from '../../lib/errors.js';
 
 /** How long a cursor may be ahead of this process, which hears of publications a little later than others. */
 const AHEAD_MS = 2000;
-const AHEAD_STEP_MS = 5;
+const AHEAD_STEP_MS = 10;
 
 /**
  * @typedef {object} Position
  * @property {number | undefined} after replay what follows this sequence; undefined to begin with what is published next
  * @property {string | undefined} reported in the head of the response: the client's cursor, or 'earliest' if publications may
  *   be lost; undefined if the client has no cursor
+ * @property {boolean} [isAhead] the client may have more than this process: it has to come again, with the same cursor
  * @property {number} [since] where the client was, if what followed is no longer stored, except the last publications of cached topics
  */
 
@@ -26,6 +27,10 @@ export class Positions {
     this.broker = broker;
     this.window = window;
     this.cursors = cursors;
+    /** Clients that are ahead. @type {{ sequence: number, endMs: number, resolve: (isReached: boolean) => void }[]} */
+    this.ahead = [];
+    /** @type {NodeJS.Timeout | undefined} while there are any */
+    this.timer = undefined;
   }
 
   /** @param {string | undefined} cursor @returns {Position | Promise<Position>} */
@@ -35,9 +40,10 @@ export class Positions {
     const sequence = this.cursors.read(cursor) ?? this.window.byId.get(cursor);
     if (sequence !== undefined) return this.positionAt(sequence, cursor);
     if (cursor === '' || cursor.startsWith('#')) return unknown();
-    return this.broker
-      .find(cursor)
-      .then((found) => (found === undefined ? unknown() : this.positionAt(found, cursor)));
+    return this.broker.find(cursor).then(
+      (found) => (found === undefined ? unknown() : this.positionAt(found, cursor)),
+      (error) => notYet(error, cursor),
+    );
   }
 
   /** @param {number} sequence @param {string} cursor @returns {Position | Promise<Position>} */
@@ -53,14 +59,44 @@ export class Positions {
     return { after: this.broker.first - 1, reported: 'earliest' };
   }
 
-  /** Another process may already have sent what this one is about to hear of. @param {number} sequence @param {string} cursor @returns {Promise<Position>} */
+  /**
+   * Another process may already have sent what this one is about to hear of. If it does not come, the broker knows whether it was lost, or
+   * whether this node is behind others.
+   * @param {number} sequence @param {string} cursor @returns {Promise<Position>}
+   */
   async untilReached(sequence, cursor) {
-    for (let waited = 0; waited < AHEAD_MS; waited += AHEAD_STEP_MS) {
-      await after(AHEAD_STEP_MS);
-      if (sequence <= this.window.last) return { after: sequence, reported: cursor };
+    const isReached = await new Promise((resolve) => {
+      this.ahead.push({ sequence, endMs: performance.now() + AHEAD_MS, resolve });
+      this.timer ??= setInterval(() => this.look(), AHEAD_STEP_MS);
+    });
+    if (isReached) return { after: sequence, reported: cursor };
+    try {
+      await this.broker.read(sequence - 1, 1);
+    } catch (error) {
+      return notYet(error, cursor);
     }
-    return unknown();
+    return sequence <= this.window.last ? { after: sequence, reported: cursor } : unknown();
   }
+
+  /** One look for all who wait: when a node is behind, very many may. */
+  look() {
+    const nowMs = performance.now();
+    const { last } = this.window;
+    this.ahead = this.ahead.filter(({ sequence, endMs, resolve }) => {
+      if (sequence > last && endMs > nowMs) return true;
+      resolve(sequence <= last);
+      return false;
+    });
+    if (this.ahead.length > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}
+
+/** @param {unknown} error @param {string} cursor @returns {Position} @throws what the client can't wait for */
+function notYet(error, cursor) {
+  if (codeOf(error) !== 'BUSY') throw error;
+  return { after: undefined, reported: cursor, isAhead: true };
 }
 
 /** @returns {Position} */

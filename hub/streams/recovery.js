@@ -63,6 +63,8 @@ export class Recovery {
     this.cursors = cursors;
     this.mostBytes = mostBytes;
     this.mostWaitMs = mostWaitMs;
+    /** Whether the order has ended: nothing of it is replayed any more. */
+    this.isOver = false;
     this.positions = new Positions({ broker, window, cursors });
     this.pages = new Pages(broker);
     this.slices = new Slices(MOST_AT_WORK);
@@ -98,8 +100,10 @@ export class Recovery {
       if (performance.now() > endMs) throw tooMany();
       if (plan.after === undefined) return this.findTopics(plan);
       if (plan.since !== undefined) await this.collectCached(plan, plan.since);
-      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes)
+      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes) {
+        if (this.isOver) return; // the broker would read from another order
         await this.collect(plan);
+      }
       for (const [selector, found] of plan.found) {
         while (this.window.missing(found) > STEP) {
           this.window.extend(found, selector, STEP);

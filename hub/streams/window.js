@@ -39,7 +39,7 @@ export class Window {
     this.last = last;
     /** Ascending sequences of each topic. @type {Map<string, number[]>} */
     this.byTopic = new Map();
-    /** Sequences of ids that publishers chose. @type {Map<string, number>} */
+    /** Sequences of ids that publishers chose; of the first publication here, if several have the same. @type {Map<string, number>} */
     this.byId = new Map();
     /** By the key of a selector, least recently used first. @type {Map<string, Found>} */
     this.patterns = new Map();
@@ -59,7 +59,7 @@ export class Window {
     this.entries.push({ publication, bytes, event: undefined });
     this.last = sequence;
     this.bytes += bytes;
-    if (id !== undefined) this.byId.set(id, sequence);
+    if (id !== undefined && !this.byId.has(id)) this.byId.set(id, sequence);
     for (const topic of eachOnce(topics)) {
       const sequences = this.byTopic.get(topic);
       if (sequences) sequences.push(sequence);
@@ -82,11 +82,12 @@ export class Window {
   /** Drops the oldest. */
   shift() {
     const { publication, bytes } = this.entries[this.start];
+    const { id, topics, sequence } = publication;
     this.entries[this.start] = /** @type {Entry} */ (/** @type {unknown} */ (undefined));
     this.start++;
     this.bytes -= bytes;
-    if (publication.id !== undefined) this.byId.delete(publication.id);
-    for (const topic of eachOnce(publication.topics)) this.forget(topic, publication.sequence);
+    if (id !== undefined && this.byId.get(id) === sequence) this.byId.delete(id);
+    for (const topic of eachOnce(topics)) this.forget(topic, sequence);
     if (this.start >= SLACK && this.start * 2 >= this.entries.length) {
       this.entries = this.entries.slice(this.start);
       this.start = 0;

@@ -22,8 +22,7 @@ pub struct DialSettings {
 /// Described at `Target` in the core.
 #[napi(object)]
 pub struct DialTarget {
-    pub addresses: Vec<String>,
-    pub ports: Vec<u16>,
+    pub servers: Vec<DialServer>,
     pub sources: Vec<String>,
     pub request: Buffer,
     pub subscription: Option<DialSubscription>,
@@ -31,6 +30,14 @@ pub struct DialTarget {
     pub timeout_ms: u32,
     pub is_strict: bool,
     pub allows_messages: bool,
+}
+
+/// Described at `Server` in the core.
+#[napi(object)]
+pub struct DialServer {
+    pub name: String,
+    pub addresses: Vec<String>,
+    pub ports: Vec<u16>,
 }
 
 /// Described at `Subscription` in the core.
@@ -60,6 +67,15 @@ pub struct DialSample {
     pub text: String,
 }
 
+/// What became of the streams of one server.
+#[napi(object)]
+pub struct DialServerCounts {
+    pub open: f64,
+    pub opened: f64,
+    pub failed: f64,
+    pub lost: f64,
+}
+
 /// Sums over the threads. Counts are since the beginning, histograms and samples since the last time.
 #[napi(object)]
 pub struct DialCounters {
@@ -70,6 +86,8 @@ pub struct DialCounters {
     /// Likewise.
     pub lost: Float64Array,
     pub samples: Vec<DialSample>,
+    /// In the order of the target's servers; empty if there is only one.
+    pub servers: Vec<DialServerCounts>,
     /// In the order of `Protocol::dial_histograms`.
     pub histograms: Vec<Encoded>,
 }
@@ -157,8 +175,7 @@ impl TryFrom<DialTarget> for dial::Target {
 
     fn try_from(target: DialTarget) -> Result<Self> {
         Ok(dial::Target {
-            addresses: addresses_of(&target.addresses)?,
-            ports: target.ports,
+            servers: target.servers.into_iter().map(dial::Server::try_from).collect::<Result<_>>()?,
             sources: addresses_of(&target.sources)?,
             request: target.request.to_vec().into_boxed_slice(),
             subscription: target.subscription.map(dial::Subscription::try_from).transpose()?.map(Arc::new),
@@ -167,6 +184,15 @@ impl TryFrom<DialTarget> for dial::Target {
             is_strict: target.is_strict,
             allows_messages: target.allows_messages,
         })
+    }
+}
+
+impl TryFrom<DialServer> for dial::Server {
+    type Error = Error;
+
+    fn try_from(server: DialServer) -> Result<Self> {
+        let DialServer { name, addresses, ports } = server;
+        Ok(dial::Server { name: name.into(), addresses: addresses_of(&addresses)?, ports, tally: Arc::default() })
     }
 }
 
@@ -212,6 +238,7 @@ impl From<dial::Counters> for DialCounters {
             failed: numbers(&counters.failed),
             lost: numbers(&counters.lost),
             samples: counters.samples.iter().map(DialSample::from).collect(),
+            servers: counters.servers.into_iter().map(DialServerCounts::from).collect(),
             histograms: counters.histograms.into_iter().map(Encoded::from).collect(),
         }
     }
@@ -219,6 +246,13 @@ impl From<dial::Counters> for DialCounters {
 
 fn numbers(counts: &[u64]) -> Float64Array {
     counts.iter().map(|count| *count as f64).collect::<Vec<f64>>().into()
+}
+
+impl From<dial::ServerCounts> for DialServerCounts {
+    fn from(counts: dial::ServerCounts) -> Self {
+        let [open, opened, failed, lost] = [counts.open, counts.opened, counts.failed, counts.lost].map(|count| count as f64);
+        DialServerCounts { open, opened, failed, lost }
+    }
 }
 
 impl From<&dial::Sample> for DialSample {

@@ -26,6 +26,31 @@ export async function busyUs(server, idle, work) {
 }
 
 /**
+ * @param {Lab} lab @param {Record<string, Measured>} servers @param {number} ms how long to watch all of them
+ * @returns {Promise<Record<string, number>>} shares of one core
+ */
+export async function idleShares(lab, servers, ms) {
+  const shares = Object.values(servers).map((server) => idleShare(lab, server, ms));
+  return named(servers, await Promise.all(shares));
+}
+
+/**
+ * @param {Record<string, Measured>} servers @param {Record<string, number>} idle share of one core that each uses when idle
+ * @param {() => Promise<unknown>} work
+ * @returns {Promise<Record<string, number>>} µs of CPU that the work cost each of them
+ */
+export async function busyEach(servers, idle, work) {
+  const done = work();
+  const all = Object.entries(servers).map(([name, server]) => busyUs(server, idle[name], () => done));
+  return named(servers, await Promise.all(all));
+}
+
+/** @param {Record<string, Measured>} servers @param {number[]} values */
+function named(servers, values) {
+  return Object.fromEntries(Object.keys(servers).map((name, i) => [name, values[i]]));
+}
+
+/**
  * @param {Lab} lab @param {Measured} server @param {{ readings: number, everyMs: number }} how
  * @returns {Promise<number>} bytes, the median of several readings of its PSS
  */

@@ -6,10 +6,13 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from '../../broker/index.js';
 import { RemoteBroker } from '../../broker/remote.js';
+import { natsBinaries, startNats } from './nats.js';
 
+let streams = 0;
 const SERVER = fileURLToPath(new URL('../fixtures/broker.server.js', import.meta.url));
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
@@ -40,6 +43,7 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const remote = new RemoteBroker({ place, send, maxQueueBytes: options.maxQueueBytes, answerMs });
   child.on('message', (/** @type {any} */ message) => {
     if (message.type === 'feed') remote.feed(message);
+    else if (message.type === 'reset') remote.reset(message);
     else remote.answer(message);
   });
   const exited = once(child, 'exit');
@@ -58,7 +62,9 @@ export function onDisk(options) {
   return { ...options, store };
 }
 
-/** @type {{ name: string, open: (options: Options) => Promise<Broker> }[]} */
+/** @typedef {{ name: string, open: (options: Options) => Promise<Broker>, skip?: string, isShared?: boolean }} Kind `isShared` with other nodes */
+
+/** @type {Kind[]} */
 export const BROKERS = [
   { name: 'memory', open: openBroker },
   { name: 'disk', open: (options) => openBroker(onDisk(options)) },
@@ -66,3 +72,31 @@ export const BROKERS = [
   { name: 'remote of memory', open: openRemote },
   { name: 'remote of disk', open: (options) => openRemote(onDisk(options)) },
 ];
+
+/** @returns {Promise<Kind[]>} each broker in a stream of its own, on servers that end with this file of tests */
+export async function natsBrokers() {
+  const binaries = await natsBinaries();
+  const kinds = [];
+  for (const { version, path, problem } of binaries) {
+    const servers = problem ? [] : [(await startNats({ after }, { path, more: 'max_payload: 8388608' })).url];
+    const inStream = (/** @type {Options} */ options) => ({
+      ...options,
+      nats: { servers, stream: `S${++streams}`, replicas: 1 },
+    });
+    kinds.push(
+      {
+        name: `NATS ${version}`,
+        open: (/** @type {Options} */ options) => openBroker(inStream(options)),
+        skip: problem,
+        isShared: true,
+      },
+      {
+        name: `NATS ${version} with a store`,
+        open: (/** @type {Options} */ options) => openBroker(inStream(onDisk(options))),
+        skip: problem,
+        isShared: true,
+      },
+    );
+  }
+  return kinds;
+}

@@ -18,6 +18,9 @@ if (native) DIALERS.native = async () => (await import('../../fleet/drone/dial.n
 
 const DAY_MS = 86_400_000;
 
+/** @param {number[]} ports @returns {import('../../fleet/drone/dial.js').Server} on this machine */
+export const serverAt = (ports) => ({ name: `127.0.0.1:${ports}`, addresses: ['127.0.0.1'], ports });
+
 /** A dialer, and everything taken from it so far. */
 export class Dialled {
   /** @param {Dialer} dialer @param {number[]} ports @param {Partial<Target>} target */
@@ -34,8 +37,7 @@ export class Dialled {
   /** @param {number[]} ports @param {Partial<Target>} target */
   aim(ports, target) {
     this.dialer.aim({
-      addresses: ['127.0.0.1'],
-      ports,
+      servers: [serverAt(ports)],
       sources: [],
       request: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
       subscription: null,

@@ -68,6 +68,7 @@ export function sample(values) {
     retired: noCounts(),
     queueBytes: 0,
     subscriptions: 0,
+    node: null,
     primary: { pid: 999, cpuPercent: 3, cpuSeconds: 1, rssBytes: 70e6, ...snapshot() },
     host: host(),
     log: null,

@@ -21,7 +21,9 @@ const WITH_IPC = ['pipe', 'pipe', 'pipe', 'ipc'];
 /** The transports that every test of the wire runs against. */
 export const TRANSPORTS = native ? ['http', 'hold'] : ['http'];
 
-/** @param {import('node:test').TestContext} t @returns {string} a new folder, removed after the test */
+/** What ends: a test, or a file of tests. @typedef {{ after: (clean: () => void | Promise<void>) => void }} Scope */
+
+/** @param {Scope} t @returns {string} a new folder, removed after the test */
 export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -30,7 +32,7 @@ export function temporaryFolder(t) {
 
 /**
  * A child process whose output is kept.
- * @param {import('node:test').TestContext} t it is killed after the test, with its process group
+ * @param {Scope} t it is killed after the test, with its process group
  * @param {string} command
  * @param {string[]} args
  * @param {import('node:child_process').SpawnOptions} [options]

@@ -2,6 +2,7 @@
  * The parameters of a drone that have to do with topics of a hub. One table.
  */
 import { choice, FLAG, integer, option, repeated } from '../../../lib/options.js';
+import { MOST_SERVERS, namesOf, serverIn, splitServers } from './servers.js';
 import { templateOf } from './template.js';
 import { problemOf } from './tokens.js';
 
@@ -12,6 +13,7 @@ const HIDDEN = '(hidden)';
 
 /**
  * @typedef {object} TopicParams
+ * @property {string[]} others more servers, each 'host:ports'
  * @property {string[]} topic templates of topics
  * @property {boolean} mercureLegacy
  * @property {string} token '' for none
@@ -32,6 +34,16 @@ const TOPIC = {
   read: (given) => {
     const isPlain = given.length <= MOST_TOPIC && !/["\\\p{Cc}\p{Cf}]/u.test(given);
     return isPlain && given !== '' && given !== '*' && templateOf(given) ? given : undefined;
+  },
+};
+
+/** @type {import('../../../lib/options.js').Kind} */
+const SERVERS = {
+  expected: `hosts with their ports, as in 10.0.0.6:8888,10.0.0.7:8888; at most ${MOST_SERVERS - 1}`,
+  word: 'HOST:PORTS,…',
+  read: (given) => {
+    const texts = splitServers(given);
+    return texts.length < MOST_SERVERS && texts.every((text) => serverIn(text)) ? texts : undefined;
   },
 };
 
@@ -58,6 +70,7 @@ const CLAIMS = {
 
 // biome-ignore format: a table reads best with one row per line
 export const TOPIC_PARAMS = [
+  option('others', 'others', SERVERS, [], 'more servers, such as the other nodes of a hub: each gets its share of the streams, and a stream that comes back takes the next one'),
   option('topic', 'topic', repeated(TOPIC), [], 'topic of a hub to subscribe to, repeatable; {n} is the number of the stream in the fleet, from 0, {n%100} and {n/100} are derived from it. Publications of the fleet are checked: each must arrive once, in order'),
   option('mercure-legacy', 'mercureLegacy', FLAG, false, 'subscribe with topic= as in Mercure 0.x, not with match='),
   option('token', 'token', TOKEN, '', 'token that all streams send to the hub'),
@@ -76,9 +89,12 @@ export function withoutSecrets(params) {
   return { ...params, token: token && HIDDEN, tokenSecret: tokenSecret && HIDDEN };
 }
 
-/** @param {TopicParams & { channel: string }} params @returns {string} why they can't be used together; '' if they can */
-export function conflictIn({ topic, channel, token, tokenSecret, tokenShared, mercureLegacy }) {
+/** @param {import('../params.js').Params} params @returns {string} why they can't be used together; '' if they can */
+export function conflictIn(params) {
+  const { topic, channel, token, tokenSecret, tokenShared, mercureLegacy } = params;
   const hasTopics = topic.length > 0;
+  const twice = namesOf(params).find((name, i, names) => names.indexOf(name) < i);
+  if (twice) return `${twice} was given twice: expected different servers`;
   if (topic.length > MOST_TOPICS)
     return `topic was given ${topic.length} times: expected at most ${MOST_TOPICS}`;
   if (hasTopics && channel !== '') return 'topic and channel exclude each other: streams have either';

@@ -2,6 +2,7 @@
  * The places of the plain dialer's streams, and what outlives their connections. A stream has the same place for as long as it
  * exists: the one that was left last is taken first, so a stream that is closed and opened again at once keeps its place.
  */
+import { Visits } from './servers.js';
 import { Subscriber } from './subscriber.js';
 
 export class Subscribers {
@@ -13,6 +14,7 @@ export class Subscribers {
     this.all = [];
     /** By place. @type {string[]} */
     this.tokens = [];
+    this.visits = new Visits();
   }
 
   /** @returns {number} a place for a stream */
@@ -28,6 +30,7 @@ export class Subscribers {
   /** @param {number} place of a stream that was closed for good: another one may get its number */
   forget(place) {
     this.all[place] = undefined;
+    this.visits.forget(place);
   }
 
   /** @param {number} place @returns {Subscriber | undefined} */

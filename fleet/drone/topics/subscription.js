@@ -2,6 +2,7 @@
  * What the streams of a drone subscribe to, and the request for it. Pure.
  */
 import { hostOf, withQuery } from '../request.js';
+import { placesOf } from './servers.js';
 import { mapText, piece, templateOf, textPiece } from './template.js';
 
 /** Where hubs are, by the standard. */
@@ -15,6 +16,11 @@ function pathOf({ path }) {
 /** @param {import('../params.js').Params} params @returns {string} the URL of the hub, without the scheme */
 export function hubOf(params) {
   return `//${hostOf(params)}${pathOf(params)}`;
+}
+
+/** @param {import('../params.js').Params} params @returns {string[]} the URL of the hub at each server, by its first port */
+export function hubsOf(params) {
+  return placesOf(params).map((place) => `http:${hubOf({ ...params, ...place })}`);
 }
 
 /**

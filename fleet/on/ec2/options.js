@@ -83,10 +83,10 @@ export function checkToken(token) {
 export function checkParams(params) {
   const given = pairsOf(params).filter(([, value]) => value !== '');
   const checked = changedParams(defaultParams(), given);
-  if (checked.topic.length > 0)
+  if (checked.topic.length > 0 || checked.others.length > 0)
     throw new HoldfastError(
       'BAD_PARAM',
-      'topic is not available on EC2: what drones need for it does not fit into the user data; use --on local or a file of hosts',
+      'topic and several targets are not available on EC2: what drones need for them does not fit into the user data; use --on local or a file of hosts',
     );
   if (checked.n === 0 || !(isLoopback(checked.host) || checked.host === 'localhost')) return checked;
   const line = `host got '${checked.host}', which on EC2 is the drone itself`;

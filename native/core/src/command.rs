@@ -102,6 +102,10 @@ pub enum Command {
         value: u32,
         reason: Reason,
     },
+    /// Ends all streams of updates gently. What is said after it waits until they have ended.
+    EndUpdates {
+        reason: Reason,
+    },
     /// Stop accepting, and close all streams over a period.
     Drain {
         period_ms: u32,
@@ -131,6 +135,7 @@ impl Command {
             | Command::Publish { .. }
             | Command::EndChannel { .. }
             | Command::EndLabelled { .. }
+            | Command::EndUpdates { .. }
             | Command::Drain { .. }
             | Command::Remember { .. } => None,
         }
@@ -178,6 +183,7 @@ impl<'a> Records<'a> {
             op::publish => publication(reader, queue)?,
             op::end_channel => Command::EndChannel { reason: reason(reader)?, channel: reader.text()? },
             op::end_labelled => Command::EndLabelled { reason: reason(reader)?, kind: kind(reader)?, value: reader.u32()? },
+            op::end_updates => Command::EndUpdates { reason: reason(reader)? },
             op::drain => Command::Drain { period_ms: reader.u32()? },
             op::remember => Command::Remember { lines: reader.text()?, opening: self.opening.clone().ok_or(Malformed)? },
             _ => return Err(Malformed),
@@ -324,12 +330,14 @@ mod tests {
     #[test]
     fn only_known_reasons_and_labels_are_read() {
         let channel = |reason: u8| [vec![op::end_channel, reason], text(b"news")].concat();
+        let updates = |reason: u8| vec![op::end_updates, reason];
         let labelled = |reason: u8, kind: u8| vec![op::end_labelled, reason, kind, 7, 0, 0, 0];
-        let commands: Vec<_> =
-            [channel(Reason::Revoked as u8), labelled(Reason::Expired as u8, 1)].iter().flat_map(|one| records(one)).collect();
+        let bytes = [channel(Reason::Revoked as u8), labelled(Reason::Expired as u8, 1), updates(Reason::Restarted as u8)];
+        let commands: Vec<_> = bytes.iter().flat_map(|one| records(one)).collect();
         assert!(matches!(&commands[0], Ok(Command::EndChannel { reason: Reason::Revoked, .. })));
         assert!(matches!(&commands[1], Ok(Command::EndLabelled { kind: Kind::Token, value: 7, reason: Reason::Expired })));
-        for bytes in [channel(99), labelled(99, 0), labelled(0, 2)] {
+        assert!(matches!(&commands[2], Ok(Command::EndUpdates { reason: Reason::Restarted })));
+        for bytes in [channel(99), labelled(99, 0), labelled(0, 2), updates(99)] {
             assert_eq!(records(&bytes).next().unwrap().unwrap_err(), Malformed);
         }
     }

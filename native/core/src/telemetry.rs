@@ -163,6 +163,8 @@ named! {
         Expired = "expired",
         /// What allowed it was taken back.
         Revoked = "revoked",
+        /// What it followed has begun anew, so it can't be continued.
+        Restarted = "restarted",
     }
 }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use common::until;
-use holdfast_core::dial::{CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Piece, Subscription, Target, Template};
+use holdfast_core::dial::{self, CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Piece, Subscription, Target, Template};
 use holdfast_core::telemetry::Merged;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -78,10 +78,13 @@ fn dialer_of(ports: &[u16], change: impl FnOnce(&mut Target)) -> Dialer {
     dialer
 }
 
+fn dial_server(ports: &[u16]) -> dial::Server {
+    dial::Server { name: format!("{ports:?}").into(), addresses: vec![LOOPBACK], ports: ports.to_vec(), tally: Arc::default() }
+}
+
 fn target_of(ports: &[u16]) -> Target {
     Target {
-        addresses: vec![LOOPBACK],
-        ports: ports.to_vec(),
+        servers: vec![dial_server(ports)],
         sources: Vec::new(),
         request: REQUEST.into(),
         subscription: None,
@@ -231,6 +234,44 @@ fn a_source_that_is_not_an_address_of_this_machine_has_no_port() {
     let mut dialer = server.dialer(|target| target.sources = vec!["192.0.2.1".parse().unwrap()]);
     dialer.open(2);
     until_count("failures", &mut dialer, |counters| failed(counters, Cause::NoPort) == 2);
+}
+
+#[test]
+fn streams_are_spread_over_the_servers_of_a_target_and_come_back_to_the_next_one() {
+    let servers = [Server::start(), Server::start()];
+    let ports = servers.each_ref().map(|server| server.address.port());
+    let mut dialer = dialer_of(&ports[..1], |target| target.servers.push(dial_server(&ports[1..])));
+    dialer.open(4);
+    let streams: Vec<TcpStream> = servers.iter().flat_map(|server| [server.next(), server.next()]).collect();
+    for mut stream in &streams {
+        stream.write_all(opening().as_bytes()).unwrap();
+    }
+    until_count("open", &mut dialer, |counters| counters.count("open") == 4);
+    drop(streams);
+    let counters = until_count("lost", &mut dialer, |counters| lost(counters, Cause::Closed) == 4);
+    let counts = dial::ServerCounts { open: 0, opened: 2, failed: 0, lost: 2 };
+    assert_eq!(counters.servers, [counts, counts]);
+    // A new aim at the same servers continues to count. One that is left out gets nothing.
+    let mut target = target_of(&ports[..1]);
+    target.servers[0].addresses.clear();
+    target.servers.push(dial_server(&ports[1..]));
+    dialer.aim(target).unwrap();
+    dialer.open(4);
+    let streams = [(); 4].map(|()| servers[1].next());
+    for mut stream in &streams {
+        stream.write_all(opening().as_bytes()).unwrap();
+    }
+    let counters = until_count("open again", &mut dialer, |counters| counters.count("open") == 4);
+    assert_eq!(counters.servers, [counts, dial::ServerCounts { open: 4, opened: 6, ..counts }]);
+    assert_eq!(counters.count("moved"), 2);
+}
+
+#[test]
+fn a_target_whose_servers_are_all_left_out_is_refused() {
+    let mut dialer = dialer_of(&[1], |_| {});
+    let mut target = target_of(&[1]);
+    target.servers[0].addresses.clear();
+    assert!(dialer.aim(target).is_err());
 }
 
 #[test]

@@ -285,6 +285,65 @@ fn a_stream_that_is_to_end_twice_or_is_gone_meanwhile_ends_once() {
 }
 
 #[test]
+fn all_streams_of_updates_end_and_get_nothing_that_is_said_later_however_long_it_takes() {
+    let mut by_hand = pinging();
+    let formats = [UPDATES, UPDATES | CHUNKED, EVENTS, UPDATES, TEXT, UPDATES];
+    let (mut clients, ids): (Vec<UnixStream>, Vec<Id>) = formats.map(|format| by_hand.stream(format, &["news"])).into_iter().unzip();
+    let (mut late, late_id) = by_hand.connect_and_ask();
+    let before = [publish_to(0, &["news"], "#1", b"1"), set_cursor("#2"), end_updates(Reason::Restarted)];
+    let after = [publish_to(0, &["news"], "#3", b"3"), write(ids[0], b"raw"), send(ids[3], b"sent"), set_cursor("#4")];
+    by_hand.say(&[before.concat(), after.concat(), hold(late_id, UPDATES, &["news"]), publish("news", b"5")].concat());
+    for _ in 0..100 {
+        by_hand.turn(PING_MS); // everybody is pinged after each step
+    }
+    assert!(!by_hand.shard.is_busy());
+    let ended: Vec<Id> = [0, 1, 3, 5].map(|i| ids[i]).to_vec();
+    assert_eq!(closed(&mut by_hand), ended.iter().map(|id| (*id, Reason::Restarted)).collect::<Vec<_>>());
+    for (client, format) in clients.iter_mut().zip(formats) {
+        let read = read_now(client);
+        if format & UPDATES == 0 {
+            assert!(read.contains('1') && read.contains('5'), "others go on: {read}");
+            continue;
+        }
+        assert!(read.contains("data: 1\n\n"), "{read}");
+        assert!(!["data: 3", "#3", "raw", "sent", "#4", "data: 5"].iter().any(|later| read.contains(later)), "{read}");
+        assert_eq!(read.ends_with("\r\n0\r\n\r\n"), format & CHUNKED != 0, "{read}");
+    }
+    assert_eq!(read_head(&mut late), HEAD);
+    let read = read_now(&mut late);
+    assert!(read.contains("data: 5\n\n") && !read.contains("data: 3") && !read.contains("#2"), "held later, it goes on: {read}");
+    assert!(pinged(&mut by_hand, &mut late).ends_with("id: #4\n\n"));
+}
+
+#[test]
+fn what_js_says_is_read_again_once_all_streams_of_updates_have_ended_or_if_there_are_none() {
+    let mut by_hand = ByHand::new(options()).step_by_step();
+    let (_client, id) = by_hand.stream(TEXT, &[]);
+    by_hand.say(&[end_updates(Reason::Restarted), end(id)].concat());
+    assert_eq!(closed(&mut by_hand), [(id, Reason::Drain)]);
+    let (_client, id) = by_hand.stream(UPDATES, &[]);
+    let (_other, other) = by_hand.stream(TEXT, &["news"]);
+    by_hand.say(&[end_channel("news", Reason::Revoked), end_updates(Reason::Restarted), end(other), end_updates(Reason::Drain)].concat());
+    assert_eq!(closed(&mut by_hand), [(other, Reason::Revoked), (id, Reason::Restarted)]);
+    by_hand.say(&drain(0));
+    by_hand.finish();
+    assert_eq!(by_hand.telemetry.streams.load(Relaxed), 0);
+}
+
+#[test]
+fn a_shard_that_fails_while_streams_of_updates_end_reads_what_js_says_again() {
+    let mut held = Held::start(options());
+    let (client, _) = held.stream(UPDATES, &["news"]);
+    held.hold.fail(0);
+    held.command(&end_updates(Reason::Restarted));
+    held.until("the failure", |held| (held.rest.failed.len() == 1).then_some(()));
+    drop(client);
+    let mut next = held.stream(TEXT, &["news"]);
+    held.command(&[publish("news", b"x"), end(next.1)].concat());
+    expect_end(&mut next.0, b"x");
+}
+
+#[test]
 fn a_stream_that_js_holds_after_its_client_has_gone_is_reported_once() {
     let mut by_hand = ByHand::new(options_with(|options| options.answer_timeout_ms = 100));
     let (client, id) = by_hand.connect_and_ask();

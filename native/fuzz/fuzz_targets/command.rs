@@ -75,6 +75,7 @@ impl Copied {
             | Command::End { .. }
             | Command::Label { .. }
             | Command::EndLabelled { .. }
+            | Command::EndUpdates { .. }
             | Command::Drain { .. } => {}
         }
     }

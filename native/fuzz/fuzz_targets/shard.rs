@@ -102,6 +102,7 @@ enum Said {
     EndLabelled {
         subject: u32,
     },
+    EndUpdates,
     Subscribe {
         id: Id,
         channel: u8,
@@ -214,7 +215,7 @@ impl World {
 
     fn operate(&mut self, operation: u8, who: u8, what: u8) {
         let size = usize::from(what) * 32;
-        match operation % 22 {
+        match operation % 23 {
             0 => self.connect(who, what),
             1 => self.write_head(who, what),
             2 => self.with_client(who, |client| client.write(if what % 2 == 0 { b"\r\n" } else { b"noise" })),
@@ -269,6 +270,7 @@ impl World {
                 self.command(Command::Publish { channels: names(0), queued: None, cursor }, Said::Other);
             }
             20 => self.command(Command::EndChannel { channel: name(who), reason: Reason::Revoked }, Said::EndChannel { channel: who % 4 }),
+            21 => self.command(Command::EndUpdates { reason: Reason::Restarted }, Said::EndUpdates),
             _ => {
                 let (kind, subject) = if what > 127 { (Kind::Token, u32::from(who % 4) + 1) } else { (Kind::Subject, u32::from(who % 4)) };
                 let said = Said::EndLabelled { subject: if what > 127 { subject - 1 } else { subject } };
@@ -557,6 +559,7 @@ impl World {
                 // Not at once: it may still get some of what is said later.
                 Said::EndChannel { channel } if channels.contains(channel) => is_to_end = true,
                 Said::EndLabelled { subject } if label == Some(*subject) => is_to_end = true,
+                Said::EndUpdates if stream.format.has_cursor() => return (expected, true),
                 Said::Send { id } if Some(*id) == own => expected.push(number),
                 Said::Subscribe { id, channel } if Some(*id) == own => drop(channels.insert(*channel)),
                 Said::Unsubscribe { id, channel } if Some(*id) == own => drop(channels.remove(channel)),
@@ -633,6 +636,7 @@ impl Said {
             | Said::Publish { .. }
             | Said::EndChannel { .. }
             | Said::EndLabelled { .. }
+            | Said::EndUpdates
             | Said::Other => None,
         }
     }

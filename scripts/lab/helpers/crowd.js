@@ -30,10 +30,10 @@ let counters = dialer.take();
 
 /** @param {number} port */
 function aim(port) {
+  const servers = [{ name: '', addresses: [HOST], ports: [port] }];
   dialer.aim({
-    addresses: [HOST],
-    ports: [port],
-    sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, [HOST]),
+    servers,
+    sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
     request: requestOf(params),
     subscription,
     pingIntervalMs: 0,

@@ -3,7 +3,7 @@
  */
 import { HoldfastError } from '../../../lib/errors.js';
 import { Helper } from '../helper.js';
-import { busyUs, idleShare } from '../usage.js';
+import { busyEach, idleShares } from '../usage.js';
 import { sizesOf } from './sizes.js';
 import { HUB_PATH, SECRET, startHub } from './subjects.js';
 
@@ -54,55 +54,84 @@ export async function checkedDeliveries(crowd, expected) {
   return { counts, latencies };
 }
 
+/**
+ * Where it is published, and where the clients are: the same server, or nodes of one hub.
+ * @typedef {{ publishAt: LabServer, clientsAt: LabServer }} Route
+ */
+
 /** From publishing to the first byte at the client, at a steady rate. @param {Round} round */
 export async function measureLatency(round) {
-  const { lab, plan, name, record } = round;
+  const { name, record, lab } = round;
   lab.status = () => `[${name}] latency of ${PER_SECOND} publications per second`;
-  const { paceMs } = sizesOf(plan);
   const server = await startHub(round, { part: 'latency' });
-  const crowd = await startCrowd(round, server);
-  const publisher = await startPublisher(round, server, {});
+  record('hub', await latencyOf(round, { publishAt: server, clientsAt: server }));
+  await stopAll(server);
+}
+
+/** @param {Round} round @param {Route} route @returns {Promise<{ latencyP50Ms: number, latencyP99Ms: number }>} */
+export async function latencyOf(round, { publishAt, clientsAt }) {
+  const { paceMs } = sizesOf(round.plan);
+  const crowd = await startCrowd(round, clientsAt);
+  const publisher = await startPublisher(round, publishAt, {});
   const warmUp = await publish(publisher, { ms: paceMs, perSecond: PER_SECOND });
   await crowd.ask('untilDelivered', warmUp.sent);
   await crowd.ask('take');
   const { sent } = await publish(publisher, { ms: paceMs, perSecond: PER_SECOND });
   await crowd.ask('untilDelivered', warmUp.sent + sent);
   const { latencies } = await checkedDeliveries(crowd, warmUp.sent + sent);
-  record('hub', { latencyP50Ms: latencies.delivery.p50, latencyP99Ms: latencies.delivery.p99 });
-  await stopAll(publisher, crowd, server);
+  await stopAll(publisher, crowd);
+  return { latencyP50Ms: latencies.delivery.p50, latencyP99Ms: latencies.delivery.p99 };
 }
 
 /** As many as there can be: one per request, and in batches. @param {Round} round @param {string} run @param {string[]} [args] of the server */
 export async function measureRates(round, run, args = []) {
-  const { lab, plan, name, record } = round;
+  const { lab, name, record } = round;
   lab.status = () => `[${name}] publications per second: ${run}`;
-  const { floodMs } = sizesOf(plan);
   const server = await startHub(round, { part: `rates-${run}`, args });
-  const crowd = await startCrowd(round, server);
-  const single = await startPublisher(round, server, {});
-  const idle = await idleShare(lab, server, sizesOf(plan).idleMs);
+  const { single, batch } = await ratesOf(round, { publishAt: server, clientsAt: server }, { server });
+  record(run, {
+    singleRate: single.rate,
+    singleUs: single.us.server,
+    batchRate: batch.rate,
+    batchUs: batch.us.server,
+  });
+  await stopAll(server);
+}
+
+/** `us`: of CPU per publication, of each of the programs that are measured. @typedef {{ rate: number, us: Record<string, number> }} Rates */
+
+/**
+ * @param {Round} round @param {Route} route
+ * @param {Record<string, import('../usage.js').Measured>} measured
+ * @returns {Promise<{ single: Rates, batch: Rates }>}
+ */
+export async function ratesOf(round, { publishAt, clientsAt }, measured) {
+  const { floodMs, idleMs } = sizesOf(round.plan);
+  const crowd = await startCrowd(round, clientsAt);
+  const single = await startPublisher(round, publishAt, {});
+  const idle = await idleShares(round.lab, measured, idleMs);
   let total = 0;
   const flood = async (/** @type {Helper} */ publisher, /** @type {number} */ ms) => {
     let sent = 0;
     const begunMs = performance.now();
-    const us = await busyUs(server, idle, async () => {
+    const us = await busyEach(measured, idle, async () => {
       ({ sent } = await publish(publisher, { ms }));
       total += sent;
       await crowd.ask('untilDelivered', total);
     });
-    return { rate: (sent * 1000) / (performance.now() - begunMs), us: us / sent };
+    const each = Object.entries(us).map(([name, all]) => [name, all / sent]);
+    return { rate: (sent * 1000) / (performance.now() - begunMs), us: Object.fromEntries(each) };
   };
   // One after the other, each warmed up: streams take what the first publisher sends after the second one for old.
   await flood(single, floodMs / 3);
   const one = await flood(single, floodMs);
-  record(run, { singleRate: one.rate, singleUs: one.us });
   // Not earlier: a server closes connections that don't send anything.
-  const several = await startPublisher(round, server, { batch: BATCH, connections: BATCH_CONNECTIONS });
+  const several = await startPublisher(round, publishAt, { batch: BATCH, connections: BATCH_CONNECTIONS });
   await flood(several, floodMs / 3);
   const many = await flood(several, floodMs);
-  record(run, { batchRate: many.rate, batchUs: many.us });
   await checkedDeliveries(crowd, total);
-  await stopAll(single, several, crowd, server);
+  await stopAll(single, several, crowd);
+  return { single: one, batch: many };
 }
 
 /** @param {Helper} publisher @param {{ ms?: number, requests?: number, perSecond?: number }} run @throws {HoldfastError} WRONG */

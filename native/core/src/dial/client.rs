@@ -13,6 +13,7 @@ use super::Target;
 use super::answer::Partial;
 use super::attempt::{Attempt, Batch};
 use super::schedule;
+use super::servers::{ServerTally, Visits};
 use super::streams::{Id, State, Streams};
 use super::subscriber::Subscribers;
 use super::tally::{Tally, count};
@@ -78,6 +79,7 @@ pub struct Client {
     pub(super) scratch: Vec<u8>,
     /// What outlives the connections of streams that subscribe to topics.
     pub(super) subscribers: Subscribers,
+    pub(super) visits: Visits,
     /// The place of the stream in the first row, among the streams of all threads.
     pub(super) base: u64,
     pub(super) tokens: Arc<Tokens>,
@@ -109,6 +111,7 @@ impl Client {
             count_ns: 0,
             scratch: vec![0; SCRATCH_BYTES],
             subscribers: Subscribers::default(),
+            visits: Visits::default(),
             base,
             tokens,
             request: Vec::new(),
@@ -166,6 +169,12 @@ impl Client {
     fn batch(&mut self, target: Arc<Target>, number: u64, count: u64) -> Batch {
         let target = self.targets.claim(target, count);
         Batch::new(target, number, count, self.now_ns)
+    }
+
+    /// Where to count what becomes of a stream, if there are several servers.
+    pub(super) fn server_tally(&self, index: u32) -> Option<&ServerTally> {
+        let servers = &self.targets.get(self.streams.row(index).target).servers;
+        (servers.len() > 1).then(|| &*servers[self.visits.at(index)].tally)
     }
 
     fn count_overdue(&mut self) {

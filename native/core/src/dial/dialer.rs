@@ -11,6 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::client::{Client, DialMessage, Place};
+use super::servers::{MOST_SERVERS, Server, ServerCounts};
 use super::tally::{Asked, Gauges, MOST_SAMPLES, Sample, Tally};
 use super::tokens::Tokens;
 use super::{CAUSES, COUNTS, Cause, HISTOGRAMS, Target};
@@ -39,6 +40,8 @@ pub struct Counters {
     /// By cause.
     pub lost: [u64; CAUSES],
     pub samples: Vec<Sample>,
+    /// Of the target's servers, in their order; none if there is only one.
+    pub servers: Vec<ServerCounts>,
     /// In the order of `HISTOGRAMS`.
     pub histograms: [Merged; HISTOGRAMS.len()],
 }
@@ -92,14 +95,19 @@ impl Dialer {
     }
 
     /// The target of all streams opened from now on. Those that are opened again keep their cursors if its subscription is
-    /// the same. InvalidInput if it has no port.
+    /// the same. InvalidInput if it has too many servers, one without a port, or none with an address.
     pub fn aim(&mut self, mut target: Target) -> io::Result<()> {
-        if target.ports.is_empty() {
+        let is_good = target.servers.len() <= MOST_SERVERS
+            && target.servers.iter().all(|server| !server.ports.is_empty())
+            && target.servers.iter().any(|server| !server.addresses.is_empty());
+        if !is_good {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let before = self.target.as_ref().and_then(|before| before.subscription.clone());
-        if before == target.subscription {
-            target.subscription = before;
+        if let Some(before) = &self.target {
+            if before.subscription == target.subscription {
+                target.subscription.clone_from(&before.subscription);
+            }
+            keep_tallies(&mut target.servers, &before.servers);
         }
         self.target = Some(Arc::new(target));
         Ok(())
@@ -191,6 +199,9 @@ impl Dialer {
         let mut counters = Counters { failed: self.unplaced, ..Counters::default() };
         for thread in &self.threads {
             counters.add(thread);
+        }
+        if let Some(target) = self.target.as_ref().filter(|target| target.servers.len() > 1) {
+            counters.servers = target.servers.iter().map(|server| server.tally.counts()).collect();
         }
         counters
     }
@@ -284,6 +295,15 @@ impl Counters {
         self.samples.truncate(MOST_SAMPLES);
         for (merged, histogram) in self.histograms.iter_mut().zip(tally.histograms()) {
             merged.take(histogram);
+        }
+    }
+}
+
+/// Those that were there before continue to count.
+fn keep_tallies(servers: &mut [Server], before: &[Server]) {
+    for server in servers {
+        if let Some(same) = before.iter().find(|one| one.name == server.name) {
+            server.tally = same.tally.clone();
         }
     }
 }

@@ -13,7 +13,11 @@ impl Client {
     /// Frees a stream that failed to open or is lost, and counts it.
     pub(super) fn end(&mut self, index: u32, cause: Cause) {
         let tally = self.tally.clone();
-        let counters: &[AtomicU64; CAUSES] = if self.streams.row(index).state == State::Open { &tally.lost } else { &tally.failed };
+        let was_open = self.streams.row(index).state == State::Open;
+        if let Some(tally) = self.server_tally(index) {
+            count(if was_open { &tally.lost } else { &tally.failed }, 1);
+        }
+        let counters: &[AtomicU64; CAUSES] = if was_open { &tally.lost } else { &tally.failed };
         self.free(index);
         count(&counters[cause as usize], 1);
     }
@@ -34,6 +38,7 @@ impl Client {
             self.close(index);
             // It is closed for good, so another stream may get its number.
             self.subscribers.forget(index);
+            self.visits.forget(index);
             if slice.is_over() {
                 return;
             }
@@ -41,6 +46,9 @@ impl Client {
     }
 
     fn close(&mut self, index: u32) {
+        if let Some(tally) = self.server_tally(index) {
+            count(&tally.closed, 1);
+        }
         self.free(index);
         count(&self.tally.settled, 1);
         count(&self.tally.closed, 1);

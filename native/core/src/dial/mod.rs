@@ -2,9 +2,10 @@
 //! when it needs them. Each has a reactor, a table of rows and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
-//! `reading` (what arrives on a stream), `ending` (how it ends). `subscriber` has what is kept of a stream that subscribes to
-//! topics of a hub, also while it is not connected. Below them: `answer`, `block`, `pieces`, `position`, `publication`,
-//! `template` and `schedule` (pure), `attempt`, `streams`, `targets`, `tokens`, `tally`.
+//! `reading` (what arrives on a stream), `ending` (how it ends). `servers` says which of several servers a stream goes to.
+//! `subscriber` has what is kept of a stream that subscribes to topics of a hub, also while it is not connected. Below them:
+//! `answer`, `block`, `pieces`, `position`, `publication`, `template` and `schedule` (pure), `attempt`, `streams`, `targets`,
+//! `tokens`, `tally`.
 
 pub mod answer;
 mod attempt;
@@ -18,6 +19,7 @@ mod position;
 mod publication;
 mod reading;
 mod schedule;
+mod servers;
 mod streams;
 mod subscriber;
 mod tally;
@@ -34,6 +36,7 @@ use crate::socket::Stop;
 use crate::telemetry::named;
 
 pub use dialer::{Counters, Dialer, Options};
+pub use servers::{Server, ServerCounts};
 pub use subscriber::Subscription;
 pub use tally::Sample;
 use tally::Tally;
@@ -104,10 +107,8 @@ impl From<Stop> for Cause {
 /// What to connect to, and how.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// At least one address of one server. They take turns, and the same local port can reach each of them.
-    pub addresses: Vec<IpAddr>,
-    /// At least one; they take turns.
-    pub ports: Vec<u16>,
+    /// At least one. They share the streams.
+    pub servers: Vec<Server>,
     /// Local addresses, which take turns. If there are none, the kernel chooses.
     pub sources: Vec<IpAddr>,
     /// The complete request head, if there is no subscription.
@@ -125,13 +126,15 @@ pub struct Target {
 }
 
 impl Target {
-    /// The source and the destination of the stream with this number. Every pair is used equally often.
-    fn pair(&self, number: u64) -> (Option<IpAddr>, SocketAddr) {
+    /// The source and the destination of the stream with this number, at one of the servers. Every pair is used equally often.
+    fn pair(&self, server: usize, number: u64) -> (Option<IpAddr>, SocketAddr) {
+        let Server { addresses, ports, .. } = &self.servers[server];
+        let number = number / self.servers.len() as u64;
         let sources = self.sources.len().max(1) as u64;
         let source = self.sources.get((number % sources) as usize).copied();
-        let (number, ports) = (number / sources, self.ports.len() as u64);
-        let address = self.addresses[(number / ports % self.addresses.len() as u64) as usize];
-        (source, SocketAddr::new(address, self.ports[(number % ports) as usize]))
+        let (number, count) = (number / sources, ports.len() as u64);
+        let address = addresses[(number / count % addresses.len() as u64) as usize];
+        (source, SocketAddr::new(address, ports[(number % count) as usize]))
     }
 }
 
@@ -139,10 +142,14 @@ impl Target {
 mod tests {
     use super::*;
 
+    fn server(ports: &[u16]) -> Server {
+        let addresses = vec!["127.0.0.1".parse().unwrap()];
+        Server { name: Box::default(), addresses, ports: ports.to_vec(), tally: Arc::default() }
+    }
+
     fn target(sources: &[&str], ports: &[u16]) -> Target {
         Target {
-            addresses: vec!["127.0.0.1".parse().unwrap()],
-            ports: ports.to_vec(),
+            servers: vec![server(ports)],
             sources: sources.iter().map(|source| source.parse().unwrap()).collect(),
             request: Box::default(),
             subscription: None,
@@ -154,7 +161,7 @@ mod tests {
     }
 
     fn distinct_pairs(target: &Target, streams: u64) -> usize {
-        let mut pairs: Vec<_> = (0..streams).map(|number| target.pair(number)).collect();
+        let mut pairs: Vec<_> = (0..streams).map(|number| target.pair(0, number)).collect();
         pairs.sort();
         pairs.dedup();
         pairs.len()
@@ -164,26 +171,36 @@ mod tests {
     fn every_pair_of_a_source_and_a_port_is_used_equally_often() {
         let target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2, 3, 4]);
         assert_eq!(distinct_pairs(&target, 8), 8);
-        assert_eq!(target.pair(8), target.pair(0));
+        assert_eq!(target.pair(0, 8), target.pair(0, 0));
     }
 
     #[test]
     fn every_address_of_the_server_is_used() {
         let mut target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2]);
-        target.addresses.push("127.0.0.4".parse().unwrap());
+        target.servers[0].addresses.push("127.0.0.4".parse().unwrap());
         assert_eq!(distinct_pairs(&target, 8), 8);
     }
 
     #[test]
     fn without_sources_the_ports_take_turns() {
         let target = target(&[], &[1, 2]);
-        let ports: Vec<u16> = (0..4).map(|number| target.pair(number).1.port()).collect();
-        assert_eq!((ports, target.pair(0).0), (vec![1, 2, 1, 2], None));
+        let ports: Vec<u16> = (0..4).map(|number| target.pair(0, number).1.port()).collect();
+        assert_eq!((ports, target.pair(0, 0).0), (vec![1, 2, 1, 2], None));
+    }
+
+    #[test]
+    fn streams_that_take_turns_at_two_servers_use_all_ports_of_both() {
+        let mut target = target(&["127.0.0.2", "127.0.0.3"], &[1, 2]);
+        target.servers.push(server(&[3, 4]));
+        let mut pairs: Vec<_> = (0..8).map(|number| target.pair(number as usize % 2, number)).collect();
+        pairs.sort();
+        pairs.dedup();
+        assert_eq!(pairs.len(), 8);
     }
 
     #[test]
     fn counters_have_the_names_and_the_order_that_js_expects() {
-        let of_streams = ["in_flight", "open", "overdue", "opened", "closed", "churned", "resumed", "restarted", "gaps"];
+        let of_streams = ["in_flight", "open", "overdue", "opened", "closed", "churned", "moved", "resumed", "restarted", "gaps"];
         let of_publications = ["delivered", "missed", "discarded", "duplicated", "out_of_order", "recovered", "strayed"];
         assert_eq!(COUNTS, [&of_streams[..], &["pings", "messages", "bytes"], &of_publications[..]].concat());
         assert_eq!(HISTOGRAMS, [("connect", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")]);

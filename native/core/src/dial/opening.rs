@@ -54,17 +54,24 @@ impl Client {
         };
         let deadline_ns = begun_ns + u64::from(target.timeout_ms) * MS;
         // The caller knows how much room there is, so this thread should never be full.
-        let begun = if self.streams.is_full() { Err(Errno::MFILE) } else { begin(target, number) };
+        let row = self.streams.next_row();
+        let place = self.base + u64::from(row);
+        let stream = target.subscription.as_ref().map_or(place, |subscription| subscription.number(place));
+        let server = self.visits.next(row, &target.servers, stream);
+        let begun = if self.streams.is_full() { Err(Errno::MFILE) } else { begin(target, server, number) };
         let socket = match begun {
             Ok(socket) => socket,
             Err(error) => {
+                if target.servers.len() > 1 {
+                    count(&target.servers[server].tally.failed, 1);
+                }
                 self.targets.release(target_index);
                 return count(&self.tally.failed[Cause::from(error) as usize], 1);
             }
         };
         let index = self.streams.insert(socket, target_index, answer);
         match &target.subscription {
-            Some(subscription) => self.subscribers.begin(index, subscription, self.base + u64::from(index), self.streams.most()),
+            Some(subscription) => self.subscribers.begin(index, subscription, place, self.streams.most()),
             None => self.subscribers.forget(index),
         }
         self.attempts.insert(index, Attempt { begun_ns, deadline_ns, has_first_byte: false });
@@ -133,8 +140,8 @@ impl Client {
 }
 
 /// A socket that is connecting.
-fn begin(target: &Target, number: u64) -> Result<Socket, Errno> {
-    let (source, address) = target.pair(number);
+fn begin(target: &Target, server: usize, number: u64) -> Result<Socket, Errno> {
+    let (source, address) = target.pair(server, number);
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     set_tcp_nodelay(&fd, true)?;

@@ -155,6 +155,10 @@ impl Client {
             row.due_ns = schedule::first_due_ns(now_ns, interval_ns);
         }
         count(&self.tally.opened, 1);
+        if let Some(tally) = self.server_tally(index) {
+            count(&tally.opened, 1);
+            add(&self.tally.moved, u64::from(self.visits.arrive(index)));
+        }
     }
 
     fn record_pings(&mut self, index: u32, pings: u32, now_ns: u64) {

@@ -111,6 +111,11 @@ impl Streams {
         indexes.find(|index| self.rows[*index].state == State::Open).map(|index| index as u32)
     }
 
+    /// The row that `insert` will take.
+    pub fn next_row(&self) -> u32 {
+        if self.free == NONE { self.rows.len() as u32 } else { self.free }
+    }
+
     /// Takes a free row. The caller has checked that there is room.
     pub fn insert(&mut self, socket: Socket, target: u32, answer: Answer) -> u32 {
         debug_assert!(!self.is_full());

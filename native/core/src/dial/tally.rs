@@ -31,6 +31,8 @@ telemetry! {
             closed,
             /// Closed by us, to be opened again.
             churned,
+            /// Opened at another server than before.
+            moved,
             /// Opened again with their cursor.
             resumed,
             /// Opened again, but without one.

@@ -46,7 +46,7 @@ impl Shard {
 
     /// If a message causes a panic, the rest is read after the restart.
     pub(super) fn handle_mail(&mut self) {
-        if self.mail.unread.is_empty() {
+        if self.mail.unread.is_empty() || self.mail.is_paused {
             return;
         }
         let cpu_before_ns = cpu_ns();
@@ -54,7 +54,7 @@ impl Shard {
         let mut deliveries = 0;
         while let Some(message) = self.mail.unread.pop_front() {
             deliveries += self.handle_message(message);
-            if slice.is_over() {
+            if slice.is_over() || self.mail.is_paused {
                 break;
             }
         }
@@ -96,6 +96,7 @@ impl Shard {
             Command::Publish { channels, queued, cursor } => self.publish(&channels, queued, cursor),
             Command::EndChannel { channel, reason } => self.end_channel(&channel, reason),
             Command::EndLabelled { kind, value, reason } => self.end_labelled(kind, value, reason),
+            Command::EndUpdates { reason } => self.end_updates(reason),
             Command::Label { id, label } => self.label(id, label),
             Command::Send { id, queued } => return self.held_row(id).map_or(0, |index| self.send(index, &queued)),
             Command::Write { id, queued } => return self.held_row(id).map_or(0, |index| self.write_raw(index, &queued)),

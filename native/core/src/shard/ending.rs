@@ -1,10 +1,11 @@
-//! Streams that JS does not end one by one: all on a channel, all with a label, and those whose time is over. They are
-//! collected at once and end gently, a slice in each turn.
+//! Streams that JS does not end one by one: all on a channel, all with a label, all of updates, and those whose time is over. They
+//! are collected at once and end gently, a slice in each turn.
 
 use super::Shard;
 use crate::clock::Slice;
 use crate::id::Id;
 use crate::labels::{Kind, Label};
+use crate::rows::State;
 use crate::telemetry::{Reason, add};
 
 /// An emptied queue keeps room for this many.
@@ -27,6 +28,16 @@ impl Shard {
         self.ending.extend(rows.map(|index| (self.rows.id_of(index), reason)));
     }
 
+    /// Until they have ended, nothing more is read from JS: so nothing that was said after it reaches them, no cursor either.
+    pub(super) fn end_updates(&mut self, reason: Reason) {
+        for index in 0..self.rows.len() as u32 {
+            if self.rows.state(index) == State::Held && self.rows.format(index).has_cursor() {
+                self.ending.push_back((self.rows.id_of(index), reason));
+            }
+        }
+        self.mail.is_paused = !self.ending.is_empty();
+    }
+
     /// Looks for streams whose time is over.
     pub(super) fn end_expired(&mut self) {
         if self.labels.next_search_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
@@ -47,9 +58,12 @@ impl Shard {
                 add(&self.telemetry.deliveries, deliveries.into());
             }
             if slice.is_over() {
-                return;
+                break;
             }
         }
-        self.ending.shrink_to(KEPT);
+        if self.ending.is_empty() {
+            self.ending.shrink_to(KEPT);
+            self.mail.is_paused = false;
+        }
     }
 }

@@ -120,6 +120,8 @@ struct Mail {
     inbox: Arc<Inbox>,
     /// What was taken from the inbox and not read yet.
     unread: VecDeque<ShardMessage>,
+    /// Nothing more is read until the streams that are to end have ended (`end_updates`).
+    is_paused: bool,
     outbox: Arc<Outbox>,
     bell_of_js: OwnedFd,
     /// Heads, and other events, not yet reported to JS.
@@ -173,6 +175,7 @@ impl Shard {
             mail: Mail {
                 inbox: shared.inbox,
                 unread: VecDeque::new(),
+                is_paused: false,
                 outbox: shared.outbox,
                 bell_of_js: fds.bell_of_js,
                 heads: Heads::default(),

@@ -153,6 +153,10 @@ pub fn end_channel(channel: &str, reason: Reason) -> Vec<u8> {
     [vec![op::end_channel, reason as u8], text(channel.as_bytes())].concat()
 }
 
+pub fn end_updates(reason: Reason) -> Vec<u8> {
+    vec![op::end_updates, reason as u8]
+}
+
 pub fn end_labelled(kind: Kind, value: u32, reason: Reason) -> Vec<u8> {
     [&[op::end_labelled, reason as u8, kind as u8][..], &value.to_le_bytes()].concat()
 }

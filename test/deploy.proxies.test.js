@@ -1,0 +1,200 @@
+/*
+ * nginx and HAProxy with the configurations of docs/deploy, in front of real servers.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { EventSource } from 'eventsource';
+import { freePort } from '../lib/port.js';
+import {
+  configurationOf,
+  fetchTrusting,
+  makeCertificate,
+  missing,
+  PROXIES,
+  untilListens,
+} from './helpers/deploy.js';
+import { legacyToken, PATH, SECRET } from './helpers/hub.js';
+import { natsBinaries, startNats } from './helpers/nats.js';
+import { run, startServer, temporaryFolder } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+/** @typedef {import('node:test').TestContext} TestContext */
+
+const HUB = ['--jwt-secret', SECRET, '--workers', '1', '--ping-interval', '500'];
+const SUBSCRIBER = legacyToken({ subscribe: ['*'] });
+const PUBLISHER = legacyToken({ publish: ['*'] });
+const [{ path: natsPath, problem: noNats }] = await natsBinaries();
+
+/**
+ * @param {TestContext} t @param {string} proxy @param {number} count of nodes @param {string[]} options
+ * @returns a proxy in front of servers
+ */
+async function startBehind(t, proxy, count, options) {
+  const certificate = makeCertificate(t);
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => startServer(t, [...HUB, ...options])),
+  );
+  const port = await freePort(0, '127.0.0.1');
+  const nodes = servers.map(({ port: own, adminPort }) => ({ port: own, readyPort: adminPort }));
+  const started = PROXIES[proxy](t, { port, certificate, nodes });
+  const fetch = fetchTrusting(t);
+  const url = `https://127.0.0.1:${port}${PATH}`;
+  await untilListens(started, () => fetch(url).then((answer) => answer.text()));
+  return { servers, url, fetch, port };
+}
+
+/** @param {Awaited<ReturnType<typeof startBehind>>} behind @param {string} data @param {string} [token] */
+async function publish({ url, fetch }, data, token = PUBLISHER) {
+  const body = new URLSearchParams({ topic: 'news', data, id: `urn:${data}` }).toString();
+  const headers = {
+    'Content-Type': 'application/x-www-form-urlencoded',
+    ...(token ? { Authorization: `Bearer ${token}` } : {}),
+  };
+  const answer = await fetch(url, { method: 'POST', body, headers });
+  await answer.text();
+  return answer.status;
+}
+
+/** Publishes until it is accepted, always with the same id. @param {Awaited<ReturnType<typeof startBehind>>} behind @param {string} data */
+function publishSurely(behind, data) {
+  return until(async () => (await publish(behind, data).catch(() => 0)) === 200, `${data} is published`);
+}
+
+/** @param {TestContext} t @param {Awaited<ReturnType<typeof startBehind>>} behind @returns a client that reconnects by itself */
+function subscribe(t, { url, fetch }) {
+  /** @type {string[]} */
+  const got = [];
+  /** @type {(string | null)[]} */
+  const cursors = [];
+  const source = new EventSource(`${url}?topic=news`, {
+    fetch: (/** @type {any} */ address, /** @type {any} */ init) => {
+      cursors.push(init.headers['Last-Event-ID'] ?? null);
+      return fetch(address, { ...init, headers: { ...init.headers, Authorization: `Bearer ${SUBSCRIBER}` } });
+    },
+  });
+  t.after(() => source.close());
+  source.addEventListener('message', ({ data }) => got.push(data));
+  return { got, cursors, untilOpen: () => until(() => source.readyState === 1, 'it is open') };
+}
+
+for (const proxy of Object.keys(PROXIES)) {
+  const skip = missing(proxy);
+
+  test(`${proxy}: a publication goes through to a stream at once, and pings keep it open`, {
+    skip,
+  }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    const { got, untilOpen } = subscribe(t, behind);
+    await untilOpen();
+    const begunMs = performance.now();
+    assert.equal(await publish(behind, 'one'), 200);
+    await until(() => got.length === 1, 'it arrives');
+    assert.ok(performance.now() - begunMs < 2000);
+    const pinged = await behind.servers[0].untilTotals(({ pings }) => pings >= 3, 'pings');
+    assert.equal(pinged.streams, 1);
+    assert.equal(await publish(behind, 'two'), 200);
+    await until(() => got.length === 2, 'the stream is still open');
+  });
+
+  test(`${proxy}: its clients are not taken for programs on its machine`, { skip }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    assert.equal(await publish(behind, 'one', ''), 401);
+    const answer = await behind.fetch(`${behind.url}?topic=news`);
+    await answer.text();
+    assert.equal(answer.status, 401);
+  });
+
+  test(`${proxy}: a client whose node dies comes back to another one, and gets everything once`, {
+    skip: skip || noNats || false,
+  }, async (t) => {
+    const nats = await startNats(t, { path: natsPath });
+    const behind = await startBehind(t, proxy, 3, ['--nats', nats.url]);
+    const clients = Array.from({ length: 6 }, () => subscribe(t, behind));
+    for (const { untilOpen } of clients) await untilOpen();
+    await publishSurely(behind, 'before');
+    await until(() => clients.every(({ got }) => got.length === 1), 'the first publication');
+    for (const { untilTotals } of behind.servers)
+      await untilTotals(({ streams }) => streams === 2, 'all nodes have the same share');
+    process.kill(-behind.servers[0].pid, 'SIGKILL');
+    await behind.servers[0].exit;
+    await publishSurely(behind, 'meanwhile');
+    await until(() => clients.every(({ got }) => got.length === 2), 'what was published meanwhile');
+    await publishSurely(behind, 'after');
+    await until(() => clients.every(({ got }) => got.length === 3), 'what was published after that');
+    for (const { got } of clients) assert.deepEqual(got, ['before', 'meanwhile', 'after']);
+    assert.equal(clients.filter(({ cursors }) => cursors.some((cursor) => cursor !== null)).length, 2);
+  });
+}
+
+test('haproxy: the streams of a node that is not ready any more are ended, and come back elsewhere', {
+  skip: missing('haproxy'),
+}, async (t) => {
+  const certificate = makeCertificate(t);
+  const servers = await Promise.all([0, 1].map(() => startServer(t, HUB)));
+  let status = 200;
+  const ready = createServer((_, response) => void response.writeHead(status).end()).listen(0, '127.0.0.1');
+  await new Promise((resolve) => ready.once('listening', resolve));
+  t.after(() => ready.close());
+  const { port: readyPort } = /** @type {import('node:net').AddressInfo} */ (ready.address());
+  const nodes = servers.map(({ port, adminPort }, i) => ({
+    port,
+    readyPort: i === 0 ? readyPort : adminPort,
+  }));
+  const port = await freePort(0, '127.0.0.1');
+  const started = PROXIES.haproxy(t, { port, certificate, nodes });
+  const fetch = fetchTrusting(t);
+  const url = `https://127.0.0.1:${port}${PATH}`;
+  await untilListens(started, () => fetch(url).then((answer) => answer.text()));
+  const clients = Array.from({ length: 4 }, () => subscribe(t, { url, fetch, servers, port }));
+  for (const { untilOpen } of clients) await untilOpen();
+  await servers[0].untilTotals(({ streams }) => streams === 2, 'half of them');
+  status = 503;
+  await servers[1].untilTotals(({ streams }) => streams === 4, 'all of them');
+});
+
+test('nginx: /readyz of a node is open to the balancer, and nothing else of the admin port', {
+  skip: missing('nginx'),
+}, async (t) => {
+  const server = await startServer(t, HUB);
+  const folder = temporaryFolder(t);
+  const port = await freePort(0, '127.0.0.1');
+  const text = configurationOf('readyz.nginx.conf', [
+    ['10.0.0.11:8891', `127.0.0.1:${port}`],
+    ['10.0.0.0/24', '127.0.0.1'],
+    ['127.0.0.1:8890', `127.0.0.1:${server.adminPort}`],
+  ]);
+  const config = join(folder, 'nginx.conf');
+  writeFileSync(config, `pid ${folder}/pid; error_log stderr; events {} http { access_log off; ${text} }`);
+  const words = ['-p', folder, '-c', config, '-e', 'stderr', '-g', 'daemon off; master_process off;'];
+  await untilListens(run(t, 'nginx', words), () => fetch(`http://127.0.0.1:${port}/readyz`));
+  const statuses = ['/readyz', '/frame', '/publish', '/'].map((path) =>
+    fetch(`http://127.0.0.1:${port}${path}`).then(({ status }) => status),
+  );
+  assert.deepEqual(await Promise.all(statuses), [200, 404, 404, 404]);
+});
+
+test('systemd accepts the unit', (t) => {
+  if (spawnSync('systemd-analyze', ['--version']).error) return t.skip('systemd-analyze is not installed');
+  const folder = temporaryFolder(t);
+  const file = join(folder, 'holdfast.service');
+  writeFileSync(
+    file,
+    configurationOf('holdfast.service', [
+      ['/usr/bin/node', process.execPath],
+      ['EnvironmentFile=/etc/holdfast.env\n', ''],
+    ]),
+  );
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.equal(
+    stderr
+      .split('\n')
+      .filter((line) => line.includes('holdfast.service'))
+      .join('\n'),
+    '',
+  );
+});
