@@ -103,8 +103,13 @@ function limitOf({ more, ratio, most, least }, plain) {
 /** @param {Judged} judged @param {Findings} findings @returns {string} compared with plain streams */
 function comparedText({ name, more, ratio, value, plain }, findings) {
   if (value === null || plain === null) return '';
-  if (more !== undefined) return `+ ${valueText(value - plain, findings.figure(name).unit)}`;
+  if (more !== undefined) return signed(value - plain, findings.figure(name).unit);
   return ratio === undefined ? '' : `${(value / plain).toFixed(2)} x`;
+}
+
+/** @param {number} difference @param {Parameters<typeof valueText>[1]} unit @returns {string} with its sign */
+function signed(difference, unit) {
+  return `${difference < 0 ? '-' : '+'} ${valueText(Math.abs(difference), unit)}`;
 }
 
 /** @param {Findings} findings @returns {string} the targets in Markdown */
