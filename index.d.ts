@@ -645,8 +645,8 @@ export interface Broker {
   latest(): Promise<readonly StoredPublication[]>;
   /** Finishes what is being stored, and refuses more. */
   close(): Promise<void>;
-  /** How a broker with `nats` is connected; others have none. */
-  readonly state?: BrokerState;
+  /** How a broker with `nats` is connected, until it is closed; others have none. */
+  readonly state?: BrokerState | undefined;
 }
 
 /** How a broker of several is connected to the others. */

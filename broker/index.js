@@ -53,7 +53,7 @@ import { openLocal } from './local.js';
  * @property {() => Promise<readonly Publication[]>} latest the last publication of each cached topic, in order, each once. They
  *   are kept beyond retention, but only for MOST_CACHED_TOPICS topics and MOST_CACHED_BYTES: those published to longest ago go
  * @property {() => Promise<void>} close finishes the appends in progress and refuses others
- * @property {State} [state] only nats
+ * @property {State | undefined} [state] only nats, until it is closed
  * @property {import('./nats/bus.js').Bus} [bus] for what nodes tell each other without storing it; only nats
  */
 

@@ -130,9 +130,9 @@ export class NatsBroker {
     return Math.min(this.progress.seen.first, this.copy.last + 1);
   }
 
-  /** @returns {import('./index.js').State} */
+  /** @returns {import('./index.js').State | undefined} undefined once it is closed */
   get state() {
-    return this.progress.state;
+    return this.isClosed ? undefined : this.progress.state;
   }
 
   /** @param {readonly Draft[]} drafts @returns {Promise<Receipt[]>} */

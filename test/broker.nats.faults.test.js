@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
+import { startGate } from './helpers/gate.js';
 import { natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { dataOf, draft, managerOf, openNode, untilFollowed } from './helpers/natsnode.js';
 import { run } from './helpers/server.js';
 import { until } from './helpers/until.js';
-import { startWire } from './helpers/wire.js';
 
 const BINARIES = await natsBinaries();
 const SUBJECT = 'holdfast.TEST.p.other';
@@ -36,16 +36,16 @@ for (const { version, path, problem } of BINARIES) {
     skip,
   }, async (t) => {
     const server = await startNats(t, { path });
-    const wire = await startWire(t, server.port);
+    const gate = await startGate(t, server.port);
     const one = await openNode(t, [server]);
-    const away = await openNode(t, [wire]);
+    const away = await openNode(t, [gate]);
     await one.broker.append([draft('1')]);
     await untilFollowed(away, 1);
-    wire.cut();
+    gate.cut();
     await one.broker.append([draft('2'), draft('3')]);
     const { manager } = await managerOf(t, server);
     await manager.streams.purge('TEST');
-    wire.mend();
+    await gate.restore();
     await until(() => away.broker.state?.isConnected && away.broker.state.lagMs === 0, 'it is up to date');
     assert.deepEqual([away.resets, away.broker.first, away.broker.last], [1, 4, 3]);
     await until(() => one.broker.first === 4, 'the other node knows what was purged');
@@ -152,16 +152,16 @@ test('a retry is one publication, even if NATS has forgotten its id before this 
     duplicate_window: 1000 * NS,
     allow_direct: true,
   });
-  const wire = await startWire(t, server.port);
-  const away = await openNode(t, [wire]);
+  const gate = await startGate(t, server.port);
+  const away = await openNode(t, [gate]);
   const other = await openNode(t, [server]);
-  wire.cut();
+  gate.cut();
   await until(() => !away.broker.state?.isConnected, 'it is cut off');
   assert.deepEqual(await other.broker.append([draft('a', { id: 'urn:a' })]), [{ sequence: 1, isNew: true }]);
   await after(2000);
   const again = away.broker.append([draft('a', { id: 'urn:a' })]);
   await after(100);
-  wire.mend();
+  await gate.restore();
   assert.deepEqual(await again, [{ sequence: 1, isNew: false }]);
   assert.equal(other.broker.last, 1);
 });

@@ -7,13 +7,13 @@ import { test } from 'node:test';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { freePort } from '../lib/port.js';
+import { startGate } from './helpers/gate.js';
 import { makeNamespace } from './helpers/namespace.js';
 import { NatsServer, natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { Reader } from './helpers/reader.js';
 import { run, startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { SECRET, sign } from './helpers/tokens.js';
 import { until } from './helpers/until.js';
-import { startWire } from './helpers/wire.js';
 
 const [OLD, CURRENT] = await natsBinaries();
 const PATH = '/.well-known/mercure';
@@ -195,9 +195,9 @@ for (const id of [undefined, 'urn:publication:'])
     skip: OLD.problem || false,
   }, async (t) => {
     const nats = await startNats(t, { path: OLD.path });
-    const wire = await startWire(t, nats.port);
+    const gate = await startGate(t, nats.port);
     const [ahead] = await startNodes(t, [nats], 1);
-    const [behind] = await startNodes(t, [wire], 1);
+    const [behind] = await startNodes(t, [gate], 1);
     const reader = new Reader(t, [ahead.port, behind.port, behind.port], `${PATH}?topic=all`);
     await until(() => reader.isOpen, 'it is open');
     const texts = Array.from({ length: 10 }, (_, i) => String(i));
@@ -205,7 +205,7 @@ for (const id of [undefined, 'urn:publication:'])
       publish(ahead, { topic: 'all', data, ...(id ? { id: id + data } : {}) });
     assert.equal(await publishText(texts[0]), 200);
     await until(() => reader.datas.length === 1, 'it has the first');
-    wire.cut();
+    gate.cut();
     for (const text of texts.slice(1)) assert.equal(await publishText(text), 200);
     await until(() => reader.datas.length === 10, 'it has all');
     reader.request?.destroy();
@@ -213,7 +213,7 @@ for (const id of [undefined, 'urn:publication:'])
     assert.deepEqual([reader.responses[1].status, reader.responses[1].port], [200, behind.port]);
     assert.notEqual(reader.responses[1].reported, 'earliest');
     reader.ports = [behind.port];
-    wire.mend();
+    await gate.restore();
     await until(() => reader.isOpen, 'the other node has caught up');
     assert.equal(await publishText('last'), 200);
     await until(() => reader.datas.at(-1) === 'last', 'it goes on');

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
 /**
- * @param {import('node:test').TestContext} t it is closed after the test
+ * @param {import('./server.js').Scope} t it is closed after the test
  * @param {number} target port on this machine
  */
 export async function startGate(t, target) {
