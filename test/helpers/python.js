@@ -30,10 +30,19 @@ async function install(folder, requirement) {
     const problem =
       (await attempt('python3', ['-m', 'venv', part], signal)) ||
       (await attempt(join(part, 'bin', 'python'), pip, signal));
-    if (!problem && !existsSync(folder)) renameSync(part, folder);
+    if (!problem) publish(part, folder);
     return problem;
   } finally {
     rmSync(part, { recursive: true, force: true });
+  }
+}
+
+/** Another test may have been faster: then its folder is as good. @param {string} part @param {string} folder */
+function publish(part, folder) {
+  try {
+    renameSync(part, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
   }
 }
 

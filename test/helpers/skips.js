@@ -1,7 +1,9 @@
 /*
  * A reporter that lists the tests that were skipped, and why. With HOLDFAST_SKIPS=fail, as in CI, a skip fails the run
- * unless the table expects it: a test that nobody runs finds nothing.
+ * unless the table expects it: a test that nobody runs finds nothing. The files that failed, for either reason, are listed in the
+ * file HOLDFAST_FAILURES.
  */
+import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 /** What a machine may be unable to provide even if every tool is installed. */
@@ -28,12 +30,17 @@ export function isExpected(reason) {
 export default async function* skips(events) {
   /** @type {{ line: string, expected: boolean }[]} */
   const found = [];
+  /** @type {Set<string>} */
+  const failures = new Set();
   for await (const { type, data } of events) {
+    if (type === 'test:fail' && data.file) failures.add(data.file);
     if ((type !== 'test:pass' && type !== 'test:fail') || data.skip === undefined) continue;
     const reason = String(data.skip);
     const where = data.file ? `${basename(data.file)}: ` : '';
     found.push({ line: `${where}${data.name}: ${reason}`, expected: isExpected(reason) });
+    if (data.file && !isExpected(reason)) failures.add(data.file);
   }
+  if (process.env.HOLDFAST_FAILURES) writeFileSync(process.env.HOLDFAST_FAILURES, [...failures].join('\n'));
   if (found.length > 0)
     yield `\n${found.length} skipped:\n${found.map(({ line }) => `  ${line}\n`).join('')}`;
   const unexpected = found.filter(({ expected }) => !expected);

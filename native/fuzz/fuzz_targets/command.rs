@@ -8,8 +8,8 @@ use holdfast_core::command::{Command, Opening, Records};
 use holdfast_core::framing::{Format, Message};
 use libfuzzer_sys::fuzz_target;
 
-/// The shortest record is an operation and a number of four bytes.
-const SHORTEST: usize = 5;
+/// The shortest record is an operation and a reason.
+const SHORTEST: usize = 2;
 /// The shortest text in a list is its length.
 const SHORTEST_TEXT: usize = 4;
 const UPDATES: u8 = 2;
