@@ -240,9 +240,13 @@ for (const { name, open, skip, isShared = false } of [...BROKERS, ...(await nats
       await broker.append(drafts(3000));
       const found = await broker.read(0, 5000);
       assert.ok(isShared || found.length > 0); // publishing to NATS may take longer than that
-      await untilFirst(broker, 3001);
+      await until(() => broker.first > Math.max(broker.last, 3000), 'all are dropped');
       assert.deepEqual(await broker.read(0, 10), []);
-      assert.deepEqual(sequencesOf(await broker.append(drafts(1))), [3001]);
+      const { last } = broker;
+      const [{ sequence }] = await broker.append(drafts(1));
+      // NATS knows ids no longer than publications: what it confirms late may be sent and stored again.
+      if (isShared) assert.ok(sequence > last);
+      else assert.deepEqual([last, sequence], [3000, 3001]);
     },
   );
 

@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccount, createOperator, createUser } from '@nats-io/nkeys';
 import { openBroker } from '../broker/index.js';
-import { freePort } from '../lib/port.js';
 import { OPTIONS } from './helpers/brokers.js';
 import { NatsServer, natsBinaries } from './helpers/nats.js';
 import { draft } from './helpers/natsnode.js';
+import { quietPort } from './helpers/port.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -27,7 +27,7 @@ const [OLD, CURRENT] = BINARIES;
  * @returns {Promise<NatsServer>}
  */
 async function start(t, { path, folder, more, host = '127.0.0.1' }) {
-  const port = await freePort(0, host.replace(/[[\]]/g, ''));
+  const port = await quietPort(host.replace(/[[\]]/g, ''));
   return new NatsServer(t, { path, name: 'n1', host, port, folder, more }).start();
 }
 

@@ -6,9 +6,9 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
-import { freePort } from '../lib/port.js';
 import { NatsServer, natsBinaries, startCluster, startNats } from './helpers/nats.js';
 import { dataOf, draft, managerOf, openNode, untilFollowed } from './helpers/natsnode.js';
+import { quietPort } from './helpers/port.js';
 import { temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -284,7 +284,7 @@ for (const { version, path, problem } of BINARIES) {
     skip,
   }, async (t) => {
     const folder = temporaryFolder(t);
-    const port = await freePort(0, '127.0.0.1');
+    const port = await quietPort();
     const server = await new NatsServer(t, { path, name: 'n1', port, folder }).start();
     const [one, other] = [await openNode(t, [server]), await openNode(t, [server])];
     await one.broker.append([draft('1'), draft('2')]);

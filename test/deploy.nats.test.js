@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { freePort } from '../lib/port.js';
 import { rawClient } from './helpers/client.js';
 import { configurationOf, makeCertificate } from './helpers/deploy.js';
 import { eventsIn, legacyToken, PATH, SECRET } from './helpers/hub.js';
 import { natsBinaries } from './helpers/nats.js';
+import { quietPort } from './helpers/port.js';
 import { run, startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -21,7 +21,7 @@ const PUBLISHER = legacyToken({ publish: ['*'] });
 async function startThree(t, path) {
   const certificate = makeCertificate(t);
   const { folder, cert, key } = certificate;
-  const ports = await Promise.all(Array.from({ length: 6 }, () => freePort(0, '127.0.0.1')));
+  const ports = await Promise.all(Array.from({ length: 6 }, () => quietPort()));
   const servers = ports.slice(0, 3).map((port, i) => {
     const text = configurationOf('nats.conf', [
       ['server_name: n1', `server_name: n${i + 1}`],

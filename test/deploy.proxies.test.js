@@ -8,7 +8,6 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
-import { freePort } from '../lib/port.js';
 import {
   configurationOf,
   fetchTrusting,
@@ -19,6 +18,7 @@ import {
 } from './helpers/deploy.js';
 import { legacyToken, PATH, SECRET } from './helpers/hub.js';
 import { natsBinaries, startNats } from './helpers/nats.js';
+import { quietPort } from './helpers/port.js';
 import { run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -38,7 +38,7 @@ async function startBehind(t, proxy, count, options) {
   const servers = await Promise.all(
     Array.from({ length: count }, () => startServer(t, [...HUB, ...options])),
   );
-  const port = await freePort(0, '127.0.0.1');
+  const port = await quietPort();
   const nodes = servers.map(({ port: own, adminPort }) => ({ port: own, readyPort: adminPort }));
   const started = PROXIES[proxy](t, { port, certificate, nodes });
   const fetch = fetchTrusting(t);
@@ -144,7 +144,7 @@ test('haproxy: the streams of a node that is not ready any more are ended, and c
     port,
     readyPort: i === 0 ? readyPort : adminPort,
   }));
-  const port = await freePort(0, '127.0.0.1');
+  const port = await quietPort();
   const started = PROXIES.haproxy(t, { port, certificate, nodes });
   const fetch = fetchTrusting(t);
   const url = `https://127.0.0.1:${port}${PATH}`;
@@ -161,7 +161,7 @@ test('nginx: /readyz of a node is open to the balancer, and nothing else of the 
 }, async (t) => {
   const server = await startServer(t, HUB);
   const folder = temporaryFolder(t);
-  const port = await freePort(0, '127.0.0.1');
+  const port = await quietPort();
   const text = configurationOf('readyz.nginx.conf', [
     ['10.0.0.11:8891', `127.0.0.1:${port}`],
     ['10.0.0.0/24', '127.0.0.1'],

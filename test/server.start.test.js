@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { freePort } from '../lib/port.js';
 import { get, rawClient } from './helpers/client.js';
 import { NEEDS_NATIVE } from './helpers/hold.js';
+import { quietPort } from './helpers/port.js';
 import { ROOT, run, startServer, TRANSPORTS, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -111,7 +112,7 @@ test('a port in use ends in one line that names the option, and leaves no CSV', 
 for (const transport of TRANSPORTS) {
   test(`of two servers started at the same moment, one gets the port (${transport} transport)`, async (t) => {
     for (let round = 0; round < 3; round++) {
-      const port = await freePort(0, '');
+      const port = await quietPort('');
       const args = ['--port', String(port), '--transport', transport, '--workers', '1', '--no-log'];
       const servers = [1, 2].map(() =>
         run(t, process.execPath, ['server.js', '--admin-port', '0', '--dashboard', 'off', ...args]),

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { freePort } from '../lib/port.js';
 import { KINDS, startHold } from './helpers/hold.js';
+import { quietPort } from './helpers/port.js';
 import { run } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -14,7 +14,7 @@ const ROUNDS = 3;
 
 test('of several processes that listen on a port at the same moment, exactly one gets it', async (t) => {
   for (let round = 0; round < ROUNDS; round++) {
-    const port = await freePort(0, '');
+    const port = await quietPort('');
     const contenders = Array.from({ length: PROCESSES }, () =>
       run(t, process.execPath, ['test/fixtures/contender.js', String(port)]),
     );

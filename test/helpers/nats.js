@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '../../lib/port.js';
+import { quietPort } from './port.js';
 import { pythonPackage } from './python.js';
 import { run, temporaryFolder } from './server.js';
 import { until } from './until.js';
@@ -96,7 +96,7 @@ export class NatsServer {
  * @returns {Promise<NatsServer>} one server, with JetStream
  */
 export async function startNats(t, { path, more }) {
-  const port = await freePort(0, HOST);
+  const port = await quietPort(HOST);
   return new NatsServer(t, { path, name: 'n1', port, folder: temporaryFolder(t), more }).start();
 }
 
@@ -107,7 +107,7 @@ export async function startNats(t, { path, more }) {
  */
 export async function startCluster(t, { path, count = 3 }) {
   const folder = temporaryFolder(t);
-  const ports = await Promise.all(Array.from({ length: 2 * count }, () => freePort(0, HOST)));
+  const ports = await Promise.all(Array.from({ length: 2 * count }, () => quietPort(HOST)));
   const routes = ports.slice(count).map((port) => `"nats://${HOST}:${port}"`);
   const servers = ports.slice(0, count).map((port, i) => {
     const more = `cluster { name: holdfast, listen: "${HOST}:${ports[count + i]}", routes: [${routes.join(', ')}] }`;
