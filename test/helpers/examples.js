@@ -31,14 +31,15 @@ export async function startExample(t, name, { port, cwd, env } = {}) {
 
 /**
  * @param {import('playwright-core').Page} page
- * @returns {string[]} what goes wrong in it, as it happens: errors, and what its policy refuses; but not lost connections
+ * @returns {string[]} what goes wrong in it, as it happens: errors, and what its policy refuses; but not lost connections, and missing icons
  */
 export function problemsOf(page) {
   /** @type {string[]} */
   const problems = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
-    if (message.type() === 'error' && !/net::ERR_/.test(message.text())) problems.push(message.text());
+    const isExpected = /net::ERR_/.test(message.text()) || message.location().url.endsWith('/favicon.ico');
+    if (message.type() === 'error' && !isExpected) problems.push(message.text());
   });
   return problems;
 }
