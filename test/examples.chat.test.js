@@ -39,7 +39,7 @@ async function say(page, text) {
 }
 
 /** @param {Page} page @param {string[]} texts */
-const untilRead = (page, texts) => untilTexts(page, '#log li p', texts);
+const untilRead = (page, texts) => untilTexts(page, '#log > div > p', texts);
 
 /** @param {Page} page @param {string[]} names */
 const untilHere = (page, names) => untilTexts(page, '#people li > :last-child', names);
