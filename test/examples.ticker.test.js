@@ -46,12 +46,11 @@ describe('the ticker', NEEDS_CHROMIUM, () => {
   test('shows prices that move, and their lines', async (t) => {
     const { open } = await startTicker(t);
     const { page, problems } = await open();
-    const prices = await pricesIn(page);
     const lines = await linesIn(page);
-    await untilMoved(page, prices);
-    assert.ok(
-      (await linesIn(page)).every((line, i) => line !== lines[i] && (line ?? '').split(' ').length === 40),
-    );
+    await untilMoved(page, await pricesIn(page));
+    const isNew = (/** @type {string | null} */ line, /** @type {number} */ i) => line !== lines[i];
+    await until(async () => (await linesIn(page)).every(isNew), 'all lines move', 30_000);
+    assert.ok((await linesIn(page)).every((line) => line?.split(' ').length === 40));
     assert.ok((await textsIn(page, '.change')).every((text) => /^[▲▼] \d+\.\d %$/.test(text)));
     assert.deepEqual(problems, []);
   });
