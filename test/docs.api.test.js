@@ -241,6 +241,8 @@ describe('docs/api.md: the library', () => {
     const expected = [...codes].filter((code) => !INTERNAL.includes(code));
     const section = sectionOf('Errors');
     assertSame(namesIn(tableIn(section, 'code')), expected);
+    const [, comment] = /The errors of Holdfast(.*?)\*\//s.exec(TYPES) ?? [];
+    assertSame((comment ?? '').match(/\b[A-Z]+(?:_[A-Z]+)*\b/g) ?? [], expected);
     const warnings = [...source.matchAll(/\bcode: '([A-Z_]+)'/g)].map(([, code]) => code);
     assertSame(namesIn(tableIn(section, 'process warning')), [...new Set(warnings)]);
   });
