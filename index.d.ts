@@ -276,7 +276,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING, CLOSED or STORE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
+ * LISTENING, CLOSED, STORE, NATS or TOO_LARGE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -588,7 +588,7 @@ export class Hub {
   /**
    * Publishes one publication, or several in this order: all or none of them.
    * @returns the ids, once they are stored
-   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; STORE, CLOSED. It rejects with them
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; TOO_LARGE for NATS; STORE, CLOSED. It rejects with them
    */
   publish(publication: Publication): Promise<string>;
   publish(publications: readonly Publication[]): Promise<string[]>;

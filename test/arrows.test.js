@@ -30,6 +30,7 @@ const ARROWS = {
   lib: [],
   fleet: ['native', 'limits', 'lib', 'monitor/fields.js'],
   scripts: ['fleet', 'monitor', 'native', 'limits', 'lib'],
+  examples: [], // only the package, as users import it
 };
 
 /** The same inside hub/. @type {Record<string, string[]>} */
