@@ -35,6 +35,7 @@ import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { watchNeighbours } from './primary/neighbours.js';
+import { openNotify } from './primary/notify.js';
 import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort } from './transport/index.js';
@@ -46,6 +47,8 @@ const DISCARD_MS = 1000;
 const FLUSH_MS = 1000;
 /** How long to wait at the end for a store on such a file system. What was answered is safe. */
 const CLOSE_MS = 5000;
+/** How long the drain may take beyond --drain: workers that don't exit, and the waits above. */
+const BEYOND_DRAIN_MS = 15_000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
 
@@ -122,6 +125,8 @@ class Server {
     this.monitor = null;
     /** @type {import('./transport/index.js').PortClaim | null} */
     this.claim = null;
+    /** With NOTIFY_SOCKET. @type {import('./primary/notify.js').Notify | null} */
+    this.notify = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
@@ -130,6 +135,8 @@ class Server {
   async run() {
     const { config, transport, workers, admin } = this;
     for (const line of this.warnings) this.note(line);
+    const problem = () => this.problem();
+    this.notify = await openNotify({ env: process.env, workers, problem, onNote: (line) => this.note(line) });
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
@@ -146,6 +153,7 @@ class Server {
     await this.monitor.start();
     if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
+    this.notify?.ready();
     tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
   }
 
@@ -277,6 +285,7 @@ class Server {
         ? `draining over ${config.drainMs} ms; press Ctrl-C again to quit now`
         : 'stopping before the server was listening',
     );
+    this.notify?.stopping((hasStreams ? config.drainMs : 0) + BEYOND_DRAIN_MS);
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
     await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);

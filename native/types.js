@@ -1,5 +1,5 @@
 /*
- * The surface of the addon, as native/src/lib.rs and native/src/dialer.rs export it.
+ * The surface of the addon, as native/src/lib.rs, dialer.rs and notifier.rs export it.
  */
 
 /**
@@ -142,11 +142,18 @@
  */
 
 /**
+ * Sends datagrams to a service manager.
+ * @typedef {object} Notifier
+ * @property {(text: string) => boolean} tell false if its queue is full; throws if there is nobody
+ */
+
+/**
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
  * @property {new (address: string, port: number) => PortClaim} PortClaim throws EADDRINUSE
  * @property {new (settings: DialSettings) => Dialer} Dialer
+ * @property {new (path: string) => Notifier} Notifier `path` as in NOTIFY_SOCKET
  * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */
 

@@ -1,7 +1,9 @@
 //! What Node.js sees of `holdfast-core`: flat names, numbers and buffers. `native/types.js` describes it;
-//! `transport/hold.js` uses it, and `fleet/drone/dial.native.js` the part that dials (`dialer`).
+//! `transport/hold.js` uses it, `fleet/drone/dial.native.js` the part that dials (`dialer`), and `primary/notify.js` the part
+//! that notifies a service manager (`notifier`).
 
 mod dialer;
+mod notifier;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, IntoRawFd};
