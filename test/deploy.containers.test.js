@@ -77,6 +77,6 @@ test('every container is confined: a read-only file system, no capabilities, no 
   const names = [...services.matchAll(/^ {2}(\w+):$/gm)].map(([, name]) => name);
   assert.deepEqual(names, ['holdfast', 'nats', 'prometheus', 'grafana']);
   assert.equal(services.match(/^ {4}<<: \*confined$/gm)?.length, names.length);
-  for (const line of ['read_only: true', 'cap_drop: [ALL]', "security_opt: ['no-new-privileges:true']"])
+  for (const line of ['read_only: true', 'cap_drop: [ALL]', 'security_opt: ["no-new-privileges:true"]'])
     assert.ok(COMPOSE.includes(`\n  ${line}\n`), line);
 });
