@@ -6,8 +6,8 @@ import { COLUMNS } from '../columns.js';
 import { Chart } from './chart.js';
 import { byId } from './dom.js';
 
-/** @typedef {import('./chart.js').Panel} Panel */
-/** @typedef {import('./chart.js').Line} Line */
+/** @typedef {import('./plot.js').Panel} Panel */
+/** @typedef {import('./plot.js').Line} Line */
 
 /** @param {string} label @param {string} column @param {Line['color']} color @param {Line['dash']} [dash] @returns {Line} */
 const line = (label, column, color, dash = '') => ({ label, column, color, dash });
@@ -28,7 +28,7 @@ const PANELS = [
     lines: [line('heap', 'heapPhysicalBytes', 'c3', 'dotted'), line('native', 'nativeBytes', 'c2', 'dashed'), line('kernel', 'kernelBytes', 'c1')] },
   { id: 'cpu', title: 'CPU, 100% is a core', kind: 'linear', least: 100, format: percent, axis: percent,
     lines: [line('machine', 'machinePercent', 'c1', 'dashed'), line('server', 'processCpuPercent', 'c2')] },
-  { id: 'ticks', title: 'Ticks', kind: 'log', least: 1, format: ms, axis: (value) => `${formatShort(value)} ms`,
+  { id: 'ticks', title: 'Ticks', kind: 'log', least: 1, format: ms, axis: (value) => `${value} ms`,
     lines: [line('avg', 'tickAvgMs', 'c3'), line('p90', 'tickP90Ms', 'c1', 'dashed'), line('max', 'tickMaxMs', 'c2', 'dotted')] },
   { id: 'lateness', title: 'Lateness of pings', kind: 'log', least: 0.1, format: ms, axis: (value) => `${value <= 0.1 ? '≤' : ''}${value} ms`,
     lines: [line('p50', 'pingLatenessP50Ms', 'c3'), line('p99', 'pingLatenessP99Ms', 'c1', 'dashed'), line('max', 'pingLatenessMaxMs', 'c2', 'dotted')] },
@@ -43,10 +43,9 @@ const PLACES = new Map(COLUMNS.map(({ name }, i) => [name, i]));
 
 export class Charts {
   constructor() {
-    this.all = PANELS.map((panel) => new Chart(panel));
-    for (const chart of this.all) chart.mount(byId('charts'));
+    this.all = PANELS.map((panel) => new Chart(panel, byId('charts')));
     document.addEventListener('themechange', () => {
-      for (const { plot } of this.all) plot?.redraw(true, true);
+      for (const { plot } of this.all) plot.redraw(true, true);
     });
   }
 

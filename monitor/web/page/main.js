@@ -5,8 +5,10 @@ import { prepareActions } from './actions.js';
 import { Charts } from './charts.js';
 import { Connection } from './connection.js';
 import { byId, setText } from './dom.js';
+import { showNotes, showTopics } from './lists.js';
+import { clock } from './plot.js';
 import { Store } from './store.js';
-import { showFrame, showNotes, showTopics } from './tables.js';
+import { showFrame } from './tables.js';
 
 /** With many frames per second, the page is drawn less often. */
 const DRAW_MS = 250;
@@ -59,7 +61,7 @@ function prepareTools() {
   byId('pause').addEventListener('click', () => {
     isPaused = !isPaused;
     byId('pause').setAttribute('aria-pressed', String(isPaused));
-    setText(byId('status-text'), isPaused ? `paused at ${new Date().toLocaleTimeString()}` : 'live');
+    setText(byId('status-text'), isPaused ? `paused at ${clock(Date.now())}` : 'live');
     drawSoon();
   });
   document.addEventListener('visibilitychange', drawSoon);

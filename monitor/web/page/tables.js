@@ -18,8 +18,6 @@ import { byId, element, fillTable, number, setText } from './dom.js';
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {import('./dom.js').Cell} Cell */
 
-/** What the first character of a topic's name says; see primary/topics.js. @type {Record<string, string>} */
-const KINDS = { '=': '', '~': 'URL pattern ', '%': 'template ', '#': 'channel ', '*': '' };
 /** States of workers that need attention, and how much. @type {Record<string, string>} */
 const STATES = {
   ready: 'state-good',
@@ -106,7 +104,9 @@ function showWorkers(store) {
  */
 function workerRow(store, name, state, pid, values, shards) {
   const of = (/** @type {string} */ field) => store.ofWorker(values, field);
-  const ticks = ['tickAvgMs', 'tickP90Ms', 'tickMaxMs'].map((field) => formatMs(of(field)));
+  const ticks = ['tickAvgMs', 'tickP90Ms', 'tickMaxMs'].map((field) =>
+    of(field) === null ? '' : formatMs(of(field)),
+  );
   return [
     name,
     state,
@@ -115,8 +115,10 @@ function workerRow(store, name, state, pid, values, shards) {
     number(shards, 'wide'),
     number(percent(of('processCpuPercent'))),
     number(bytes(of('rssBytes'))),
-    number(`${bytes(of('heapUsedBytes'))} of ${bytes(of('heapTotalBytes'))}`, 'wide'),
-    number(of('tickAvgMs') === null ? '' : ticks.join(' / ')),
+    number(bytes(of('heapUsedBytes')), 'wide'),
+    number(ticks[0], 'wide'),
+    number(ticks[1], 'wide'),
+    number(ticks[2]),
   ];
 }
 
@@ -205,67 +207,4 @@ function showBroker(store) {
     ['recoveries', number(`${count(of('hubRecoveries'))}, ${count(of('hubEarliest'))} with loss`)],
     ['tokens refused', number(count(of('hubTokensRefused')))],
   ]);
-}
-
-/** @param {Store} store */
-export function showTopics({ topics }) {
-  if (!topics) return;
-  const { subscribers, unanswered, publications, sinceMs } = topics;
-  fillTable(
-    'subscribers',
-    subscribers.rows.map(([name, streams, over]) => [
-      topicCell(name),
-      number(atLeast(streams, over, formatCount)),
-    ]),
-    'Nobody is on a topic or a channel.',
-  );
-  const isCut = [...subscribers.rows, ...publications.rows].some(([, , over]) => over > 0);
-  const late =
-    unanswered > 0
-      ? `${formatNoun(unanswered, 'worker')} did not answer in time: the counts are too low. `
-      : '';
-  setText(
-    byId('subscribers-note'),
-    `${late}${isCut ? '≥ is a lower bound. ' : ''}Every 5 seconds while this page is open.`,
-  );
-  const minutes = Math.max(sinceMs, 1000) / 60_000;
-  const perMinute = (/** @type {number} */ value) => count(value / minutes);
-  fillTable(
-    'publications',
-    publications.rows.map(([name, total, over]) => [
-      topicCell(name),
-      number(atLeast(total, over, perMinute)),
-    ]),
-    'Nothing was published.',
-  );
-  setText(
-    byId('publications-note'),
-    `In the last ${formatElapsed(sinceMs)}; counted while a dashboard is open.`,
-  );
-}
-
-/** @param {string} name @returns {Cell} */
-function topicCell(name) {
-  const text = name === '*' ? '* (everything)' : `${KINDS[name[0]] ?? ''}${name.slice(1)}`;
-  return { text, className: 'topic' };
-}
-
-/** @param {number} value @param {number} over @param {(value: number) => string} format */
-function atLeast(value, over, format) {
-  return `${over > 0 ? '≥ ' : ''}${format(value)}`;
-}
-
-/** Newest first. @param {Store} store */
-export function showNotes({ notes }) {
-  const list = byId('events');
-  const shown = notes.toReversed();
-  while (list.children.length > shown.length) list.lastChild?.remove();
-  shown.forEach(({ at, line }, i) => {
-    const item =
-      list.children[i] ?? list.appendChild(element('li', '', element('time', ''), element('span', '')));
-    const [time, text] = item.children;
-    time.setAttribute('datetime', new Date(at).toISOString());
-    setText(time, new Date(at).toLocaleTimeString());
-    setText(text, line);
-  });
 }
