@@ -158,7 +158,9 @@ class Server {
     await this.monitor.start();
     if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
-    tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
+    const dashboard = adminPort ? urlOf(config.adminHost, adminPort) : '';
+    const ports = { host: config.host, port, adminPort, dashboard };
+    tellParent({ type: 'listening', ...ports, csvPath, workers: pids });
   }
 
   /** @returns {Promise<number>} its port; 0 if it is off */

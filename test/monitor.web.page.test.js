@@ -150,16 +150,13 @@ describe('the dashboard in a browser', NEEDS_CHROMIUM, () => {
     for (const client of clients) client.close();
   });
 
-  test('recovers when its connection is lost, without a gap in what it knows', async (t) => {
+  test('says when the server hangs, and goes on when it does', async (t) => {
     const server = await startServer(t, ['--refresh', '500']);
     const { page } = await open(t, server.adminPort);
     await untilStatus(page, 'live');
-    await page.context().setOffline(true);
-    await page.evaluate(() => dispatchEvent(new Event('offline')));
     process.kill(server.pid, 'SIGSTOP');
     await untilStatus(page, 'no frame for');
     process.kill(server.pid, 'SIGCONT');
-    await page.context().setOffline(false);
     await untilStatus(page, 'live');
     assert.equal(await page.locator('#result').textContent(), '', 'it is the same server');
   });

@@ -15,9 +15,13 @@ const LABEL_MS = 5000;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -30, PageDown: 30, Home: -1e6, End: 1e6 };
 
 export class Chart {
-  /** @param {Panel} panel @param {HTMLElement} parent */
-  constructor(panel, parent) {
+  /**
+   * @param {Panel} panel @param {HTMLElement} parent
+   * @param {(at: number | null) => void} onKeys called with the point to which the crosshair of all charts was moved; null for none
+   */
+  constructor(panel, parent, onKeys) {
     this.panel = panel;
+    this.onKeys = onKeys;
     this.values = panel.lines.map(() => element('b', '', '-'));
     this.when = element('span', 'when');
     this.box = element('div', 'plot');
@@ -106,8 +110,13 @@ export class Chart {
     const step = STEPS[event.key];
     if (times.length === 0 || (step === undefined && event.key !== 'Escape')) return;
     event.preventDefault();
-    if (step === undefined) return plot.setCursor({ left: -10, top: -10 });
-    const at = Math.min(times.length - 1, Math.max(0, (plot.cursor.idx ?? times.length - 1) + step));
-    plot.setCursor({ left: plot.valToPos(times[at], 'x'), top: 10 });
+    if (step === undefined) return this.onKeys(null);
+    this.onKeys(Math.min(times.length - 1, Math.max(0, (plot.cursor.idx ?? times.length - 1) + step)));
+  }
+
+  /** Moves its crosshair. @param {number | null} at */
+  point(at) {
+    const left = at === null ? -10 : this.plot.valToPos(this.times[at], 'x');
+    this.plot.setCursor({ left, top: at === null ? -10 : 10 });
   }
 }

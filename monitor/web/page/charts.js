@@ -43,7 +43,11 @@ const PLACES = new Map(COLUMNS.map(({ name }, i) => [name, i]));
 
 export class Charts {
   constructor() {
-    this.all = PANELS.map((panel) => new Chart(panel, byId('charts')));
+    /** @param {number | null} at */
+    const pointAll = (at) => {
+      for (const chart of this.all) chart.point(at);
+    };
+    this.all = PANELS.map((panel) => new Chart(panel, byId('charts'), pointAll));
     document.addEventListener('themechange', () => {
       for (const { plot } of this.all) plot.redraw(true, true);
     });
