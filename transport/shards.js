@@ -385,10 +385,10 @@ export class Shards {
   }
 }
 
-/** @param {{ names: string[], streams: number[], isWhole: boolean }} found @returns {Top} */
-function topOfShard({ names, streams, isWhole }) {
+/** @param {{ names: string[], streams: number[], leftOut: number }} found @returns {Top} */
+function topOfShard({ names, streams, leftOut }) {
   const rows = names.map((name, i) => /** @type {[string, number, number]} */ ([name, streams[i], 0]));
-  return { rows, missing: isWhole ? 0 : (streams.at(-1) ?? 0) };
+  return { rows, missing: leftOut };
 }
 
 /** @param {string} why */

@@ -128,8 +128,8 @@ pub struct Happenings {
 #[napi(object)]
 pub struct Counted {
     pub token: u32,
-    /// Whether these are all channels.
-    pub is_whole: bool,
+    /// Streams of the largest that is not listed; 0 if all are.
+    pub left_out: u32,
     pub names: Vec<String>,
     pub streams: Vec<u32>,
 }
@@ -346,9 +346,9 @@ fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Encoded {
 
 impl From<&holdfast_core::Counted> for Counted {
     fn from(counted: &holdfast_core::Counted) -> Self {
-        let holdfast_core::Counted { token, is_whole, channels } = counted;
+        let holdfast_core::Counted { token, left_out, channels } = counted;
         let names = channels.iter().map(|(_, name)| String::from_utf8_lossy(name).into());
-        Counted { token: *token, is_whole: *is_whole, names: names.collect(), streams: channels.iter().map(|(rows, _)| *rows).collect() }
+        Counted { token: *token, left_out: *left_out, names: names.collect(), streams: channels.iter().map(|(rows, _)| *rows).collect() }
     }
 }
 

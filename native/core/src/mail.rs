@@ -28,7 +28,10 @@ pub enum ShardMessage {
     /// Stop listening: another shard could not.
     Unlisten,
     /// Report the channels with most rows, so many of them, with this token.
-    Count { token: u32, most: usize },
+    Count {
+        token: u32,
+        most: usize,
+    },
     /// Panic: for tests of what follows.
     Fail,
     Stop,

@@ -492,7 +492,8 @@ fn records_before_a_malformed_one_take_effect_and_those_after_it_do_not() {
 #[test]
 fn every_shard_reports_the_channels_that_most_streams_are_on() {
     let mut held = Held::start(options_with(|options| options.shards = 2));
-    let clients: Vec<_> = (0..6).map(|number| held.stream(TEXT, if number < 4 { &["news", "rare"][..number % 2 + 1] } else { &["news"] })).collect();
+    let clients: Vec<_> =
+        (0..6).map(|number| held.stream(TEXT, if number < 4 { &["news", "rare"][..number % 2 + 1] } else { &["news"] })).collect();
     held.hold.count_channels(7, 1);
     held.until("both shards", |held| (held.rest.counted.len() == 2).then_some(()));
     let counted = &held.rest.counted;

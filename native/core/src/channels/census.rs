@@ -16,28 +16,28 @@ pub struct Census {
     next: usize,
     /// The largest so far. The smallest of them is on top, because it is the first to go.
     found: BinaryHeap<Reverse<(u32, Box<[u8]>)>>,
-    /// Whether some were left out.
-    is_cut: bool,
+    /// Rows of the largest that was left out.
+    left_out: u32,
 }
 
 /// What came out.
 #[derive(Debug, PartialEq)]
 pub struct Counted {
     pub token: u32,
-    /// Whether these are all channels.
-    pub is_whole: bool,
+    /// Rows of the largest that is not listed; 0 if all are.
+    pub left_out: u32,
     /// Rows and name, the largest first.
     pub channels: Vec<(u32, Box<[u8]>)>,
 }
 
 impl Census {
     pub fn new(token: u32, most: usize) -> Self {
-        Census { token, most, next: 0, found: BinaryHeap::new(), is_cut: false }
+        Census { token, most, next: 0, found: BinaryHeap::new(), left_out: 0 }
     }
 
     pub fn into_counted(self) -> Counted {
         let channels = self.found.into_sorted_vec().into_iter().map(|Reverse(one)| one).collect();
-        Counted { token: self.token, is_whole: !self.is_cut, channels }
+        Counted { token: self.token, left_out: self.left_out, channels }
     }
 
     fn look_at(&mut self, rows: u32, name: &[u8]) {
@@ -45,11 +45,12 @@ impl Census {
             self.found.push(Reverse((rows, name.into())));
             return;
         }
-        self.is_cut = true;
+        let mut out = rows;
         if self.found.peek().is_some_and(|Reverse((least, _))| rows > *least) {
-            self.found.pop();
+            out = self.found.pop().map_or(0, |Reverse((least, _))| least);
             self.found.push(Reverse((rows, name.into())));
         }
+        self.left_out = self.left_out.max(out);
     }
 }
 
@@ -82,33 +83,33 @@ mod tests {
         channels
     }
 
-    fn counted(channels: &Channels, most: usize, slice_ns: u64) -> (Vec<(u32, String)>, bool, usize) {
+    fn counted(channels: &Channels, most: usize, slice_ns: u64) -> (Vec<(u32, String)>, u32, usize) {
         let mut census = Census::new(7, most);
         let mut turns = 1;
         while !channels.count_some(&mut census, &mut Slice::of(slice_ns)) {
             turns += 1;
         }
-        let Counted { token: 7, is_whole, channels } = census.into_counted() else { panic!() };
-        (channels.into_iter().map(|(rows, name)| (rows, String::from_utf8_lossy(&name).into())).collect(), is_whole, turns)
+        let Counted { token: 7, left_out, channels } = census.into_counted() else { panic!() };
+        (channels.into_iter().map(|(rows, name)| (rows, String::from_utf8_lossy(&name).into())).collect(), left_out, turns)
     }
 
     #[test]
     fn the_largest_come_first_and_the_rest_is_left_out() {
-        let (found, is_whole, _) = counted(&channels(&[1, 5, 3, 9, 2]), 3, 1 << 30);
-        assert_eq!((found, is_whole), (vec![(9, "c3".into()), (5, "c1".into()), (3, "c2".into())], false));
+        let (found, left_out, _) = counted(&channels(&[1, 5, 3, 9, 2]), 3, 1 << 30);
+        assert_eq!((found, left_out), (vec![(9, "c3".into()), (5, "c1".into()), (3, "c2".into())], 2));
     }
 
     #[test]
     fn a_few_channels_are_all_there() {
-        let (found, is_whole, _) = counted(&channels(&[1, 2]), 2, 1 << 30);
-        assert_eq!((found, is_whole), (vec![(2, "c1".into()), (1, "c0".into())], true));
-        assert_eq!(counted(&channels(&[]), 2, 1 << 30), (vec![], true, 1));
+        let (found, left_out, _) = counted(&channels(&[1, 2]), 2, 1 << 30);
+        assert_eq!((found, left_out), (vec![(2, "c1".into()), (1, "c0".into())], 0));
+        assert_eq!(counted(&channels(&[]), 2, 1 << 30), (vec![], 0, 1));
     }
 
     #[test]
     fn it_takes_turns_and_skips_channels_that_are_gone() {
         let mut channels = channels(&[4, 1, 2]);
         (0..4).for_each(|row| channels.unsubscribe(row, b"c0"));
-        assert_eq!(counted(&channels, 9, 0), (vec![(2, "c2".into()), (1, "c1".into())], true, 3));
+        assert_eq!(counted(&channels, 9, 0), (vec![(2, "c2".into()), (1, "c1".into())], 0, 3));
     }
 }
