@@ -24,8 +24,9 @@ import { RequestError } from '../lib/router.js';
 const OWN_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 /** Sec-Fetch-Site of requests that no other page made. */
 const OWN_SITES = ['same-origin', 'none'];
-/** What needs no token. */
-const OPEN_PATHS = ['/healthz', '/readyz', '/', '/login'];
+/** What needs no token: probes, and where one can be given. */
+const PROBES = ['/healthz', '/readyz'];
+const ENTRANCES = ['/', '/login'];
 const SESSION_S = 12 * 3600;
 /** A wrong token is answered after this time, and so many at once. A right one never waits, so nobody can be locked out. */
 const WRONG_MS = 1000;
@@ -56,8 +57,9 @@ export class Access {
   async check(request) {
     if (!this.token) return this.checkHost(request);
     const [path] = (request.url ?? '').split('?', 1);
-    if (OPEN_PATHS.includes(path) || this.wayOf(request)) return;
+    if (PROBES.includes(path) || this.wayOf(request)) return;
     if (bearerOf(request) !== undefined) await this.slowDown();
+    else if (ENTRANCES.includes(path)) return;
     throw new RequestError(401, 'the admin port needs the token of --admin-token (Authorization: Bearer)', {
       'WWW-Authenticate': 'Bearer realm="holdfast"',
     });

@@ -8,12 +8,11 @@ import { HoldfastError, messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
-import { listenerOf, pathsOf, RequestError, readBody, send } from '../lib/router.js';
+import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
 import { Access } from './access.js';
 import { METRICS_TYPE, metricsText } from './metrics.js';
-import { assetRoutes, page } from './web/assets.js';
 import { Live } from './web/live.js';
-import { logIn, loginPage } from './web/login.js';
+import { webRoutes } from './web/routes.js';
 
 /** The largest message that can be published. */
 const MOST_MESSAGE_BYTES = 65_536;
@@ -57,7 +56,7 @@ export class Admin {
     this.drain = drain;
     this.live = new Live(live);
     this.access = new Access({ host, token });
-    this.routes = [...this.routesOf(hubPath), ...this.webRoutes()];
+    this.routes = [...this.routesOf(hubPath), ...webRoutes(this.access, this.live)];
     /** Waiting for their outcome. */
     this.publishers = 0;
     /** @type {import('./frame.js').Frame | null} */
@@ -85,41 +84,6 @@ export class Admin {
       { methods: ['POST'], path: '/gc', handle: (request) => this.takeGc(request) },
       { methods: ['POST'], path: '/drain', handle: (request) => this.takeDrain(request) },
     ];
-  }
-
-  /** The dashboard. @returns {Route[]} */
-  webRoutes() {
-    const show = (/** @type {IncomingMessage} */ request) =>
-      this.access.wayOf(request) ? page() : loginPage('');
-    return [
-      { methods: ['GET'], path: '/', handle: show, isHidden: true },
-      { methods: ['POST'], path: '/login', handle: (request) => logIn(this.access, request), isHidden: true },
-      {
-        methods: ['GET'],
-        path: '/history',
-        handle: (_, { searchParams }) => this.history(searchParams),
-        isHidden: true,
-      },
-      { methods: ['GET'], path: '/frames', handle: (request) => this.frames(request), isHidden: true },
-      ...assetRoutes(),
-    ];
-  }
-
-  /** GET /history?run=ID&after=MS: what a dashboard has not got yet. @param {URLSearchParams} query @returns {Answer} */
-  history(query) {
-    return { status: 200, body: this.live.all(query.get('run') ?? '', Number(query.get('after')) || 0) };
-  }
-
-  /** GET /frames: frames as Server-Sent Events. @param {IncomingMessage} request @returns {Answer} */
-  frames(request) {
-    const endMs = this.access.sessionEndMs(request);
-    const take = (/** @type {import('node:http').ServerResponse} */ response) =>
-      void this.live.join(response, endMs).catch((error) => {
-        const { status, headers } = error instanceof RequestError ? error : { status: 500, headers: {} };
-        if (response.headersSent) response.destroy();
-        else send(response, { status, headers, body: `${messageOf(error)}\n` });
-      });
-    return { status: 200, take };
   }
 
   /** @returns {string} what there is, for people */

@@ -8,8 +8,9 @@ import { mergeTops, Sketch } from '../lib/tops.js';
 /** Publications are counted by minute, and those of the last few minutes are added up. */
 const SLOT_MS = 60_000;
 const SLOTS = 5;
-/** Names of a minute: 500 take about 100 KB if they are short. */
+/** Names of a minute, and how much of them is kept: together at most 2 MB in 5 minutes. */
 const MOST_NAMES = 500;
+const MOST_LETTERS = 200;
 
 /** @typedef {{ sketch: Sketch, startedMs: number }} Slot */
 /** @typedef {import('../lib/tops.js').Top} Top */
@@ -46,12 +47,12 @@ export class Topics {
   published(publications) {
     if (!this.isOn) return;
     const sketch = this.current();
-    for (const { topics } of publications) for (const topic of topics) sketch.add(`=${topic}`);
+    for (const { topics } of publications) for (const topic of topics) sketch.add(nameOf('=', topic));
   }
 
   /** @param {string} channel */
   publishedTo(channel) {
-    if (this.isOn) this.current().add(`#${channel}`);
+    if (this.isOn) this.current().add(nameOf('#', channel));
   }
 
   /** @returns {Sketch} of this minute */
@@ -77,4 +78,10 @@ export class Topics {
     );
     return { subscribers, unanswered, publications, sinceMs: performance.now() - slots[0].startedMs };
   }
+}
+
+/** @param {string} mark @param {string} text @returns {string} of a long text only the beginning, in memory of its own */
+function nameOf(mark, text) {
+  if (text.length <= MOST_LETTERS) return mark + text;
+  return Buffer.from(`${mark}${text.slice(0, MOST_LETTERS)}…`).toString();
 }

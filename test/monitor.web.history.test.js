@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FIELDS } from '../monitor/fields.js';
 import { COLUMNS, pointOf } from '../monitor/web/columns.js';
 import { History, HOUR_MS } from '../monitor/web/history.js';
-import { messageOf, NAMES } from '../monitor/web/message.js';
+import { frameMessage, NAMES } from '../monitor/web/message.js';
 import { Store } from '../monitor/web/page/store.js';
 import { frameAfter, sample } from './helpers/samples.js';
 
@@ -138,7 +138,9 @@ function answer(rest) {
 
 /** @param {number} timeMs @returns {import('../monitor/web/page/store.js').Message} */
 function messageAt(timeMs) {
-  return JSON.parse(messageOf(frameAfter(sample()), { timeMs, state: 'running', problem: '', broker: null }));
+  return /** @type {import('../monitor/web/page/store.js').Message} */ (
+    frameMessage(frameAfter(sample()), { timeMs, state: 'running', problem: '', broker: null })
+  );
 }
 
 test('the page has a point without values where something is missing', () => {

@@ -8,11 +8,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { codeOf } from '../../lib/errors.js';
-import { RequestError } from '../../lib/router.js';
+import { codeOf, messageOf } from '../../lib/errors.js';
+import { RequestError, send } from '../../lib/router.js';
 import { pointOf } from './columns.js';
 import { History } from './history.js';
-import { messageOf, NAMES } from './message.js';
+import { frameMessage, NAMES } from './message.js';
 
 /** Dashboards at a time: each takes a file descriptor of the primary, and more are refused. */
 export const MOST_DASHBOARDS = 32;
@@ -24,6 +24,8 @@ const IDLE_MS = 30_000;
 const TOPICS_MS = 5000;
 const MOST_TOPICS = 10;
 const MOST_NOTES = 200;
+/** Workers may print anything. */
+const MOST_LINE = 500;
 /** At the end, dashboards get the last frame within this time or not at all. */
 const CLOSE_MS = 500;
 const CHANNEL = 'frames';
@@ -65,8 +67,8 @@ export class Live {
     this.about = { ...about, hostname: hostname(), refreshMs, startedMs: Date.now() };
     /** @type {{ at: number, line: string }[]} */
     this.notes = [];
-    /** The last message. */
-    this.last = '';
+    /** @type {Frame | null} */
+    this.frame = null;
     /** The last topics; '' if nobody looks. */
     this.lastTopics = '';
     /** @type {Promise<HoldLike> | null} */
@@ -80,18 +82,22 @@ export class Live {
   /** @param {Frame} frame */
   show(frame) {
     const { totals } = frame;
-    const timeMs = Date.parse(String(totals.time));
+    this.frame = frame;
     this.history.add(
-      timeMs,
+      timeOf(frame),
       pointOf((name) => (typeof totals[name] === 'number' ? totals[name] : null)),
     );
-    this.last = messageOf(frame, { timeMs, ...this.status(), broker: this.broker() });
-    void this.say('', this.last);
+    if (this.dashboards > 0) void this.say('', JSON.stringify(this.messageOf(frame)));
+  }
+
+  /** @param {Frame} frame @returns {object} as dashboards get it */
+  messageOf(frame) {
+    return frameMessage(frame, { timeMs: timeOf(frame), ...this.status(), broker: this.broker() });
   }
 
   /** @param {string} line */
   note(line) {
-    const note = { at: Date.now(), line };
+    const note = { at: Date.now(), line: line.slice(0, MOST_LINE) };
     this.notes.push(note);
     if (this.notes.length > MOST_NOTES) this.notes.shift();
     void this.say('note', JSON.stringify(note));
@@ -109,20 +115,30 @@ export class Live {
       names: NAMES,
       points: this.history.points(isSame ? afterMs : 0),
       notes: this.notes,
-      last: this.last && JSON.parse(this.last),
+      last: this.frame && this.messageOf(this.frame),
       topics: this.lastTopics && JSON.parse(this.lastTopics),
-      nowMs: Date.now(),
     };
   }
 
   /**
-   * @param {import('node:http').ServerResponse} response becomes a stream
+   * @param {import('node:http').ServerResponse} response becomes a stream, or gets 503
    * @param {number} endMs when its session ends; 0 if it has none
-   * @returns {Promise<void>} @throws {RequestError} 503
+   * @returns {Promise<void>} never rejects
    */
   async join(response, endMs) {
+    try {
+      await this.adopt(response, endMs);
+    } catch (error) {
+      const { status, headers } = error instanceof RequestError ? error : { status: 500, headers: {} };
+      if (response.headersSent) response.destroy();
+      else send(response, { status, headers, body: `${messageOf(error)}\n` });
+    }
+  }
+
+  /** @param {import('node:http').ServerResponse} response @param {number} endMs @throws {RequestError} 503 */
+  async adopt(response, endMs) {
     if (this.isClosed || this.dashboards >= MOST_DASHBOARDS) throw refused(this.isClosed);
-    this.dashboards++;
+    if (this.dashboards++ === 0) clearTimeout(this.timer); // no longer idle
     try {
       this.hold ??= this.open();
       const hold = await this.hold;
@@ -201,6 +217,11 @@ export class Live {
     const ended = this.say('stopped', '{}').then(async () => (await this.hold)?.close(0));
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
   }
+}
+
+/** @param {Frame} frame @returns {number} ms since 1970 */
+function timeOf({ totals }) {
+  return Date.parse(String(totals.time));
 }
 
 /** @param {boolean} isClosed */

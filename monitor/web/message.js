@@ -1,5 +1,5 @@
 /*
- * A frame as dashboards get it, as JSON: lists of values whose names are sent once, with the history. Pure.
+ * A frame as dashboards get it: lists of values whose names are sent once, with the history. Pure.
  */
 import { FIELDS } from '../fields.js';
 
@@ -22,12 +22,12 @@ export const NAMES = {
 /**
  * @param {import('../frame.js').Frame} frame
  * @param {{ timeMs: number, state: string, problem: string, broker: object | null }} status
- * @returns {string}
+ * @returns {object}
  */
-export function messageOf({ totals, primary, workers, node, log }, { timeMs, ...status }) {
+export function frameMessage({ totals, primary, workers, node, log }, { timeMs, ...status }) {
   const valuesOf = (/** @type {Record<string, unknown>} */ values) =>
     NAMES.workers.map((name) => values[name] ?? null);
-  return JSON.stringify({
+  return {
     t: timeMs,
     totals: NAMES.totals.map((name) => totals[name]),
     primary: { pid: primary.pid, values: valuesOf(primary.values) },
@@ -35,7 +35,7 @@ export function messageOf({ totals, primary, workers, node, log }, { timeMs, ...
     node,
     csvProblem: log?.problem ?? '',
     ...status,
-  });
+  };
 }
 
 /**
