@@ -6,9 +6,10 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../lib/config.js';
+import { OPTIONS, readConfig } from '../lib/config.js';
 import { variableOf } from '../lib/options.js';
 import { freePort } from '../lib/port.js';
+import { rawClient } from './helpers/client.js';
 import { pythonPackage } from './helpers/python.js';
 import { ROOT, run, startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -37,6 +38,25 @@ test('the health check of the image succeeds while the server is ready, and fail
   assert.equal(await check(await freePort(0, '127.0.0.1')), 1, 'nobody is there');
 });
 
+test('with a token, the health check needs none, and containers that have it find the admin port by its name', async (t) => {
+  const token = 'a-token-for-the-admin-port';
+  const options = ['--workers', '1', '--admin-host', '0.0.0.0', '--admin-token', token];
+  const { adminPort } = await startServer(t, options);
+  const env = { ...process.env, HOLDFAST_ADMIN_PORT: String(adminPort) };
+  const [, ...args] = healthCheck();
+  assert.equal((await run(t, process.execPath, args, { env }).exit).code, 0);
+  const statusOf = async (/** @type {string} */ headers) => {
+    const client = rawClient(
+      adminPort,
+      `GET /metrics HTTP/1.1\r\nHost: holdfast:8890\r\nConnection: close\r\n${headers}\r\n`,
+    );
+    await client.untilClosed();
+    return client.received.slice(9, 12);
+  };
+  assert.equal(await statusOf(`Authorization: Bearer ${token}\r\n`), '200');
+  assert.equal(await statusOf(''), '401');
+});
+
 test('the image starts the server of the package, as a user that is not root', () => {
   const { bin } = JSON.parse(read('package.json'));
   assert.ok(
@@ -48,11 +68,12 @@ test('the image starts the server of the package, as a user that is not root', (
 test('the variables of the image and of compose.yaml are options', () => {
   const image = [...DOCKERFILE.matchAll(/\b(HOLDFAST_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]);
   assert.equal(image.length, 2);
-  readConfig([], Object.fromEntries(image));
   const { config } = readConfig([], Object.fromEntries(image));
   assert.deepEqual([config.dashboard, config.noLog], ['off', true]);
   const compose = [...COMPOSE.matchAll(/^ +(HOLDFAST_\w+): /gm)].map(([, name]) => name);
-  assert.ok(compose.includes(variableOf('nats')) && compose.includes(variableOf('jwt-secret')));
+  const known = OPTIONS.map(({ flag }) => variableOf(flag));
+  assert.ok(compose.length >= 4);
+  for (const name of compose) assert.ok(known.includes(name), name);
 });
 
 test('the files that compose.yaml mounts are there', () => {

@@ -51,9 +51,16 @@ async function exportedNames(server) {
   );
 }
 
-/** @param {TestContext} t @param {number} adminPort @returns {Promise<(path: string, query: Record<string, string>) => Promise<any>>} asks its API */
-async function startPrometheus(t, adminPort) {
+const AUTHORIZATION = '    authorization:\n      credentials_file: /run/secrets/admin-token\n';
+
+/**
+ * @param {TestContext} t @param {number} adminPort @param {string} [token] of the admin port
+ * @returns {Promise<(path: string, query: Record<string, string>) => Promise<any>>} asks its API
+ */
+async function startPrometheus(t, adminPort, token = '') {
   const folder = temporaryFolder(t);
+  const tokenFile = join(folder, 'token');
+  writeFileSync(tokenFile, token);
   const config = join(folder, 'prometheus.yml');
   copyFileSync(RULES, join(folder, 'alerts.yml'));
   writeFileSync(
@@ -61,7 +68,7 @@ async function startPrometheus(t, adminPort) {
     configurationOf('prometheus.yml', [
       ['interval: 15s', 'interval: 500ms'],
       ["'holdfast:8890'", `'127.0.0.1:${adminPort}'`],
-      ['    authorization:\n      credentials_file: /run/secrets/admin-token\n', ''],
+      [AUTHORIZATION, token ? AUTHORIZATION.replace('/run/secrets/admin-token', tokenFile) : ''],
     ]),
   );
   const port = await freePort(0, '127.0.0.1');
@@ -181,4 +188,19 @@ test('Prometheus scrapes the server, and the dashboard and the alerts find what 
   const { alerts } = await ask('alerts', {});
   const firing = alerts.filter((/** @type {any} */ { state }) => state === 'firing');
   assert.deepEqual(firing, []);
+});
+
+test('with --admin-token, a Prometheus that has the token gets the metrics, and others do not', {
+  skip: noPrometheus,
+}, async (t) => {
+  const token = 'a-token-for-the-admin-port';
+  const server = await startServer(t, ['--workers', '1', '--admin-token', token]);
+  const [right, wrong] = await Promise.all([
+    startPrometheus(t, server.adminPort, token),
+    startPrometheus(t, server.adminPort, 'another-token-for-the-port'),
+  ]);
+  const targetOf = async (/** @type {typeof right} */ ask) => (await ask('targets', {})).activeTargets[0];
+  await until(async () => (await targetOf(right))?.health === 'up', 'the target is up');
+  await until(async () => (await targetOf(wrong))?.health === 'down', 'the target is down');
+  assert.match((await targetOf(wrong)).lastError, /401/);
 });
