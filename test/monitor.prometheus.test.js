@@ -202,5 +202,4 @@ test('with --admin-token, a Prometheus that has the token gets the metrics, and 
   const targetOf = async (/** @type {typeof right} */ ask) => (await ask('targets', {})).activeTargets[0];
   await until(async () => (await targetOf(right))?.health === 'up', 'the target is up');
   await until(async () => (await targetOf(wrong))?.health === 'down', 'the target is down');
-  assert.match((await targetOf(wrong)).lastError, /401/);
 });
