@@ -18,6 +18,8 @@ const ARROWS = {
     'hub/revocations.js',
     'broker',
     'transport/index.js',
+    'native/index.js',
+    'native/types.js',
     'limits',
     'lib',
   ],
