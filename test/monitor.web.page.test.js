@@ -3,10 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { get, rawClient } from './helpers/client.js';
+import { listening } from './helpers/hold.js';
 import { startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -282,6 +284,71 @@ describe('the dashboard in a browser', NEEDS_CHROMIUM, () => {
     await page.locator('#pause').click();
     await until(async () => (await figureOf(page, 'Streams')) === '4', 'it goes on');
     for (const client of clients) client.close();
+  });
+
+  test('can not be used, read or framed by pages of other origins, under whatever name', async (t) => {
+    const server = await startServer(t, ['--anonymous', '--drain', '0']);
+    const { page } = await open(t, server.adminPort);
+    await untilStatus(page, 'live');
+    const pages = createServer((_, response) =>
+      response.setHeader('Content-Type', 'text/html').end('<title>evil</title>'),
+    );
+    const port = await listening(t, pages);
+    const admin = `http://127.0.0.1:${server.adminPort}`;
+    for (const origin of [`http://evil.localhost:${port}`, `http://127.0.0.1:${port}`]) {
+      await page.goto(origin);
+      const got = await page.evaluate(async (url) => {
+        const get = (/** @type {string} */ path, /** @type {RequestInit} */ init) =>
+          fetch(url + path, init).then(
+            ({ type, status }) => `${type} ${status}`,
+            () => 'blocked',
+          );
+        const post = { method: 'POST', headers: { 'X-Holdfast': '1' } };
+        const form = Object.assign(document.createElement('form'), {
+          method: 'POST',
+          action: `${url}/drain`,
+          target: 'f',
+        });
+        document.body.append(Object.assign(document.createElement('iframe'), { name: 'f' }), form);
+        form.submit();
+        return [
+          await get('/drain', post),
+          await get('/drain', { method: 'POST', mode: 'no-cors' }),
+          await get('/history', {}),
+        ];
+      }, admin);
+      assert.deepEqual(got, ['blocked', 'opaque 0', 'blocked'], origin);
+      await page.evaluate(
+        (src) => document.body.append(Object.assign(document.createElement('iframe'), { src })),
+        `${admin}/`,
+      );
+      await until(
+        () => page.frames().some((frame) => frame.url().startsWith('chrome-error:')),
+        'the frame is refused',
+      );
+      assert.ok(!page.frames().some((frame) => frame.url() === `${admin}/`), origin);
+    }
+    const rebound = await page.goto(`http://rebound.localhost:${server.adminPort}/`);
+    assert.equal(rebound?.status(), 403);
+    assert.equal((await server.admin('/readyz')).status, 200, 'the server runs');
+    assert.ok(!server.output.stderr.includes('draining'));
+  });
+
+  test('has nothing that moves for those who do not want that', async (t) => {
+    const server = await startServer(t);
+    for (const [reducedMotion, expected] of /** @type {const} */ ([
+      ['reduce', 'none'],
+      ['no-preference', 'pulse'],
+    ])) {
+      const { page } = await open(t, server.adminPort, { reducedMotion });
+      await untilStatus(page, 'live');
+      assert.equal(
+        await page.evaluate(
+          () => getComputedStyle(document.querySelector('.dot') ?? document.body).animationName,
+        ),
+        expected,
+      );
+    }
   });
 
   test('has a login with --admin-token, which says when the token is wrong', async (t) => {

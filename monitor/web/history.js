@@ -130,5 +130,6 @@ function mergedValue(merge, before, value, count) {
 
 /** @param {number} value of 32 bits @returns {number | null} as short as possible in JSON */
 function shortened(value) {
-  return Number.isNaN(value) ? null : Math.round(value * 1000) / 1000;
+  if (Number.isNaN(value)) return null;
+  return Math.abs(value) >= 1000 ? Math.round(value) : Math.round(value * 1000) / 1000;
 }
