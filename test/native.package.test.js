@@ -22,7 +22,7 @@ const server = createServer(async (_request, response) => {
   await hold.publish('news', 'hello');
 });
 server.listen(0, '127.0.0.1', () => {
-  get(server.address(), (response) => response.once('data', (data) => {
+  get({ host: '127.0.0.1', port: server.address().port }, (response) => response.once('data', (data) => {
     const { streams, inJs } = hold.counters();
     console.log(JSON.stringify({ data: String(data), isNative: hold.isNative, streams, inJs }));
     server.close();
