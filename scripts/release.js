@@ -2,15 +2,14 @@
  * npm run release:check: everything that has to be right before a release, as a table. It changes nothing, and publishes
  * nothing. npm run notices writes THIRD-PARTY.md.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { CHECKS } from './release/checks.js';
 import { noticesFor } from './release/notices.js';
-import { pack } from './release/tarball.js';
+import { pack, unpack } from './release/tarball.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ACTIONS = { check, notices };
@@ -44,11 +43,7 @@ function check(folder) {
 /** @param {string} folder @returns {Release} the package, as a user has it */
 function prepare(folder) {
   const packed = pack(ROOT, folder);
-  const target = join(folder, 'node_modules/holdfast');
-  mkdirSync(target, { recursive: true });
-  const args = ['-xzf', join(folder, packed.filename), '-C', target, '--strip-components=1'];
-  if (spawnSync('tar', args).status !== 0)
-    throw new HoldfastError('NO_TAR', 'the tarball can not be unpacked');
+  unpack(join(folder, packed.filename), join(folder, 'node_modules/holdfast'));
   return { root: ROOT, consumer: folder, packed, today: new Date().toISOString().slice(0, 10) };
 }
 

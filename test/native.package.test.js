@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { machineHere, targetOf } from '../native/prebuilt.js';
@@ -12,36 +12,20 @@ import { ROOT, run } from './helpers/server.js';
 
 const TARGET = targetOf(machineHere());
 
-/** Holds a stream, publishes to it, and prints what the client gets, and who holds it. */
-const PROGRAM = `
-import { createServer, get } from 'node:http';
-import { Hold } from 'holdfast';
-const hold = new Hold();
-const server = createServer(async (_request, response) => {
-  await hold.adopt(response, { channels: ['news'] });
-  await hold.publish('news', 'hello');
-});
-server.listen(0, '127.0.0.1', () => {
-  get({ host: '127.0.0.1', port: server.address().port }, (response) => response.once('data', (data) => {
-    const { streams, inJs } = hold.counters();
-    console.log(JSON.stringify({ data: String(data), isNative: hold.isNative, streams, inJs }));
-    server.close();
-    hold.close(0);
-  }));
-});
-`;
-
-/** @param {import('node:test').TestContext} t @param {string} folder in which the package is installed @param {Record<string, string>} env */
-async function assertHoldsNatively(t, folder, env = {}) {
-  writeFileSync(join(folder, 'program.js'), PROGRAM);
-  const switches = { HOLDFAST_NATIVE: '', ...env };
-  const { output, exit } = run(t, process.execPath, ['program.js'], {
-    cwd: folder,
-    env: { ...process.env, ...switches },
-  });
+/** @param {import('node:test').TestContext} t @param {string} folder in which the package is installed @param {string} origin */
+async function assertHoldsNatively(t, folder, origin, env = process.env) {
+  const args = ['scripts/prebuilt/trial.js', join(folder, 'node_modules/holdfast')];
+  const { output, exit } = run(t, process.execPath, args, { env: { ...env, HOLDFAST_NATIVE: '' } });
   assert.equal((await exit).code, 0, output.stderr);
-  const said = JSON.parse(output.stdout);
-  assert.deepEqual(said, { data: 'data: hello\n\n', isNative: true, streams: 1, inJs: 0 });
+  assert.deepEqual(JSON.parse(output.stdout), {
+    origin,
+    node: process.version,
+    isNative: true,
+    inJs: 0,
+    received: 'data: hello\n\n',
+    end: 'failed', // the trial lets its shard fail
+    restarts: 1,
+  });
 }
 
 for (const flags of [[], ['--ignore-scripts']]) {
@@ -53,7 +37,7 @@ for (const flags of [[], ['--ignore-scripts']]) {
     const line = `holdfast: native core loaded (${TARGET}); HOLDFAST_BUILD=1 npm rebuild holdfast builds it here\n`;
     assert.equal(stdout.includes(line), flags.length === 0, stdout);
     assert.equal(existsSync(join(folder, 'node_modules/holdfast/native/holdfast.node')), false);
-    await assertHoldsNatively(t, folder, env);
+    await assertHoldsNatively(t, folder, TARGET, { ...process.env, ...env });
   });
 }
 
@@ -68,5 +52,23 @@ test('with cargo and HOLDFAST_BUILD=1, the package builds the native core', asyn
     [existsSync(join(native, 'holdfast.node')), existsSync(join(native, 'target'))],
     [true, false],
   );
-  await assertHoldsNatively(t, folder);
+  await assertHoldsNatively(t, folder, 'built');
+});
+
+test('a prebuilt core is tried with any Node, and a failure is one line', async (t) => {
+  const problem = prebuild();
+  if (problem) return t.skip(problem);
+  const attempt = async (/** @type {string[]} */ args, env = {}) => {
+    const trial = run(t, process.execPath, ['scripts/prebuilt/try.js', ...args], {
+      env: { ...process.env, HOLDFAST_NATIVE: '', ...env },
+    });
+    return { ...(await trial.exit), ...trial.output };
+  };
+  const { stdout, stderr } = await attempt([process.execPath]);
+  const what = 'holds a stream, delivers a message, survives a panic';
+  assert.equal(stdout, `prebuilt: ${TARGET}: ${what} (Node ${process.version})\n`, stderr);
+  const inJs = await attempt([process.execPath], { HOLDFAST_NATIVE: 'off' });
+  assert.deepEqual([inJs.code, inJs.stderr], [1, 'prebuilt: the stream is held in JS\n']);
+  const absent = await attempt(['/no/such/node']);
+  assert.deepEqual([absent.code, absent.stderr], [1, 'prebuilt: spawnSync /no/such/node ENOENT\n']);
 });

@@ -2,6 +2,7 @@
  * What npm would publish.
  */
 import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { HoldfastError } from '../../lib/errors.js';
 import { formatBytes } from '../../lib/format.js';
 import { TARGETS } from '../../native/prebuilt.js';
@@ -75,6 +76,13 @@ export function pack(root, folder) {
   return JSON.parse(
     npm(root, ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]).stdout,
   )[0];
+}
+
+/** @param {string} tarball @param {string} folder in which the package will be @throws {HoldfastError} NO_TAR */
+export function unpack(tarball, folder) {
+  mkdirSync(folder, { recursive: true });
+  const { status, error } = spawnSync('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1']);
+  if (error || status !== 0) throw new HoldfastError('NO_TAR', `tar can't unpack ${tarball}`);
 }
 
 /** @param {string} root @returns {{ packed: Packed, warnings: string }} what npm publish would do */
