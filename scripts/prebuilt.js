@@ -47,8 +47,8 @@ async function make(target, rust, tools, rustSrc) {
   if (isUpToDate(target.name, tools)) return '';
   try {
     const sources = hashOfSources(); // before: whoever edits one meanwhile gets another hash
-    build(target, rust, await pythonWithZig(), rustSrc);
-    noteIn(target.name, { sha256: sha256Of(fileOf(target.name)), sources, tools });
+    const std = build(target, rust, await pythonWithZig(), rustSrc);
+    noteIn(target.name, { sha256: sha256Of(fileOf(target.name)), sources, tools, std });
     return '';
   } catch (error) {
     if (error instanceof HoldfastError) return `not built: ${messageOf(error)}`;

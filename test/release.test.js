@@ -201,7 +201,7 @@ describe('a native core', () => {
   });
 
   test('is the one that was built, from the sources of this version', () => {
-    const entry = { sha256: 'a', sources: 'b', tools: 'rustc' };
+    const entry = { sha256: 'a', sources: 'b', tools: 'rustc', std: 'installed' };
     assert.deepEqual(entryProblems(entry, { sha256: 'a', sources: 'b' }), []);
     assert.match(entryProblems(entry, { sha256: 'x', sources: 'b' })[0], /^it is not the file/);
     assert.match(entryProblems(entry, { sha256: 'a', sources: 'x' })[0], /^it was built from other sources/);

@@ -19,6 +19,7 @@ const PROFILE = 'prebuilt'; // native/Cargo.toml
  * @param {import('./toolchain.js').Rust} rust
  * @param {string} python that has zig
  * @param {string} rustSrc
+ * @returns {'installed' | 'sources'} where the standard library is from
  * @throws {HoldfastError} NO_STD, BUILD_FAILED
  */
 export function build(target, rust, python, rustSrc) {
@@ -45,6 +46,7 @@ export function build(target, rust, python, rustSrc) {
   });
   if (status !== 0) throw new HoldfastError('BUILD_FAILED', `cargo exited with status ${status}`);
   put(join(folder, triple, PROFILE, 'libholdfast_native.so'), fileOf(name));
+  return std.args.length === 0 ? 'installed' : 'sources';
 }
 
 /** @param {import('./toolchain.js').Rust} rust @param {string} rustSrc @returns {string[]} flags that replace the paths of this machine */

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { FOLDER, fileOf } from '../../native/prebuilt.js';
 import { CRATE } from './build.js';
 
-/** @typedef {{ sha256: string, sources: string, tools: string }} Entry hashes of the file and of the sources; what built it */
+/** @typedef {{ sha256: string, sources: string, tools: string, std: string }} Entry hashes of the file and of the sources; what built it; where Rust's standard library is from */
 /** @typedef {Record<string, Entry>} Manifest by target */
 
 /** How it is built counts as well. */

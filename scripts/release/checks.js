@@ -80,7 +80,10 @@ function checkCore(release, target) {
     ...loadProblems(target.name, path),
   ];
   const libc = target.glibc ? `glibc ${target.glibc}` : 'musl';
-  return { problems, note: `${formatBytes(statSync(path).size)}, ${libc}, ${entry?.tools}` };
+  return {
+    problems,
+    note: `${formatBytes(statSync(path).size)}, ${libc}, ${entry?.tools}, std: ${entry?.std}`,
+  };
 }
 
 /** @param {Release} release @returns {Result} */
