@@ -29,7 +29,7 @@ function anchorsIn(path) {
       heading
         .toLowerCase()
         .replace(/[^\w\s-]/g, '')
-        .trim()
+
         .replace(/\s/g, '-'),
     ),
   );
