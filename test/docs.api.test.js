@@ -2,7 +2,7 @@
  * docs/api.md against the code: everything that both can name must be in both.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { MemoryBroker } from 'holdfast';
@@ -20,6 +20,8 @@ const read = (/** @type {string} */ file) => readFileSync(join(ROOT, file), 'utf
 const API = read('docs/api.md');
 const TYPES = read('index.d.ts');
 
+/** Without it, the page is ahead of the code. */
+const HAS_DASHBOARD = existsSync(join(ROOT, 'monitor/web'));
 /** Codes that never reach an application: they are caught, or end a process of the server. */
 const INTERNAL = ['CLIENT_GONE', 'NO_ANSWER', 'NO_TRANSPORT'];
 
@@ -67,15 +69,22 @@ function membersOf(name) {
 /** @param {readonly string[]} found @param {readonly string[]} expected */
 const assertSame = (found, expected) => assert.deepEqual([...found].sort(), [...expected].sort());
 
-/** @param {readonly string[]} folders @returns {string} the text of all their files */
-const sourcesIn = (folders) =>
+/** @param {readonly string[]} folders @param {boolean} [withPages] @returns {string} the text of all their files */
+const sourcesIn = (folders, withPages = false) =>
   folders
     .flatMap((folder) =>
       readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.js') && !/(unused|web)\//.test(file))
+        .filter((file) => file.endsWith('.js') && !/unused\/|web\/page\//.test(file))
+        .filter((file) => withPages || !file.includes('web/'))
         .map((file) => read(join(folder, file))),
     )
     .join('\n');
+
+/** @param {string} source with routes, but for those of files of a page @returns {string[]} such as 'GET /healthz' */
+const routesIn = (source) =>
+  [...source.matchAll(/methods: \['(\w+)'\],\s+path: ('[^']+'|hubPath)/g)].map(
+    ([, method, path]) => `${method} ${path === 'hubPath' ? PATH : path.slice(1, -1)}`,
+  );
 
 describe('docs/api.md: HTTP', () => {
   test('names the paths of the hub with their methods', () => {
@@ -136,25 +145,25 @@ describe('docs/api.md: HTTP', () => {
       ...source.matchAll(/(?:Request|Limit|Access)Error\(\s*(\d{3})\b|refused\((\d{3})|status: (\d{3})\b/g),
     ];
     const statuses = refused.flatMap(([, ...found]) => found.filter(Boolean));
-    const known = [...new Set([...statuses, ...REFUSAL_STATUSES.map(String)])];
+    const known = [
+      ...new Set([...statuses, ...REFUSAL_STATUSES.map(String), ...(HAS_DASHBOARD ? [] : ['409'])]),
+    ];
     assertSame(namesIn(tableIn(sectionOf('Statuses'), 'status')), known);
   });
 
   test('names the paths of the admin port with their methods', () => {
-    const routes = [
-      ...read('monitor/admin.js').matchAll(/\{ methods: \['(\w+)'\], path: ('[^']+'|hubPath), (.*)/g),
-    ]
-      .filter(([, , , rest]) => !rest.includes('isHidden'))
-      .map(([, method, path]) => `${method} ${path === 'hubPath' ? PATH : path.slice(1, -1)}`);
+    const [port, dashboard] = sectionOf('Admin port').split('#### The dashboard');
+    const asRoutes = (/** @type {string[][]} */ rows) =>
+      rows.map(([path, method]) => `${method} ${path.replaceAll('`', '')}`);
+    const [named, ofDashboard] = [port, dashboard].map((text) => asRoutes(tableIn(text, 'path')));
+    const routes = routesIn(sourcesIn(['monitor'], HAS_DASHBOARD));
     assert.ok(routes.length >= 8);
-    const section = sectionOf('Admin port');
-    const rows = tableIn(section, 'path').map(([path, method]) => `${method} ${path.replaceAll('`', '')}`);
-    assertSame(rows, routes);
+    assertSame([...named, ...(HAS_DASHBOARD ? ofDashboard : [])], routes);
   });
 
   test('names only options of the server that exist', () => {
     const flags = new Set([...SERVER_OPTIONS.map(({ flag }) => flag), 'help']);
-    const coming = ['admin-host', 'admin-token']; // of the dashboard
+    const coming = HAS_DASHBOARD ? [] : ['admin-host', 'admin-token'];
     const named = [...API.matchAll(/`--([a-z-]+)/g)].map(([, flag]) => flag);
     assert.deepEqual(
       named.filter((flag) => !flags.has(flag) && !coming.includes(flag)),
