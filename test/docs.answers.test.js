@@ -55,6 +55,14 @@ describe('docs/api.md: the examples', () => {
     });
 });
 
+/** A client behind a proxy with the cookie of 0.x. */
+const STRANGER = {
+  options: { anonymous: false },
+  headers: {
+    'X-Forwarded-For': '192.0.2.1',
+    Cookie: `mercureAuthorization=${tokenOf({ mercure: { subscribe: ['*'] } })}`,
+  },
+};
 /** What 'Statuses' and the sections about requests say, as requests. @type {[what: string, status: number, request: Request & { options?: object }][]} */
 const ANSWERS = [
   ['no parameter', 400, { query: '' }],
@@ -68,6 +76,8 @@ const ANSWERS = [
     { query: 'match=a', options: { anonymous: false }, headers: { 'X-Forwarded-For': '192.0.2.1' } },
   ],
   ['no token, on this machine', 200, { query: 'match=a', method: 'HEAD', options: { anonymous: false } }],
+  ['the cookie of 0.x, with topic', 200, { ...STRANGER, query: 'topic=a', method: 'HEAD' }],
+  ['the cookie of 0.x, with match', 401, { ...STRANGER, query: 'match=a' }],
   ['an invalid token', 401, { query: 'match=a', headers: { Authorization: 'Bearer x.y.z' } }],
   ['a malformed token', 400, { query: 'match=a', headers: { Authorization: 'Basic x' } }],
   ['a method that nothing takes', 405, { method: 'DELETE' }],
