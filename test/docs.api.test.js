@@ -2,7 +2,7 @@
  * docs/api.md against the code: everything that both can name must be in both.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { MemoryBroker } from 'holdfast';
@@ -14,68 +14,30 @@ import { CLOSE_REASONS, REFUSAL_STATUSES } from '../lib/reasons.js';
 import { OPTIONS, settingsOf } from '../transport/options.js';
 import { KINDS } from './helpers/hold.js';
 import { PATH, startHub } from './helpers/hub.js';
+import {
+  API,
+  assertDefaults,
+  assertSame,
+  membersOf,
+  namesIn,
+  read,
+  sectionOf,
+  sourcesIn,
+  TYPES,
+  tableIn,
+} from './helpers/reference.js';
 import { ROOT } from './helpers/server.js';
 
-const read = (/** @type {string} */ file) => readFileSync(join(ROOT, file), 'utf8');
-const API = read('docs/api.md');
-const TYPES = read('index.d.ts');
-
+/** Without it, the page is ahead of the code. */
+const HAS_DASHBOARD = existsSync(join(ROOT, 'monitor/web'));
 /** Codes that never reach an application: they are caught, or end a process of the server. */
 const INTERNAL = ['CLIENT_GONE', 'NO_ANSWER', 'NO_TRANSPORT'];
 
-/** @param {string} heading of any level @returns {string} its text, with that of the headings below it */
-function sectionOf(heading) {
-  const [found] = new RegExp(`^(#+) ${heading}$`, 'm').exec(API) ?? [];
-  assert.ok(found, heading);
-  const level = found.indexOf(' ');
-  const rest = API.slice(API.indexOf(`\n${found}\n`) + found.length + 2);
-  const end = rest.search(new RegExp(`^#{1,${level}} `, 'm'));
-  return end < 0 ? rest : rest.slice(0, end);
-}
-
-/** @param {string} section @param {string} head of the first column @param {number} [which] if several tables have it @returns {string[][]} the cells of its rows */
-function tableIn(section, head, which = 0) {
-  const tables = [...section.matchAll(/^\| (.+) \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/gm)].filter(
-    ([, heads]) => heads.split(' | ')[0] === head,
+/** @param {string} source with routes, but for those of files of a page @returns {string[]} such as 'GET /healthz' */
+const routesIn = (source) =>
+  [...source.matchAll(/methods: \['(\w+)'\],\s+path: ('[^']+'|hubPath)/g)].map(
+    ([, method, path]) => `${method} ${path === 'hubPath' ? PATH : path.slice(1, -1)}`,
   );
-  assert.ok(tables[which], `${head} ${which}`);
-  return tables[which][2]
-    .trim()
-    .split('\n')
-    .map((row) =>
-      row
-        .slice(1, -1)
-        .split('|')
-        .map((cell) => cell.trim()),
-    );
-}
-
-/** @param {string[][]} rows @returns {string[]} what their first cells name, without arguments */
-const namesIn = (rows) => rows.map(([cell]) => (/`([^`(]+)/.exec(cell) ?? ['', cell])[1]);
-
-/** @param {string} name of an interface or class in index.d.ts @returns {string[]} its members, each once */
-function membersOf(name) {
-  const [, body] =
-    new RegExp(`^export (?:interface|class) ${name}\\b[^{]*\\{\\n(.*?)^\\}`, 'ms').exec(TYPES) ?? [];
-  assert.ok(body, name);
-  const names = [...body.matchAll(/^ {2}(?:static )?(?:readonly |get )?(\w+)\??[:(<]/gm)].map(
-    ([, member]) => member,
-  );
-  return [...new Set(names)].filter((member) => member !== 'constructor');
-}
-
-/** @param {readonly string[]} found @param {readonly string[]} expected */
-const assertSame = (found, expected) => assert.deepEqual([...found].sort(), [...expected].sort());
-
-/** @param {readonly string[]} folders @returns {string} the text of all their files */
-const sourcesIn = (folders) =>
-  folders
-    .flatMap((folder) =>
-      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.js') && !/(unused|web)\//.test(file))
-        .map((file) => read(join(folder, file))),
-    )
-    .join('\n');
 
 describe('docs/api.md: HTTP', () => {
   test('names the paths of the hub with their methods', () => {
@@ -136,25 +98,25 @@ describe('docs/api.md: HTTP', () => {
       ...source.matchAll(/(?:Request|Limit|Access)Error\(\s*(\d{3})\b|refused\((\d{3})|status: (\d{3})\b/g),
     ];
     const statuses = refused.flatMap(([, ...found]) => found.filter(Boolean));
-    const known = [...new Set([...statuses, ...REFUSAL_STATUSES.map(String)])];
+    const known = [
+      ...new Set([...statuses, ...REFUSAL_STATUSES.map(String), ...(HAS_DASHBOARD ? [] : ['409'])]),
+    ];
     assertSame(namesIn(tableIn(sectionOf('Statuses'), 'status')), known);
   });
 
   test('names the paths of the admin port with their methods', () => {
-    const routes = [
-      ...read('monitor/admin.js').matchAll(/\{ methods: \['(\w+)'\], path: ('[^']+'|hubPath), (.*)/g),
-    ]
-      .filter(([, , , rest]) => !rest.includes('isHidden'))
-      .map(([, method, path]) => `${method} ${path === 'hubPath' ? PATH : path.slice(1, -1)}`);
+    const [port, dashboard] = sectionOf('Admin port').split('#### The dashboard');
+    const asRoutes = (/** @type {string[][]} */ rows) =>
+      rows.map(([path, method]) => `${method} ${path.replaceAll('`', '')}`);
+    const [named, ofDashboard] = [port, dashboard].map((text) => asRoutes(tableIn(text, 'path')));
+    const routes = routesIn(sourcesIn(['monitor'], HAS_DASHBOARD));
     assert.ok(routes.length >= 8);
-    const section = sectionOf('Admin port');
-    const rows = tableIn(section, 'path').map(([path, method]) => `${method} ${path.replaceAll('`', '')}`);
-    assertSame(rows, routes);
+    assertSame([...named, ...(HAS_DASHBOARD ? ofDashboard : [])], routes);
   });
 
   test('names only options of the server that exist', () => {
     const flags = new Set([...SERVER_OPTIONS.map(({ flag }) => flag), 'help']);
-    const coming = ['admin-host', 'admin-token']; // of the dashboard
+    const coming = HAS_DASHBOARD ? [] : ['admin-host', 'admin-token'];
     const named = [...API.matchAll(/`--([a-z-]+)/g)].map(([, flag]) => flag);
     assert.deepEqual(
       named.filter((flag) => !flags.has(flag) && !coming.includes(flag)),
@@ -257,20 +219,3 @@ describe('docs/api.md: the library', () => {
     for (const [, slug] of API.matchAll(/\]\(#([\w-]+)\)/g)) assert.ok(slugs.includes(slug), slug);
   });
 });
-
-/** @param {string[][]} rows @param {(name: string) => unknown} defaultOf numbers and booleans are compared */
-function assertDefaults(rows, defaultOf) {
-  let compared = 0;
-  for (const [i, name] of namesIn(rows).entries()) {
-    const expected = defaultOf(name);
-    const isComputed = /descriptor limit|`shards`/.test(rows[i][1]);
-    if (isComputed || !['number', 'boolean'].includes(typeof expected)) continue;
-    assert.equal(
-      rows[i][1].replaceAll('`', ''),
-      typeof expected === 'number' ? expected.toLocaleString('en') : String(expected),
-      name,
-    );
-    compared++;
-  }
-  assert.ok(compared >= 4, `${compared} defaults compared`);
-}

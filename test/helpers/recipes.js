@@ -130,10 +130,9 @@ export class Recipe {
   /** @param {string} code */
   shell(code) {
     const { folder: cwd, env } = this;
-    return run(this.t, 'bash', ['-ec', this.ported(code)], {
-      cwd,
-      env: /** @type {NodeJS.ProcessEnv} */ (env),
-    });
+    // Its stdin is a socket, and then bash reads ~/.bashrc, which may change PATH.
+    const args = ['--norc', '-ec', this.ported(code)];
+    return run(this.t, 'bash', args, { cwd, env: /** @type {NodeJS.ProcessEnv} */ (env) });
   }
 
   /** @param {RegExp} pattern @returns {Promise<string>} what the command says, once it has succeeded */
