@@ -43,7 +43,7 @@ test('the commands of the guide do what it says', async (t) => {
   const ported = (/** @type {string} */ code) =>
     code.replaceAll(':8888', `:${server.port}`).replaceAll(':8890', `:${server.adminPort}`);
   const env = { ...process.env, HOLDFAST_JWT_SECRET: secret };
-  const shell = (/** @type {string} */ code) => run(t, 'bash', ['-ec', ported(code)], { env });
+  const shell = (/** @type {string} */ code) => run(t, 'bash', ['--norc', '-ec', ported(code)], { env });
   const subscriber = shell(codeWith(/curl -N/, 'sh'));
   await until(
     () => subscriber.output.stdout.includes('id: #'),

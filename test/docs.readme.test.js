@@ -28,7 +28,7 @@ test('a server in five lines: a subscriber gets what is published on this machin
   const env = { ...process.env, TOKEN: tokenOf({ mercure: { publish: ['*'] } }, { secret }) };
   const shell = (/** @type {string} */ line) => {
     const ported = line.replace(':8888', `:${server.port}`).replace(':8890', `:${server.adminPort}`);
-    return run(t, 'bash', ['-c', ported.replace(/ & .*/, '')], { env });
+    return run(t, 'bash', ['--norc', '-c', ported.replace(/ & .*/, '')], { env });
   };
   const { output } = shell(subscribe);
   await until(
