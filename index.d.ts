@@ -546,6 +546,23 @@ export interface SubscribeOptions {
  * A client that comes back with its last event id gets what it missed, and then what is published: everything once, in
  * order. If something it missed is no longer stored, the response has the header `Mercure-Last-Event-ID: earliest`.
  */
+/** What a hub counts. */
+export type HubCountName =
+  | 'hubOpened'
+  | 'hubPublished'
+  | 'hubDuplicates'
+  | 'hubWaiting'
+  | 'hubRecoveries'
+  | 'hubEarliest'
+  | 'hubReplayed'
+  | 'hubTokensRefused'
+  | 'hubLimitedStreamsPerAddress'
+  | 'hubLimitedStreamsPerSubject'
+  | 'hubLimitedOpensPerAddress'
+  | 'hubLimitedTopicsPerStream'
+  | 'hubLimitedPublication'
+  | 'hubLimitedPresence';
+
 export class Hub {
   /** Names of the headers that `decide` reads, for the policy of a Hold. It also needs `address: true`. */
   static readonly headers: readonly string[];
@@ -586,7 +603,7 @@ export class Hub {
   subscribe(response: ServerResponse | Http2ServerResponse, options: SubscribeOptions): Promise<number>;
 
   /**
-   * Publishes one publication, or several in this order: all or none of them.
+   * Publishes one publication, or several in this order: all or none of them; on NATS, if it rejects, a part may be stored.
    * @returns the ids, once they are stored
    * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; TOO_LARGE for NATS; STORE, CLOSED. It rejects with them
    */
@@ -605,6 +622,9 @@ export class Hub {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   link(topic?: string): string;
+
+  /** What it has counted since the start, and how much waits now. Each name is explained in lib/hubcounters.js. */
+  counters(): Record<HubCountName, number>;
 
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of

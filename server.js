@@ -20,6 +20,7 @@ import { Posts } from './hub/protocol/posts.js';
 import { checkedRevocations, revocationsIn } from './hub/revocations.js';
 import { cachedIn, natsIn, rulesIn } from './hub/serveroptions.js';
 import { PATH } from './hub/settings.js';
+import { tokenText } from './hub/tokencommand.js';
 import { adminCautions, tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
@@ -60,6 +61,8 @@ const NO_POLICY = { decide: () => /** @type {const} */ ({ pass: true }) };
 /** @typedef {'starting' | 'running' | 'draining'} State */
 
 async function main() {
+  const [, , command, ...args] = process.argv;
+  if (command === 'token') return void process.stdout.write(await tokenText(args, process.env));
   const { config, help, version } = readConfig(process.argv.slice(2), process.env);
   if (help) return void process.stdout.write(helpText());
   if (version) return void process.stdout.write(`${versionOf()}\n`);

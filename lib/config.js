@@ -271,8 +271,9 @@ function defaultOf(key) {
 /** @returns {string} what `--help` prints */
 export function helpText() {
   return `Usage: node [node flags] server.js [options]
+       node server.js token --help
 
-Holds open HTTP streams, pings them, and shows the live cost of each.
+Holds open HTTP streams, pings them, and shows the live cost of each. \`token\` makes tokens for publishers and subscribers.
 
 ${optionLines(OPTIONS)}
 

@@ -36,7 +36,7 @@ test('the server takes the options for several machines', () => {
 });
 
 test('the commands of the guide do what it says', async (t) => {
-  const start = codeWith(/server\.js (?!--nats)/, 'sh');
+  const start = codeWith(/server\.js (?!--nats|token)/, 'sh');
   const secret = /HOLDFAST_JWT_SECRET='(.+)'/.exec(start)?.[1] ?? '';
   const [, options = ''] = /^node server\.js (.*?) +#/m.exec(start) ?? [];
   const server = await startServer(t, [...options.split(' '), '--jwt-secret', secret]);
@@ -50,7 +50,7 @@ test('the commands of the guide do what it says', async (t) => {
     () => `its position, not ${subscriber.output.stderr}`,
   );
 
-  const publisher = shell(`${codeWith(/SignJWT/, 'sh')}\necho; echo TOKEN=$TOKEN`);
+  const publisher = shell(`${codeWith(/token --publish/, 'sh')}\necho; echo TOKEN=$TOKEN`);
   assert.equal((await publisher.exit).code, 0, publisher.output.stderr);
   const [, id, token] = /^(#[\w-]{22})\nTOKEN=(.+)\n$/.exec(publisher.output.stdout) ?? [];
   assert.ok(token, publisher.output.stdout);

@@ -6,7 +6,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { get, rawClient } from './helpers/client.js';
-import { PATH, tokenOf } from './helpers/hub.js';
+import { PATH } from './helpers/hub.js';
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -25,10 +25,13 @@ test('a server in five lines: a subscriber gets what is published on this machin
   const store = join(temporaryFolder(t), 'data');
   const given = options.map((option) => (option === 'data' ? store : option));
   const server = await startServer(t, [...given, '--jwt-secret', secret]);
-  const env = { ...process.env, TOKEN: tokenOf({ mercure: { publish: ['*'] } }, { secret }) };
+  const env = { ...process.env, HOLDFAST_JWT_SECRET: secret };
   const shell = (/** @type {string} */ line) => {
-    const ported = line.replace(':8888', `:${server.port}`).replace(':8890', `:${server.adminPort}`);
-    return run(t, 'bash', ['--norc', '-c', ported.replace(/ & .*/, '')], { env });
+    const ported = line
+      .replace(':8888', `:${server.port}`)
+      .replace(':8890', `:${server.adminPort}`)
+      .replace('npx holdfast', 'node server.js');
+    return run(t, 'bash', ['--norc', '-c', ported.replace(/ & .*/, '')], { env, cwd: ROOT });
   };
   const { output } = shell(subscribe);
   await until(

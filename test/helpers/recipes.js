@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { freePort } from '../../lib/port.js';
 import { SECRET } from './hub.js';
+import { quietPort } from './port.js';
 import { ROOT, run, temporaryFolder } from './server.js';
 import { until } from './until.js';
 
@@ -68,9 +68,7 @@ export async function openRecipe(t, heading) {
 /** @param {readonly Block[]} blocks @returns {Promise<Map<string, number>>} a free one for each */
 async function portsIn(blocks) {
   const named = ['8888', '8890', ...blocks.flatMap(({ code }) => code.match(PORTS) ?? [])];
-  const pairs = [...new Set(named)].map(
-    async (port) => /** @type {const} */ ([port, await freePort(0, '127.0.0.1')]),
-  );
+  const pairs = [...new Set(named)].map(async (port) => /** @type {const} */ ([port, await quietPort()]));
   return new Map(await Promise.all(pairs));
 }
 
@@ -168,9 +166,9 @@ export class Recipe {
     return this.start(/^node server\.js/, /http:\/\/localhost:/);
   }
 
-  /** A token of token.js. */
+  /** The token of the introduction. */
   async token() {
-    const { exit, output } = this.shell('node token.js');
+    const { exit, output } = this.shell("npx holdfast token --publish '*' --expires 1y");
     assert.equal((await exit).code, 0, output.stderr);
     return output.stdout.trim();
   }
