@@ -1,5 +1,5 @@
 # Holdfast as a container, without root. It is made from the package, so a clone and a download do the same:
-#   npm pack                (in a clone)        or        npm pack holdfast        (anywhere, with this file)
+#   npm run prebuilt && npm pack      (in a clone)      or      npm pack holdfast      (anywhere, with this file)
 #   docker build --tag holdfast .
 #   docker run --publish 8888:8888 --ulimit nofile=1048576:1048576 holdfast --anonymous
 # docs/deploy.md says what of this was tried, and how.
