@@ -115,7 +115,6 @@ function workerRow(store, name, state, pid, values, shards) {
     number(shards, 'wide'),
     number(percent(of('processCpuPercent'))),
     number(bytes(of('rssBytes'))),
-    number(bytes(of('heapUsedBytes')), 'wide'),
     number(ticks[0], 'wide'),
     number(ticks[1], 'wide'),
     number(ticks[2]),
