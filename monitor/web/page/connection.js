@@ -131,7 +131,7 @@ export class Connection {
     source.close();
     this.source = null;
     const delayMs = Math.min(MOST_MS, FIRST_MS * 2 ** this.failures++);
-    if (this.hasStopped) this.on.onStatus('stopped', 'server stopped; waiting for it');
+    if (this.hasStopped) this.on.onStatus('stopped', 'server stopped; waiting for it to return');
     else this.on.onStatus('reconnecting', 'reconnecting');
     await this.explain();
     setTimeout(() => this.open(), delayMs * (0.75 + Math.random() / 2));

@@ -50,7 +50,7 @@ function showAbout(isRestart) {
   if (!about) return;
   setText(byId('about'), `${about.hostname} · ${about.version} · ${about.transport} transport`);
   document.title = `Holdfast · ${about.hostname}`;
-  if (isRestart) setText(byId('result'), 'The server was started anew: its history begins here.');
+  if (isRestart) setText(byId('result'), 'The server restarted: its history begins here.');
   drawSoon();
 }
 

@@ -169,7 +169,7 @@ function showCloses(store) {
     number(count(total)),
     number(count(before.rates.get(reason) ?? 0)),
   ]);
-  fillTable('closes', rows, 'No stream was closed.');
+  fillTable('closes', rows, 'No streams closed yet.');
 }
 
 /** @param {string} words 'client-gone' → 'ClientGone', as in monitor/fields.js */
