@@ -232,7 +232,7 @@ function hostProblem(host) {
 /** @param {string} token @returns {string} why it can't be used, without it; '' if it can */
 function tokenProblem(token) {
   if (!/^[\x21-\x7e]*$/.test(token))
-    return '--admin-token has characters that a header of HTTP can not: expected visible ASCII without spaces';
+    return "--admin-token has characters that an HTTP header can't carry: expected visible ASCII without spaces";
   if (token.length >= LEAST_TOKEN_BYTES) return '';
   return `--admin-token has only ${token.length} characters: expected at least ${LEAST_TOKEN_BYTES}, for example of openssl rand -hex 16`;
 }

@@ -83,7 +83,7 @@ export class Access {
     if (this.wrong >= MOST_WRONG)
       throw new RequestError(429, 'too many wrong tokens: try again later', { 'Retry-After': '1' });
     this.wrong++;
-    await new Promise((resolve) => setTimeout(resolve, WRONG_MS).unref());
+    await new Promise((resolve) => setTimeout(resolve, WRONG_MS));
     this.wrong--;
   }
 

@@ -143,10 +143,7 @@ describe('the dashboard in a browser', NEEDS_CHROMIUM, () => {
     const clients = await openStreams(second, 3);
     await until(async () => (await figureOf(page, 'Streams')) === '3', 'the streams of the second one');
     await untilStatus(page, 'live');
-    assert.match(
-      (await page.locator('#result').textContent()) ?? '',
-      /started anew: its history begins here/,
-    );
+    assert.match((await page.locator('#result').textContent()) ?? '', /restarted: its history begins here/);
     const { workers } = await second.frame();
     assert.ok((await page.locator('#workers tbody').textContent())?.includes(String(workers[0].pid)));
     for (const client of clients) client.close();

@@ -114,6 +114,7 @@ test('a worker that does not answer, or dies, is left out', async () => {
 test('publications are counted only while somebody looks', async () => {
   const topics = new Topics(new Census(10));
   topics.published([{ topics: ['a'] }]);
+  topics.publishedTo('a');
   assert.equal(topics.slots.length, 0);
   topics.begin();
   topics.published([{ topics: ['a', 'b'] }, { topics: ['a'] }]);

@@ -10,8 +10,6 @@ export const NAMES = {
     'streams',
     'processCpuPercent',
     'rssBytes',
-    'heapUsedBytes',
-    'heapTotalBytes',
     'tickAvgMs',
     'tickP90Ms',
     'tickMaxMs',

@@ -43,7 +43,10 @@ async function publish(adminPort, signal) {
   for (let i = 1; !signal.aborted; i++) {
     const topic = TOPICS.find((_, rank) => i % 2 ** (rank + 1) === 2 ** rank) ?? TOPICS[0];
     const body = new URLSearchParams({ topic, data: String(i) });
-    await fetch(url, { method: 'POST', body, signal }).catch(() => {});
+    await fetch(url, { method: 'POST', body }).then(
+      (response) => response.text(),
+      () => {}, // the server is ending
+    );
     await after(PAUSE_MS);
   }
 }

@@ -11,14 +11,14 @@ const ACTIONS = [
     button: 'gc',
     path: '/gc',
     title: 'Collect garbage now?',
-    text: 'Every worker collects all garbage at once. Its event loop stands still meanwhile, usually for less than 100 ms.',
+    text: 'Every worker runs a full garbage collection now. Its event loop pauses meanwhile, usually for less than 100 ms.',
     yes: 'Collect garbage',
   },
   {
     button: 'drain',
     path: '/drain',
     title: 'Drain the server?',
-    text: 'It stops accepting, closes all streams gradually, and exits, as with Ctrl-C. It does not come back by itself unless something restarts it.',
+    text: 'It stops accepting, closes all streams gradually and exits, as with Ctrl-C. It only comes back if something restarts it.',
     yes: 'Drain and stop',
   },
 ];
@@ -50,9 +50,9 @@ async function perform(action) {
   try {
     const response = await fetch(action.path, { method: 'POST', headers: { 'X-Holdfast': '1' } });
     const text = (await response.text()).trim();
-    say(response.ok ? `Server: ${text}` : `It was refused: ${text}`);
+    say(response.ok ? `Server: ${text}` : `Refused: ${text}`);
   } catch {
-    say('The server can not be reached: nothing was done.');
+    say("Can't reach the server: nothing was done.");
   }
   button.disabled = false;
 }

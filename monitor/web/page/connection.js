@@ -9,9 +9,11 @@ const FIRST_MS = 500;
 const MOST_MS = 5000;
 /** Without a frame for so many refreshes, and at least so long, something is wrong. */
 const LATE_FRAMES = 3;
-const LATE_MS = 4000;
+const LATE_MS = 5000;
 const LOST_MS = 30_000;
 const CHECK_MS = 1000;
+/** It is read out, so it does not change every second. */
+const SAY_S = 5;
 
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {'connecting' | 'live' | 'late' | 'reconnecting' | 'draining' | 'stopped' | 'refused'} Status */
@@ -120,7 +122,7 @@ export class Connection {
     const { refreshMs = 1000 } = this.store.about ?? {};
     if (sinceMs > Math.max(LOST_MS, 2 * LATE_FRAMES * refreshMs)) void this.lost(this.source);
     else if (sinceMs > Math.max(LATE_MS, LATE_FRAMES * refreshMs))
-      this.on.onStatus('late', `no frame for ${Math.round(sinceMs / 1000)} s`);
+      this.on.onStatus('late', `no frame for ${SAY_S * Math.floor(sinceMs / 1000 / SAY_S)} s`);
   }
 
   /** @param {EventSource} source */
@@ -129,7 +131,7 @@ export class Connection {
     source.close();
     this.source = null;
     const delayMs = Math.min(MOST_MS, FIRST_MS * 2 ** this.failures++);
-    if (this.hasStopped) this.on.onStatus('stopped', 'server stopped; waiting for it');
+    if (this.hasStopped) this.on.onStatus('stopped', 'server stopped; waiting for it to return');
     else this.on.onStatus('reconnecting', 'reconnecting');
     await this.explain();
     setTimeout(() => this.open(), delayMs * (0.75 + Math.random() / 2));

@@ -40,7 +40,7 @@ export function showTopics({ topics }) {
       topicCell(name),
       number(atLeast(total, over, perMinute)),
     ]),
-    'Nothing was published.',
+    'Nothing published yet.',
   );
   setText(
     byId('publications-note'),

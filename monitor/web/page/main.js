@@ -22,7 +22,6 @@ let drawnMs = Number.NEGATIVE_INFINITY;
 let timer;
 
 function draw() {
-  timer = undefined;
   drawnMs = performance.now();
   showFrame(store);
   showTopics(store);
@@ -33,7 +32,16 @@ function draw() {
 /** Soon, unless the page is paused or nobody sees it. */
 function drawSoon() {
   if (isPaused || document.hidden || timer !== undefined) return;
-  timer = setTimeout(() => requestAnimationFrame(draw), Math.max(0, drawnMs + DRAW_MS - performance.now()));
+  timer = setTimeout(
+    () => requestAnimationFrame(drawNow),
+    Math.max(0, drawnMs + DRAW_MS - performance.now()),
+  );
+}
+
+/** It may have been paused meanwhile. */
+function drawNow() {
+  timer = undefined;
+  if (!isPaused) draw();
 }
 
 /** @param {boolean} isRestart */
@@ -42,7 +50,7 @@ function showAbout(isRestart) {
   if (!about) return;
   setText(byId('about'), `${about.hostname} · ${about.version} · ${about.transport} transport`);
   document.title = `Holdfast · ${about.hostname}`;
-  if (isRestart) setText(byId('result'), 'The server was started anew: its history begins here.');
+  if (isRestart) setText(byId('result'), 'The server restarted: its history begins here.');
   drawSoon();
 }
 

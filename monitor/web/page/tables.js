@@ -115,7 +115,6 @@ function workerRow(store, name, state, pid, values, shards) {
     number(shards, 'wide'),
     number(percent(of('processCpuPercent'))),
     number(bytes(of('rssBytes'))),
-    number(bytes(of('heapUsedBytes')), 'wide'),
     number(ticks[0], 'wide'),
     number(ticks[1], 'wide'),
     number(ticks[2]),
@@ -170,7 +169,7 @@ function showCloses(store) {
     number(count(total)),
     number(count(before.rates.get(reason) ?? 0)),
   ]);
-  fillTable('closes', rows, 'No stream was closed.');
+  fillTable('closes', rows, 'No streams closed yet.');
 }
 
 /** @param {string} words 'client-gone' → 'ClientGone', as in monitor/fields.js */
