@@ -59,7 +59,7 @@ test('installed in an empty folder it is small, and can be imported, started and
 
   const code =
     "import { Hold, Hub } from 'holdfast'; const hold = new Hold({}); new Hub({ hold }); console.log(hold.isNative);";
-  const env = { ...process.env, NODE_NO_WARNINGS: '1' };
+  const env = { ...process.env, NODE_NO_WARNINGS: '1', HOLDFAST_NATIVE: 'off' };
   const imported = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
     cwd: folder,
     env,

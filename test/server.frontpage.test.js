@@ -31,7 +31,7 @@ test(
     const cwd = temporaryFolder(t);
     const settings = { HOLDFAST_PORT: '0', HOLDFAST_ADMIN_PORT: 'auto', npm_config_prefer_offline: 'true' };
     const env = { ...ENV, ...settings, HOLDFAST_NATIVE: '', PATH: toolsWithoutCargo(t) };
-    const shell = (/** @type {string} */ command) => run(t, 'bash', ['-c', command], { cwd, env });
+    const shell = (/** @type {string} */ command) => run(t, 'bash', ['--norc', '-c', command], { cwd, env });
 
     assert.equal(install, 'npm install holdfast');
     const installed = shell(install.replace('holdfast', pack(t).tarball));
@@ -44,7 +44,7 @@ test(
         () => pattern.exec(server.output.stderr)?.[1],
         () => `${pattern} in ${server.output.stderr}`,
       );
-    const port = await said(/listening on http:\/\/localhost:(\d+)\n/);
+    const port = await said(/listening on http:\/\/localhost:(\d+)[;\n]/);
     const adminPort = await said(/admin on http:\/\/127\.0\.0\.1:(\d+)/);
     await said(/, (hold) transport,/); // native
 
