@@ -1,9 +1,10 @@
 /*
- * Builds the native core for one kind of machine. The same sources and the same tools give the same bytes: no path of this
- * machine gets in.
+ * Builds the native core for one kind of machine. No path of this machine gets in, and with an installed standard library, the
+ * same sources and tools give the same bytes. If the standard library is built too, the order of functions differs between
+ * folders.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +13,7 @@ import { FOLDER, fileOf } from '../../native/prebuilt.js';
 import { sourcesIn, sourcesOfStd, writeLinker } from './toolchain.js';
 
 export const CRATE = fileURLToPath(new URL('../../native', import.meta.url));
-/** Cargo puts the path of these sources into names of symbols, unless it is in the workspace. */
+/** A link to the sources of the standard library, so that their path is known. */
 const STD = join(CRATE, 'target/rust-src');
 const PROFILE = 'prebuilt'; // native/Cargo.toml
 
@@ -49,8 +50,10 @@ export function build(target, rust, python, rustSrc) {
 /** @param {string} sources @returns {Record<string, string>} variables for a cargo that builds the standard library */
 function buildingStd(sources) {
   mkdirSync(join(CRATE, 'target'), { recursive: true });
-  rmSync(STD, { force: true });
-  symlinkSync(sources, STD);
+  if (!existsSync(STD) || readlinkSync(STD) !== sources) {
+    rmSync(STD, { force: true });
+    symlinkSync(sources, STD); // a new link would make cargo build everything again
+  }
   return { RUSTC_BOOTSTRAP: '1', __CARGO_TESTS_ONLY_SRC_ROOT: STD };
 }
 
