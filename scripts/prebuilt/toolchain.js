@@ -57,17 +57,15 @@ export const sourcesIn = ({ sysroot }) => join(sysroot, 'lib/rustlib/src/rust/li
  * @param {Rust} rust
  * @param {import('./targets.js').Target} target
  * @param {string} rustSrc a folder with the sources of the standard library, of this version; '' for the one of rustup
- * @returns {{ args: string[], env: Record<string, string> }} what tells cargo to build the standard library; empty if it is installed
+ * @returns {string} the sources to build the standard library from; '' if it is installed
  * @throws {HoldfastError} NO_STD
  */
-export function standardLibrary(rust, { triple }, rustSrc) {
-  if (existsSync(join(rust.sysroot, 'lib/rustlib', triple, 'lib'))) return { args: [], env: {} };
+export function sourcesOfStd(rust, { triple }, rustSrc) {
+  if (existsSync(join(rust.sysroot, 'lib/rustlib', triple, 'lib'))) return '';
   const sources = rustSrc || sourcesIn(rust);
-  if (!existsSync(join(sources, 'std/Cargo.toml')))
-    throw new HoldfastError(
-      'NO_STD',
-      `Rust ${rust.version} has no standard library for ${triple}: run rustup target add ${triple}, or give its sources with --rust-src`,
-    );
-  const env = { RUSTC_BOOTSTRAP: '1', ...(rustSrc ? { __CARGO_TESTS_ONLY_SRC_ROOT: rustSrc } : {}) };
-  return { args: ['-Zbuild-std=std,panic_unwind'], env };
+  if (existsSync(join(sources, 'std/Cargo.toml'))) return sources;
+  throw new HoldfastError(
+    'NO_STD',
+    `Rust ${rust.version} has no standard library for ${triple}: run rustup target add ${triple}, or give its sources with --rust-src`,
+  );
 }

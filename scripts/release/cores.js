@@ -3,7 +3,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { machineHere, targetOf } from '../../native/prebuilt.js';
 import { PROTOCOL } from '../../native/protocol.js';
 
@@ -85,6 +85,10 @@ export function entryProblems(entry, { sha256, sources }) {
 /** @param {string} target @param {string} path @returns {string[]} for the one that this machine can load */
 export function loadProblems(target, path) {
   if (target !== targetOf(machineHere())) return [];
-  const { number } = createRequire(import.meta.url)(path).protocol();
-  return number === PROTOCOL ? [] : [`it speaks protocol ${number}, and the package ${PROTOCOL}`];
+  try {
+    const { number } = createRequire(import.meta.url)(path).protocol();
+    return number === PROTOCOL ? [] : [`it speaks protocol ${number}, and the package ${PROTOCOL}`];
+  } catch (error) {
+    return [`it does not load: ${messageOf(error)}`];
+  }
 }
