@@ -6,10 +6,11 @@
 ARG NODE=docker.io/library/node:22-slim
 
 FROM ${NODE} AS install
+# Exactly one.
 COPY holdfast-*.tgz /tmp/holdfast.tgz
 WORKDIR /opt/holdfast
 RUN npm install --omit=dev --no-audit --no-fund --no-update-notifier --prefix . /tmp/holdfast.tgz \
- && rm -rf node_modules/holdfast/native/target /root/.npm
+ && rm -rf /root/.npm
 
 FROM ${NODE}
 COPY --from=install /opt/holdfast /opt/holdfast
@@ -20,11 +21,13 @@ WORKDIR /data
 # The user node of the image, as numbers: that is how Kubernetes knows that it is not root.
 USER 1000:1000
 ENV NODE_ENV=production HOLDFAST_DASHBOARD=off HOLDFAST_NO_LOG=1
-# 8890 is the admin port. It listens on 127.0.0.1 of the container, unless HOLDFAST_ADMIN_HOST and HOLDFAST_ADMIN_TOKEN say else.
+# 8890 is the admin port. It listens on 127.0.0.1 of the container, unless HOLDFAST_ADMIN_HOST and HOLDFAST_ADMIN_TOKEN say otherwise. The
+# health check needs it to be a number on one of the two.
 EXPOSE 8888 8890
-# Node, because the image has no curl. It asks /readyz, which needs no token.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HOLDFAST_ADMIN_PORT || 8890}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# Node, because the image has no curl. It asks /healthz, which needs no token: a server that is only behind NATS must not be restarted.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HOLDFAST_ADMIN_PORT || 8890}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # It drains over --drain (5 s), so stop it with more time than the 10 s of Docker: --stop-timeout 30.
 STOPSIGNAL SIGTERM
-# PID 1 needs no --init: the server handles its signals, and reaps its only children, the workers, which start no processes.
+# PID 1 needs no --init: the server handles its signals, and Node reaps its children: the workers and, at the
+# start, a check of --store.
 ENTRYPOINT ["node", "/opt/holdfast/node_modules/holdfast/server.js"]

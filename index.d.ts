@@ -539,13 +539,6 @@ export interface SubscribeOptions {
   expiresAtMs?: number | undefined;
 }
 
-/**
- * Topics, history, recovery and grants on top of a Hold, over the protocol Mercure (draft-08 and 0.x). The streams of the Hold's
- * encoding 'updates', and channels whose names begin with U+0001, are the hub's.
- *
- * A client that comes back with its last event id gets what it missed, and then what is published: everything once, in
- * order. If something it missed is no longer stored, the response has the header `Mercure-Last-Event-ID: earliest`.
- */
 /** What a hub counts. */
 export type HubCountName =
   | 'hubOpened'
@@ -563,6 +556,13 @@ export type HubCountName =
   | 'hubLimitedPublication'
   | 'hubLimitedPresence';
 
+/**
+ * Topics, history, recovery and grants on top of a Hold, over the protocol Mercure (draft-08 and 0.x). The streams of the Hold's
+ * encoding 'updates', and channels whose names begin with U+0001, are the hub's.
+ *
+ * A client that comes back with its last event id gets what it missed, and then what is published: everything once, in
+ * order. If something it missed is no longer stored, the response has the header `Mercure-Last-Event-ID: earliest`.
+ */
 export class Hub {
   /** Names of the headers that `decide` reads, for the policy of a Hold. It also needs `address: true`. */
   static readonly headers: readonly string[];

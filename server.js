@@ -109,7 +109,7 @@ class Server {
       exec: fileURLToPath(new URL('worker.js', import.meta.url)),
       plan: this.plan,
       transport: transport.name,
-      config: { ...config, adminToken: '' }, // it is nothing to them
+      config: { ...config, adminToken: '' }, // workers don't need it
     });
     this.topics = new Topics(this.workers.census);
     this.admin = new Admin({
@@ -166,12 +166,18 @@ class Server {
     const csvPath = log?.path ?? '';
     this.describe(port, adminPort, csvPath);
     await this.monitor.start();
+    if (!this.isRunning()) return;
     if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
     this.notify?.ready();
     const dashboard = adminPort ? urlOf(config.adminHost, adminPort) : '';
     const ports = { host: config.host, port, adminPort, dashboard };
     tellParent({ type: 'listening', ...ports, csvPath, workers: pids });
+  }
+
+  /** @returns {boolean} whether nobody has ended it meanwhile */
+  isRunning() {
+    return this.state === 'running';
   }
 
   /** @returns {Promise<number>} its port; 0 if it is off */

@@ -4,6 +4,7 @@
 import { SignJWT } from 'jose';
 import { HoldfastError } from '../lib/errors.js';
 import { option, optionLines, readOptions, repeated, secret, text } from '../lib/options.js';
+import { DETAIL_TYPE } from './access/grants.js';
 
 /** @type {import('../lib/options.js').Kind} */
 const PERIOD = {
@@ -19,10 +20,12 @@ const OPTIONS = [
   option('publish', 'publish', TOPIC, [], 'topic to which it may publish: exact, a URI template, or * for all; can be repeated'),
   option('subscribe', 'subscribe', TOPIC, [], 'topic whose private publications it may read; can be repeated'),
   option('subject', 'subject', text('NAME', 'a name'), '', 'whose token it is (sub), for limits and for /revoke'),
+  option('audience', 'audience', text('URL', 'a URL'), '', 'URL of the hub (aud): makes a token of draft-08, as for --mercure-legacy off, whose topics are exact or *'),
+  option('issuer', 'issuer', text('ISSUER', 'an issuer'), '', 'who made it (iss), for servers with --jwt-issuer'),
   option('expires', 'expires', PERIOD, '1h', 'for how long it is valid'),
 ];
 
-/** @typedef {{ jwtSecret: string, publish: readonly string[], subscribe: readonly string[], subject: string, expires: string }} Wish */
+/** @typedef {{ jwtSecret: string, publish: readonly string[], subscribe: readonly string[], subject: string, audience: string, issuer: string, expires: string }} Wish */
 
 /**
  * @param {string[]} args after `token`
@@ -35,8 +38,9 @@ export async function tokenText(args, env) {
   return help ? helpText() : `${await tokenFor(/** @type {Wish} */ (values))}\n`;
 }
 
-/** @param {Wish} wish @returns {Promise<string>} a JWT with the claim of Mercure 0.x, which both dialects of subscribing accept */
-function tokenFor({ jwtSecret, publish, subscribe, subject, expires }) {
+/** @param {Wish} wish @returns {Promise<string>} a JWT */
+function tokenFor(wish) {
+  const { jwtSecret, publish, subscribe, subject, audience, issuer, expires } = wish;
   if (!jwtSecret)
     throw new HoldfastError('BAD_OPTION', 'no secret given: use HOLDFAST_JWT_SECRET, or --jwt-secret @FILE');
   if (publish.length + subscribe.length === 0)
@@ -44,9 +48,25 @@ function tokenFor({ jwtSecret, publish, subscribe, subject, expires }) {
       'BAD_OPTION',
       'the token would allow nothing: give --publish TOPIC, --subscribe TOPIC or both',
     );
-  const token = new SignJWT({ mercure: { publish, subscribe } }).setProtectedHeader({ alg: 'HS256' });
+  const typ = audience ? { typ: 'at+jwt' } : {};
+  const token = new SignJWT(claimsOf(wish)).setProtectedHeader({ alg: 'HS256', ...typ });
   if (subject) token.setSubject(subject);
+  if (audience) token.setAudience(audience);
+  if (issuer) token.setIssuer(issuer);
   return token.setIssuedAt().setExpirationTime(expires).sign(new TextEncoder().encode(jwtSecret));
+}
+
+/** Those of draft-08 are valid for one hub, those of 0.x for every one with the secret. @param {Wish} wish */
+function claimsOf({ publish, subscribe, audience }) {
+  if (!audience) return { mercure: { publish, subscribe } };
+  const details = Object.entries({ publish, subscribe })
+    .filter(([, topics]) => topics.length > 0)
+    .map(([action, topics]) => ({
+      type: DETAIL_TYPE,
+      actions: [action],
+      topics: topics.map((match) => ({ match })),
+    }));
+  return { authorization_details: details };
 }
 
 /** @returns {string} */

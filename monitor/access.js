@@ -126,6 +126,12 @@ export class Access {
     throw new RequestError(403, 'requests from web pages are refused');
   }
 
+  /** Pages of other origins can't read streams, but could use up their number. @param {IncomingMessage} request @throws {RequestError} 403 */
+  checkSite(request) {
+    if (this.wayOf(request) !== 'bearer' && !isOwnSite(request))
+      throw new RequestError(403, 'requests from other web pages are refused');
+  }
+
   /** Only our own page, and programs, may do this. @param {IncomingMessage} request @throws {RequestError} 403 */
   checkOwnPage(request) {
     if (this.wayOf(request) === 'bearer') return;

@@ -34,6 +34,7 @@ export const FIELDS = [
   },
   whole('elapsedMs', 'ms', 'since the server started listening', (r) => Math.round(r.elapsedMs)),
   whole('workers', 'count', 'workers that listen', (r) => r.workers.filter((w) => w.state === 'ready').length, 'holdfast_workers'),
+  whole('workersPlanned', 'count', 'workers that should listen', (r) => r.workers.length, 'holdfast_workers_planned'),
   whole('workersLate', 'count', 'workers that did not report in time', (r) => r.workers.filter((w) => w.late).length, 'holdfast_workers_late'),
 
   count('streams', 'holdfast_streams'),

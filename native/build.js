@@ -24,9 +24,18 @@ const say = (line) => process.stdout.write(`holdfast: ${line}\n`);
 function main() {
   if (IS_PACKAGE && !IS_FORCED && origin)
     return say(`native core loaded (${origin}); HOLDFAST_BUILD=1 npm rebuild holdfast builds it here`);
-  const why = build();
+  const why = attempt();
   if (!why) return say('native core built');
   say(`native core not built: ${why}; ${instead()}`);
+}
+
+/** @returns {string} why it was not built, '' on success. Folders may be missing or read-only */
+function attempt() {
+  try {
+    return build();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** @returns {string} what happens without a new one */
@@ -40,7 +49,7 @@ function build() {
   if (process.env.HOLDFAST_NATIVE === 'off') return 'HOLDFAST_NATIVE is off';
   if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
   if (spawnSync('cargo', ['--version']).error) return 'cargo is not installed (https://rustup.rs)';
-  say('building the native core with cargo; the first time takes about half a minute');
+  say('building the native core with cargo; the first time takes about a minute');
   const kept = keptTarget();
   const target = kept ?? mkdtempSync(join(tmpdir(), 'holdfast-build-'));
   try {

@@ -12,13 +12,15 @@ import { messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 
 const STATUS_MS = 10_000;
+/** Its queue is short, but soon read. */
+const AGAIN_MS = 500;
 /** sd_watchdog_enabled(3) recommends half of the time after which the service manager acts. */
 const WATCHDOG_SHARE = 0.5;
 /** systemd sets these. Workers must not have them: only the primary speaks. */
 const VARIABLES = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'];
 
 /** @typedef {Record<string, string | undefined>} Environment */
-/** @typedef {(text: string) => void} Tell sends variables, one per line; never throws */
+/** @typedef {(text: string) => boolean} Tell sends variables, one per line; never throws. False if nobody has got them yet */
 
 /**
  * What is needed to know how the server is.
@@ -49,17 +51,30 @@ export class Notify {
     this.tell = tell;
     this.isWatched = watchdogMs > 0;
     this.periodMs = this.isWatched ? Math.min(STATUS_MS, watchdogMs * WATCHDOG_SHARE) : STATUS_MS;
+    /** The last step that the service manager has not got yet, because its queue was full; '' for none. */
+    this.step = '';
   }
 
   /** The server listens. */
   ready() {
-    this.tell(`READY=1\n${this.state()}`);
-    setInterval(() => this.tell(this.state()), this.periodMs).unref();
+    this.take('READY=1\n');
+    setInterval(() => this.say(), this.periodMs).unref();
   }
 
   /** The drain begins; the watchdog goes on. @param {number} mostMs how long it may take */
   stopping(mostMs) {
-    this.tell(`STOPPING=1\nEXTEND_TIMEOUT_USEC=${Math.ceil(mostMs * 1000)}\n${this.state()}`);
+    this.take(`STOPPING=1\nEXTEND_TIMEOUT_USEC=${Math.ceil(mostMs * 1000)}\n`);
+  }
+
+  /** @param {string} step which is repeated until the service manager has got it */
+  take(step) {
+    this.step = step;
+    this.say();
+    if (this.step) setTimeout(() => this.step && this.say(), AGAIN_MS).unref();
+  }
+
+  say() {
+    if (this.tell(`${this.step}${this.state()}`)) this.step = '';
   }
 
   /** @returns {string} */
@@ -98,7 +113,12 @@ async function openTell(path, env, onNote) {
     onNote(`the service manager can't be notified: ${messageOf(error)}`),
   );
   const { native } = await import('../native/index.js');
-  if (native?.Notifier) return throughNative(new native.Notifier(path), report);
+  try {
+    if (native?.Notifier) return throughNative(new native.Notifier(path), report);
+  } catch (error) {
+    report(error);
+    return null;
+  }
   return throughProgram({ ...env, NOTIFY_SOCKET: path }, report);
 }
 
@@ -106,9 +126,10 @@ async function openTell(path, env, onNote) {
 function throughNative(notifier, report) {
   return (text) => {
     try {
-      notifier.tell(text);
+      return notifier.tell(text);
     } catch (error) {
       report(error);
+      return true; // it would fail again
     }
   };
 }
@@ -116,8 +137,13 @@ function throughNative(notifier, report) {
 /** @param {Environment} env with NOTIFY_SOCKET @param {(error: unknown) => void} report @returns {Tell} */
 function throughProgram(env, report) {
   return (text) => {
-    const child = spawn('systemd-notify', ['--', ...text.split('\n')], { env, stdio: 'ignore' });
-    child.on('error', report).unref();
+    try {
+      const child = spawn('systemd-notify', ['--', ...text.split('\n')], { env, stdio: 'ignore' });
+      child.on('error', report).unref();
+    } catch (error) {
+      report(error);
+    }
+    return true;
   };
 }
 

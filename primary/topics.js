@@ -70,6 +70,7 @@ export class Topics {
   /** @param {number} most of each @returns {Promise<TopicsNow>} */
   async read(most) {
     const { top: subscribers, unanswered } = await this.census.take(most);
+    if (!this.isOn) return { subscribers, unanswered, publications: mergeTops([], most), sinceMs: 0 }; // nobody looks any more
     this.current();
     const { slots } = this;
     const publications = mergeTops(

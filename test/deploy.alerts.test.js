@@ -26,7 +26,7 @@ const TICK = 'holdfast_tick_seconds_bucket';
 /** @type {Case[]} */
 const CASES = [
   { alert: 'HoldfastDown', series: [['up', '1 1 0x20', '1 0 1x20']], at: '5m', before: '2m' },
-  { alert: 'HoldfastWorkerMissing', series: [['holdfast_workers', '2 2 1x20', '2 1 2x20']], at: '6m', before: '3m' }, // biome-ignore format: a table
+  { alert: 'HoldfastWorkerMissing', series: [['holdfast_workers', '2 2 1x20', '2 1 2x20'], ['holdfast_workers_planned', '2x22', '2x22']], at: '6m', before: '3m' }, // biome-ignore format: a table
   { alert: 'HoldfastWorkerLate', series: [['holdfast_workers_late', '0 0 1x20', '0 1 0x20']], at: '6m', before: '2m' }, // biome-ignore format: a table
   { alert: 'HoldfastWorkerRestarted', series: [['process_cpu_seconds_total{worker="1"}', '100+5x3 1+5x20', '100+5x30']], at: '6m' }, // biome-ignore format: a table
   {

@@ -45,6 +45,29 @@ test('a server with the same secret accepts it, for what it allows', async (t) =
   await subscribe('match=news', { Authorization: `Bearer ${reader}` });
 });
 
+test('with an audience it is a token of draft-08, which a server without 0.x accepts', async (t) => {
+  const audience = `https://hub.example${PATH}`;
+  const args = [
+    '--jwt-secret',
+    SECRET,
+    '--mercure-legacy',
+    'off',
+    '--jwt-audience',
+    audience,
+    '--jwt-issuer',
+    'me',
+  ];
+  const server = await startServer(t, args);
+  const post = async (/** @type {string[]} */ ...more) => {
+    const headers = { Authorization: `Bearer ${token(['--publish', 'news', ...more]).stdout.trim()}` };
+    const body = new URLSearchParams({ topic: 'news', data: 'x' });
+    return (await fetch(`http://127.0.0.1:${server.port}${PATH}`, { method: 'POST', headers, body })).status;
+  };
+  assert.equal(await post('--audience', audience, '--issuer', 'me'), 200);
+  assert.equal(await post('--audience', audience), 401);
+  assert.equal(await post('--issuer', 'me'), 401);
+});
+
 test('the secret can be in a file, and is never printed', (t) => {
   const file = join(temporaryFolder(t), 'secret');
   writeFileSync(file, `${SECRET}\n`);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { native } from '../native/index.js';
+import { Notify, openNotify } from '../primary/notify.js';
 import { get, rawClient } from './helpers/client.js';
 import { run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -132,4 +133,28 @@ test('an address that is none is ignored with a reason', async (t) => {
     /^holdfast: NOTIFY_SOCKET=vsock:2:1234 is ignored: expected a path, or @ and a name$/m,
   );
   assert.equal((await server.admin('/readyz')).status, 200);
+});
+
+test('a path that is too long for a socket costs one line', { skip: noCore }, async () => {
+  /** @type {string[]} */
+  const notes = [];
+  const env = { NOTIFY_SOCKET: `/${'x'.repeat(150)}` };
+  const workers = { slots: [] };
+  assert.equal(
+    await openNotify({ env, workers, problem: () => '', onNote: (line) => notes.push(line) }),
+    null,
+  );
+  assert.equal(notes.length, 1);
+  assert.match(notes[0], /^the service manager can't be notified: /);
+});
+
+test('a step that finds the queue of the service manager full is said again', async () => {
+  /** @type {string[]} */
+  const said = [];
+  const tell = (/** @type {string} */ text) => said.push(text) > 1;
+  const notify = new Notify({ workers: { slots: [] }, problem: () => '', tell, watchdogMs: 0 });
+  notify.stopping(1000);
+  await until(() => said.length === 2, 'it is said again');
+  assert.equal(said[1], said[0]);
+  assert.equal(notify.step, '');
 });

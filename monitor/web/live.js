@@ -34,7 +34,7 @@ const CHANNEL = 'frames';
 /** @typedef {'starting' | 'running' | 'draining' | 'stopped'} State */
 
 /**
- * What it uses of a transport.
+ * The part of a transport that it uses.
  * @typedef {object} HoldLike
  * @property {(response: import('node:http').ServerResponse, options: { channels: string[], encoding: 'events' }) => Promise<number>} adopt
  * @property {(channel: string, message: { type?: string, retry?: number, data: string }) => Promise<number>} publish
@@ -140,8 +140,7 @@ export class Live {
     if (this.isClosed || this.dashboards >= MOST_DASHBOARDS) throw refused(this.isClosed);
     if (this.dashboards++ === 0) clearTimeout(this.timer); // no longer idle
     try {
-      this.hold ??= this.open();
-      const hold = await this.hold;
+      const hold = await this.opened();
       this.watch();
       const id = await hold.adopt(response, { channels: [CHANNEL], encoding: 'events' });
       if (endMs > 0) hold.label(id, { expiresAtMs: endMs });
@@ -150,6 +149,17 @@ export class Live {
       if (codeOf(error) === 'OVER_CAPACITY' || codeOf(error) === 'CLOSED') throw refused(this.isClosed);
       throw error;
     }
+  }
+
+  /** @returns {Promise<HoldLike>} the one that is open; if it can't be opened, the next dashboard tries again */
+  opened() {
+    if (this.hold) return this.hold;
+    const opening = this.open();
+    this.hold = opening;
+    opening.catch(() => {
+      if (this.hold === opening) this.hold = null;
+    });
+    return opening;
   }
 
   /** @returns {Promise<HoldLike>} */
@@ -193,7 +203,7 @@ export class Live {
 
   /** Nobody has come back. */
   rest() {
-    void this.hold?.then((hold) => hold.close(0));
+    this.hold?.then((hold) => hold.close(0)).catch(() => {});
     this.hold = null;
   }
 
@@ -214,7 +224,9 @@ export class Live {
   async close() {
     this.isClosed = true;
     clearInterval(this.timer);
-    const ended = this.say('stopped', '{}').then(async () => (await this.hold)?.close(0));
+    const ended = this.say('stopped', '{}')
+      .then(async () => (await this.hold)?.close(0))
+      .catch(() => {});
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
   }
 }

@@ -44,7 +44,7 @@ export const ROWS = [
     title: 'At a glance',
     panels: [
       { title: 'Servers', help: 'that Prometheus reaches', unit: 'none', type: 'stat', shows: [['sum(up{})', '']] },
-      { title: 'Workers', help: 'that listen', unit: 'none', type: 'stat', shows: [['sum(holdfast_workers{})', '']] },
+      { title: 'Workers', help: 'that listen', unit: 'none', type: 'stat', shows: [['sum(holdfast_workers{})', 'listen'], ['sum(holdfast_workers_planned{})', 'planned']] },
       { title: 'Streams', help: 'open now', unit: 'short', type: 'stat', shows: [['sum(holdfast_streams{})', '']] },
       { title: 'Opened', help: 'per second', unit: 'short', type: 'stat', shows: [['sum(rate(holdfast_streams_opened_total{}[$__rate_interval]))', '']] },
       { title: 'Publications', help: 'new ones per second', unit: 'short', type: 'stat', shows: [['sum(rate(holdfast_hub_publications_total{}[$__rate_interval]))', '']] },

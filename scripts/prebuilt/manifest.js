@@ -13,7 +13,9 @@ import { CRATE } from './build.js';
 /** @typedef {Record<string, Entry>} Manifest by target */
 
 /** How it is built counts as well. */
-const RECIPE = ['build.js', 'targets.js'].map((name) => fileURLToPath(new URL(name, import.meta.url)));
+const RECIPE = ['build.js', 'targets.js', 'toolchain.js', '../../native/prebuilt.js'].map((name) =>
+  fileURLToPath(new URL(name, import.meta.url)),
+);
 const INPUTS = ['Cargo.toml', 'Cargo.lock', 'build.rs', 'src', 'core/Cargo.toml', 'core/src'];
 
 /** @param {string} [folder] @returns {Manifest} */

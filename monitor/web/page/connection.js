@@ -12,6 +12,8 @@ const LATE_FRAMES = 3;
 const LATE_MS = 5000;
 const LOST_MS = 30_000;
 const CHECK_MS = 1000;
+/** A server that hangs does not answer at all. */
+const ANSWER_MS = 5000;
 /** It is read out, so it does not change every second. */
 const SAY_S = 5;
 
@@ -65,7 +67,9 @@ export class Connection {
   /** @param {EventSource} source that is open */
   async load(source) {
     try {
-      const response = await fetch(`/history?${this.store.query}`);
+      const response = await fetch(`/history?${this.store.query}`, {
+        signal: AbortSignal.timeout(ANSWER_MS),
+      });
       if (!response.ok) throw new Error(`${response.status}`);
       const all = await response.json();
       if (source !== this.source) return;
@@ -139,7 +143,8 @@ export class Connection {
 
   /** An EventSource doesn't say why it was refused. */
   async explain() {
-    const response = await fetch('/frame', { method: 'HEAD' }).catch(() => null);
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const response = await fetch('/frame', { method: 'HEAD', signal }).catch(() => null);
     if (response?.status === 401)
       location.reload(); // the session has ended: there is the login
     else if (response?.ok && this.failures > 2) this.on.onStatus('refused', 'too many dashboards; waiting');

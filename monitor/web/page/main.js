@@ -17,6 +17,7 @@ const store = new Store();
 const charts = new Charts();
 let rangeS = 300;
 let isPaused = false;
+let statusText = '';
 let drawnMs = Number.NEGATIVE_INFINITY;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
@@ -57,6 +58,7 @@ function showAbout(isRestart) {
 /** @param {string} state @param {string} text */
 function showStatus(state, text) {
   byId('status').dataset.state = state;
+  statusText = text;
   setText(byId('status-text'), isPaused ? `${text}, paused` : text);
 }
 
@@ -69,7 +71,7 @@ function prepareTools() {
   byId('pause').addEventListener('click', () => {
     isPaused = !isPaused;
     byId('pause').setAttribute('aria-pressed', String(isPaused));
-    setText(byId('status-text'), isPaused ? `paused at ${clock(Date.now())}` : 'live');
+    setText(byId('status-text'), isPaused ? `paused at ${clock(Date.now())}` : statusText);
     drawSoon();
   });
   document.addEventListener('visibilitychange', drawSoon);

@@ -4,6 +4,8 @@
 import { pointOf } from '../columns.js';
 import { History } from '../history.js';
 
+/** How far back frames can be that are in the history too. */
+const OVERLAP_MS = 10_000;
 /** Later than this many steps after the one before, and something is missing in between. */
 const GAP_STEPS = 2.5;
 const MOST_NOTES = 200;
@@ -78,7 +80,8 @@ export class Store {
   /** @param {Message} message the next frame */
   add(message) {
     this.show(message);
-    if (message.t <= this.history.lastMs) return; // it was in the history
+    // It was in the history, unless the clock of the server was set back.
+    if (message.t <= this.history.lastMs && message.t > this.history.lastMs - OVERLAP_MS) return;
     this.history.add(
       message.t,
       pointOf((name) => this.figure(name)),
