@@ -1,10 +1,9 @@
 /*
  * A picture of the dashboard in Chromium.
  */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
 import { HoldfastError } from '../../lib/errors.js';
-import { recompressed } from './png.js';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
   existsSync,
@@ -33,7 +32,7 @@ export async function drawPage(url, path) {
     const page = await browser.newPage({ viewport: { width: WIDTH, height: 900 }, colorScheme: 'dark' });
     await page.goto(url);
     await after(SETTLE_MS);
-    writeFileSync(path, recompressed(await page.screenshot({ fullPage: true })));
+    await page.screenshot({ path, fullPage: true });
   } finally {
     await browser.close();
   }
