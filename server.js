@@ -72,6 +72,7 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
+  delete process.env.HOLDFAST_ADMIN_TOKEN; // workers and programs inherit the environment, and don't need it
   const transport = await chooseTransport(config.transport);
   checkMemory(config, transport);
   await new Server(config, transport).run();

@@ -5,7 +5,8 @@
  * a browser on this machine. A page whose own name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name as Host, so other names
  * are refused. A page of another origin can send requests, but not read answers; browsers say so in Origin and Sec-Fetch-Site, and
  * whatever changes something is refused then. Buttons of our own page also send X-Holdfast, which other origins can't without
- * a permission (CORS) that is never given.
+ * a permission (CORS) that is never given. A proxy here that passes on requests from elsewhere adds one of PROXY_HEADERS: then a
+ * token is required.
  *
  * With --admin-token, everything but /healthz, /readyz and the login needs it, from this machine too:
  * - `Authorization: Bearer`: no page has the token, and no browser adds it by itself. So neither the Host nor the origin matters.
@@ -15,6 +16,7 @@
  *   value made from the token, not the token, and it ends.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { PROXY_HEADERS } from '../lib/local.js';
 import { RequestError } from '../lib/router.js';
 
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
@@ -31,6 +33,8 @@ const SESSION_S = 12 * 3600;
 /** A wrong token is answered after this time, and so many at once. A right one never waits, so nobody can be locked out. */
 const WRONG_MS = 1000;
 const MOST_WRONG = 16;
+/** Of the same name: another path or host of the same site may have set one. */
+const MOST_COOKIES = 4;
 
 export class Access {
   /** @param {{ host: string, token: string }} options `token` is '' for none */
@@ -55,8 +59,10 @@ export class Access {
    * @throws {RequestError} 401, 403, 429
    */
   async check(request) {
-    if (!this.token) return this.checkHost(request);
     const [path] = (request.url ?? '').split('?', 1);
+    if (![...PROBES, ...ENTRANCES].includes(path) && request.headers['sec-fetch-mode'] !== 'navigate')
+      this.checkSite(request);
+    if (!this.token) return this.checkLocal(request, path);
     if (PROBES.includes(path) || this.wayOf(request)) return;
     if (bearerOf(request) !== undefined) await this.slowDown();
     else if (ENTRANCES.includes(path)) return;
@@ -97,9 +103,9 @@ export class Access {
 
   /** @param {IncomingMessage} request @returns {number} when its session ends, in ms since 1970; 0 if it has none */
   sessionEndMs({ headers }) {
-    for (const pair of (headers.cookie ?? '').split(';')) {
-      const [name, value = ''] = pair.trim().split('=');
-      const [, endS, signature] = name === this.cookie ? (/^(\d{1,12})\.([\w-]+)$/.exec(value) ?? []) : [];
+    const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim().split('='));
+    for (const [, value = ''] of pairs.filter(([name]) => name === this.cookie).slice(0, MOST_COOKIES)) {
+      const [, endS, signature] = /^(\d{1,12})\.([\w-]{43})$/.exec(value) ?? [];
       if (endS && isSame(signature, this.signatureOf(Number(endS)))) return Number(endS) * 1000;
     }
     return 0;
@@ -108,6 +114,14 @@ export class Access {
   /** @param {number} endS */
   signatureOf(endS) {
     return createHmac('sha256', this.key).update(String(endS)).digest('base64url');
+  }
+
+  /** @param {IncomingMessage} request @param {string} path @throws {RequestError} 403 */
+  checkLocal(request, path) {
+    this.checkHost(request);
+    const header = PROXY_HEADERS.find((name) => request.headers[name] !== undefined);
+    if (header && !PROBES.includes(path))
+      throw new RequestError(403, `got the header ${header} of a proxy: start the server with --admin-token`);
   }
 
   /** @param {IncomingMessage} request @throws {RequestError} 403 */
@@ -126,7 +140,7 @@ export class Access {
     throw new RequestError(403, 'requests from web pages are refused');
   }
 
-  /** Pages of other origins can't read streams, but could use up their number. @param {IncomingMessage} request @throws {RequestError} 403 */
+  /** Pages of other origins can't read answers, but could keep the server busy. @param {IncomingMessage} request @throws {RequestError} 403 */
   checkSite(request) {
     if (this.wayOf(request) !== 'bearer' && !isOwnSite(request))
       throw new RequestError(403, 'requests from other web pages are refused');

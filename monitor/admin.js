@@ -23,6 +23,10 @@ const MOST_PUBLISHERS = 192;
 /** How long a request may take to arrive, and how long a connection may wait for the next one. */
 const REQUEST_MS = 5000;
 const IDLE_MS = 5000;
+/** How long a client may take no bytes of its answer. Dashboards get something at least every 15 s. */
+const SILENT_MS = 60_000;
+/** On one connection: who sends very many at once does not read the answers. */
+const MOST_REQUESTS = 100;
 const RETRY_AFTER_S = 1;
 
 /** @typedef {import('../lib/router.js').Answer} Answer */
@@ -67,6 +71,8 @@ export class Admin {
     const checks = { connectionsCheckingInterval: REQUEST_MS / 5 };
     const check = (/** @type {IncomingMessage} */ request) => this.access.check(request);
     this.server = createServer({ ...timeouts, ...checks }, listenerOf(this.routes, { check }));
+    this.server.maxRequestsPerSocket = MOST_REQUESTS;
+    this.server.timeout = SILENT_MS;
     limitConnections(this.server, MOST_CONNECTIONS);
   }
 

@@ -35,7 +35,7 @@ test('if it fails once, that dashboard gets an error, the next one a stream, and
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   const get = () => fetch(`http://127.0.0.1:${port}/frames`);
   const first = await get();
-  assert.deepEqual([first.status, await first.text()], [500, 'too many open files\n']);
+  assert.deepEqual([first.status, await first.text()], [503, 'too many open files\n']);
   assert.equal(await (await get()).text(), 'adopted');
   await live.close();
   await until(() => closed === 1, 'it is closed');

@@ -2,7 +2,7 @@
  * The dashboard of a server over HTTP: who may use it, what it answers, and that it costs nothing as long as nobody looks.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { adminCautions } from '../lib/cautions.js';
@@ -227,6 +227,48 @@ test('only web pages of this origin read anything', async (t) => {
     assert.doesNotMatch(head.received, /access-control/i, path);
     head.close();
   }
+});
+
+test('other pages can not keep the server busy, but a link to the dashboard works', async (t) => {
+  const server = await startServer(t);
+  const foreign = 'Sec-Fetch-Site: cross-site';
+  for (const path of ['/history', '/frames', '/frame', '/metrics', '/ticks', '/uplot.js'])
+    assert.equal((await ask(server, `GET ${path}`, [foreign])).status, 403, path);
+  assert.equal((await ask(server, 'GET /', [foreign, 'Sec-Fetch-Mode: navigate'])).status, 200);
+});
+
+test('without a token, requests that a proxy passes on are refused, but for probes', async (t) => {
+  const server = await startServer(t);
+  for (const header of [
+    'X-Forwarded-For: 203.0.113.9',
+    'Via: 1.1 proxy',
+    'Forwarded: for=203.0.113.9',
+    'X-Real-IP: 203.0.113.9',
+  ]) {
+    const { status, text } = await ask(server, 'GET /frame', [header]);
+    assert.equal(status, 403, header);
+    assert.match(text, /of a proxy: start the server with --admin-token/);
+    assert.equal((await ask(server, 'GET /readyz', [header])).status, 200, header);
+  }
+  const other = await startServer(t, ['--admin-token', TOKEN]);
+  const headers = [`Authorization: Bearer ${TOKEN}`, 'X-Forwarded-For: 203.0.113.9'];
+  assert.equal((await ask(other, 'GET /frame', headers)).status, 200);
+});
+
+test('a connection may make a hundred requests, so nobody fills the memory with answers that he does not read', async (t) => {
+  const server = await startServer(t);
+  const client = rawClient(server.adminPort, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(300));
+  await client.untilClosed();
+  assert.equal(client.received.match(/200 OK/g)?.length, 100);
+});
+
+test('workers do not get the token', {
+  skip: process.platform !== 'linux' && 'it reads /proc',
+}, async (t) => {
+  const server = await startServer(t, [], { prefix: ['env', `HOLDFAST_ADMIN_TOKEN=${TOKEN}`] });
+  assert.equal((await ask(server, 'GET /frame')).status, 401);
+  for (const pid of server.workerPids)
+    assert.doesNotMatch(readFileSync(`/proc/${pid}/environ`, 'utf8'), /HOLDFAST_ADMIN_TOKEN/);
 });
 
 describe('--admin-token', () => {

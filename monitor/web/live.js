@@ -129,9 +129,9 @@ export class Live {
     try {
       await this.adopt(response, endMs);
     } catch (error) {
-      const { status, headers } = error instanceof RequestError ? error : { status: 500, headers: {} };
+      const { status, headers, message } = error instanceof RequestError ? error : unopened(error);
       if (response.headersSent) response.destroy();
-      else send(response, { status, headers, body: `${messageOf(error)}\n` });
+      else send(response, { status, headers, body: `${message}\n` });
     }
   }
 
@@ -234,6 +234,11 @@ export class Live {
 /** @param {Frame} frame @returns {number} ms since 1970 */
 function timeOf({ totals }) {
   return Date.parse(String(totals.time));
+}
+
+/** @param {unknown} error why there is no stream: descriptors or memory may be free again soon */
+function unopened(error) {
+  return new RequestError(503, messageOf(error), { 'Retry-After': '5' });
 }
 
 /** @param {boolean} isClosed */

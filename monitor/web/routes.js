@@ -30,7 +30,6 @@ export function webRoutes(access, live) {
       methods: ['GET'],
       path: '/frames',
       handle: (request) => {
-        access.checkSite(request);
         const endMs = access.sessionEndMs(request);
         return { status: 200, take: (response) => void live.join(response, endMs) };
       },
