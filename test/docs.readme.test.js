@@ -1,5 +1,5 @@
 /*
- * The two examples of the README: a server and a library in five lines each.
+ * The two examples of the README: a server in five lines, and a library in four.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -49,8 +49,8 @@ test('a server in five lines: a subscriber gets what is published on this machin
   );
 });
 
-test('a library in five lines: the streams of an application get what it publishes', async (t) => {
-  const lines = linesBelow('A library in five lines');
+test('a library in four lines: the streams of an application get what it publishes', async (t) => {
+  const lines = linesBelow('A library in four lines');
   const file = join(ROOT, 'test', `.readme-${process.pid}.mjs`);
   t.after(() => rmSync(file));
   writeFileSync(

@@ -18,6 +18,7 @@ const [PAGE = ''] = /http:\/\/localhost:8888\/\S*/.exec(START.replace(CODE, ''))
 
 test('the README starts with three commands, and a page to open', () => {
   assert.equal(CODE.trim().split('\n').length, 3, CODE);
+  for (const mark of ['begin', 'end']) assert.equal(README.split(`<!-- start:${mark} -->`).length, 2, mark);
   assert.equal(PAGE, 'http://localhost:8888/');
 });
 
