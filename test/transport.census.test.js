@@ -94,7 +94,8 @@ function startCensus(answerMs) {
   const [good, silent] = [{}, {}];
   census.add(
     good,
-    ({ id }) => void setImmediate(() => census.answered(good, id, { rows: [['=a', 2, 0]], missing: 0 })),
+    // before any deadline, on a busy machine too
+    ({ id }) => queueMicrotask(() => census.answered(good, id, { rows: [['=a', 2, 0]], missing: 0 })),
   );
   census.add(silent, () => {});
   return { census, silent };
