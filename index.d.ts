@@ -276,7 +276,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING, CLOSED or STORE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
+ * LISTENING, CLOSED, STORE, NATS or TOO_LARGE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -539,6 +539,23 @@ export interface SubscribeOptions {
   expiresAtMs?: number | undefined;
 }
 
+/** What a hub counts. */
+export type HubCountName =
+  | 'hubOpened'
+  | 'hubPublished'
+  | 'hubDuplicates'
+  | 'hubWaiting'
+  | 'hubRecoveries'
+  | 'hubEarliest'
+  | 'hubReplayed'
+  | 'hubTokensRefused'
+  | 'hubLimitedStreamsPerAddress'
+  | 'hubLimitedStreamsPerSubject'
+  | 'hubLimitedOpensPerAddress'
+  | 'hubLimitedTopicsPerStream'
+  | 'hubLimitedPublication'
+  | 'hubLimitedPresence';
+
 /**
  * Topics, history, recovery and grants on top of a Hold, over the protocol Mercure (draft-08 and 0.x). The streams of the Hold's
  * encoding 'updates', and channels whose names begin with U+0001, are the hub's.
@@ -586,9 +603,9 @@ export class Hub {
   subscribe(response: ServerResponse | Http2ServerResponse, options: SubscribeOptions): Promise<number>;
 
   /**
-   * Publishes one publication, or several in this order: all or none of them.
+   * Publishes one publication, or several in this order: all or none of them; on NATS, if it rejects, a part may be stored.
    * @returns the ids, once they are stored
-   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; STORE, CLOSED. It rejects with them
+   * @throws {HoldfastError} BAD_ARGUMENT; BUSY if too many wait to be stored; TOO_LARGE for NATS; STORE, CLOSED. It rejects with them
    */
   publish(publication: Publication): Promise<string>;
   publish(publications: readonly Publication[]): Promise<string[]>;
@@ -605,6 +622,9 @@ export class Hub {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   link(topic?: string): string;
+
+  /** What it has counted since the start, and how much waits now. Each name is explained in lib/hubcounters.js. */
+  counters(): Record<HubCountName, number>;
 
   /**
    * Ends streams within a second, and forgets their tokens: those of a subject (`sub` of the token, or `subject` of

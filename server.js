@@ -20,7 +20,8 @@ import { Posts } from './hub/protocol/posts.js';
 import { checkedRevocations, revocationsIn } from './hub/revocations.js';
 import { cachedIn, natsIn, rulesIn } from './hub/serveroptions.js';
 import { PATH } from './hub/settings.js';
-import { tokenCautions } from './lib/cautions.js';
+import { tokenText } from './hub/tokencommand.js';
+import { adminCautions, tokenCautions } from './lib/cautions.js';
 import { helpText, OPTIONS, readConfig, uselessOptions } from './lib/config.js';
 import { lostOf } from './lib/counts.js';
 import { descriptorLimit } from './lib/descriptors.js';
@@ -34,10 +35,13 @@ import { Admin } from './monitor/admin.js';
 import { openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
+import { brokerSummary } from './monitor/web/message.js';
 import { watchNeighbours } from './primary/neighbours.js';
+import { openNotify } from './primary/notify.js';
+import { Topics } from './primary/topics.js';
 import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
-import { chooseTransport, claimPort } from './transport/index.js';
+import { chooseTransport, claimPort, createTransport } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
@@ -46,12 +50,19 @@ const DISCARD_MS = 1000;
 const FLUSH_MS = 1000;
 /** How long to wait at the end for a store on such a file system. What was answered is safe. */
 const CLOSE_MS = 5000;
+/** How long the drain may take beyond --drain: workers that don't exit, and the waits above. */
+const BEYOND_DRAIN_MS = 15_000;
 /** A start that takes longer than this is announced. */
 const SLOW_START_MS = 1000;
+
+/** For a Hold that only gets responses of ours. */
+const NO_POLICY = { decide: () => /** @type {const} */ ({ pass: true }) };
 
 /** @typedef {'starting' | 'running' | 'draining'} State */
 
 async function main() {
+  const [, , command, ...args] = process.argv;
+  if (command === 'token') return void process.stdout.write(await tokenText(args, process.env));
   const { config, help, version } = readConfig(process.argv.slice(2), process.env);
   if (help) return void process.stdout.write(helpText());
   if (version) return void process.stdout.write(`${versionOf()}\n`);
@@ -61,6 +72,7 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
+  delete process.env.HOLDFAST_ADMIN_TOKEN; // workers and programs inherit the environment, and don't need it
   const transport = await chooseTransport(config.transport);
   checkMemory(config, transport);
   await new Server(config, transport).run();
@@ -90,6 +102,7 @@ class Server {
       ...variableWarnings(OPTIONS, process.env),
       ...uselessOptions(config, globalThis.gc !== undefined),
       ...tokenCautions(config),
+      ...adminCautions(config),
     ];
     /** @type {State} */
     this.state = 'starting';
@@ -97,15 +110,21 @@ class Server {
       exec: fileURLToPath(new URL('worker.js', import.meta.url)),
       plan: this.plan,
       transport: transport.name,
-      config,
+      config: { ...config, adminToken: '' }, // workers don't need it
     });
+    this.topics = new Topics(this.workers.census);
     this.admin = new Admin({
+      host: config.adminHost,
+      token: config.adminToken,
       problem: () => this.problem(),
-      publish: (channel, message) => this.workers.publish(channel, message),
+      publish: (channel, message) => this.publish(channel, message),
       hubPath: PATH,
       post: (request) => this.post(request),
       revoke: async (request) =>
         (this.nodes ?? this.workers.revocations).revoke(await revocationsIn(request)),
+      collectGarbage: () => this.collectGarbage(),
+      drain: () => this.drain(),
+      live: this.sourceOfDashboards(),
     });
     /** @type {BrokerServer | null} */
     this.broker = null;
@@ -122,6 +141,8 @@ class Server {
     this.monitor = null;
     /** @type {import('./transport/index.js').PortClaim | null} */
     this.claim = null;
+    /** With NOTIFY_SOCKET. @type {import('./primary/notify.js').Notify | null} */
+    this.notify = null;
     this.workers.on('note', (line) => this.note(line));
     onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
@@ -130,6 +151,8 @@ class Server {
   async run() {
     const { config, transport, workers, admin } = this;
     for (const line of this.warnings) this.note(line);
+    const problem = () => this.problem();
+    this.notify = await openNotify({ env: process.env, workers, problem, onNote: (line) => this.note(line) });
     const adminPort = await this.openAdmin();
     if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
     const log = await this.log;
@@ -144,9 +167,18 @@ class Server {
     const csvPath = log?.path ?? '';
     this.describe(port, adminPort, csvPath);
     await this.monitor.start();
+    if (!this.isRunning()) return;
     if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
     const pids = workers.slots.map(({ pid }) => pid);
-    tellParent({ type: 'listening', host: config.host, port, adminPort, csvPath, workers: pids });
+    this.notify?.ready();
+    const dashboard = adminPort ? urlOf(config.adminHost, adminPort) : '';
+    const ports = { host: config.host, port, adminPort, dashboard };
+    tellParent({ type: 'listening', ...ports, csvPath, workers: pids });
+  }
+
+  /** @returns {boolean} whether nobody has ended it meanwhile */
+  isRunning() {
+    return this.state === 'running';
   }
 
   /** @returns {Promise<number>} its port; 0 if it is off */
@@ -187,6 +219,7 @@ class Server {
       },
       this.ending.signal,
     );
+    broker.follow((publications) => this.topics.published(publications));
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
       this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
@@ -203,6 +236,25 @@ class Server {
     const onNote = (/** @type {string} */ line) => this.note(line);
     this.nodes = new Nodes({ bus, presence: this.presence, end, onNote });
     this.nodes.start();
+  }
+
+  /** @returns {import('./monitor/web/live.js').Source} */
+  sourceOfDashboards() {
+    const { config, transport, topics, plan } = this;
+    return {
+      openHold: (options) => createTransport(transport.name, { ...options, policy: NO_POLICY }),
+      topics,
+      status: () => ({ state: this.state, problem: this.problem() }),
+      broker: () => this.broker && brokerSummary(this.broker.broker, config),
+      about: { version: versionOf(), transport: transport.name, workers: plan.workers, shards: plan.shards },
+      refreshMs: config.refreshMs,
+    };
+  }
+
+  /** @param {string} channel @param {string} message */
+  publish(channel, message) {
+    this.topics.publishedTo(channel);
+    return this.workers.publish(channel, message);
   }
 
   /** Publishes what was posted to the admin port. @param {import('node:http').IncomingMessage} request */
@@ -223,11 +275,20 @@ class Server {
   commands() {
     return {
       quit: () => this.end(SIGNAL_STATUS.SIGINT),
-      collectGarbage: () => {
-        this.workers.gc();
-        this.note('requested GC in every worker');
-      },
+      collectGarbage: () => this.collectGarbage(),
     };
+  }
+
+  collectGarbage() {
+    this.workers.gc();
+    this.note('requested GC in every worker');
+  }
+
+  /** As Ctrl-C, but a second call does nothing. @returns {string} what happens now; '' if it was draining already */
+  drain() {
+    if (this.state === 'draining') return '';
+    void this.end(SIGNAL_STATUS.SIGINT);
+    return `draining over ${this.config.drainMs} ms`;
   }
 
   /**
@@ -237,13 +298,13 @@ class Server {
   describe(port, adminPort, csvPath) {
     const { config, plan, transport, admin } = this;
     if (csvPath) this.note(`CSV in ${csvPath}`);
-    if (adminPort) this.note(`admin on http://127.0.0.1:${adminPort}: ${admin.paths}`);
+    if (adminPort) this.note(`admin on ${urlOf(config.adminHost, adminPort)}: ${admin.paths}`);
     if (transport.note) this.note(transport.note);
     this.note(openLine(config));
     this.note(limitsLine(config, plan, transport, port));
     this.note(planLine(plan, transport));
-    const host = config.host.includes(':') ? `[${config.host}]` : config.host || 'localhost';
-    this.note(`listening on http://${host}:${port}`);
+    const dashboard = adminPort ? `; dashboard on ${urlOf(config.adminHost, adminPort)}` : '';
+    this.note(`listening on ${urlOf(config.host, port)}${dashboard}`);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones
   }
 
@@ -271,12 +332,14 @@ class Server {
     const hasStreams = this.state === 'running';
     this.state = 'draining';
     this.ending.abort();
+    this.admin.live.tellState();
     const { monitor, workers, config } = this;
     this.note(
       hasStreams
         ? `draining over ${config.drainMs} ms; press Ctrl-C again to quit now`
         : 'stopping before the server was listening',
     );
+    this.notify?.stopping((hasStreams ? config.drainMs : 0) + BEYOND_DRAIN_MS);
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
     await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);
@@ -305,6 +368,12 @@ class Server {
     if (this.monitor) this.monitor.note(line);
     else process.stderr.write(`holdfast: ${line}\n`);
   }
+}
+
+/** @param {string} host '' for all @param {number} port @returns {string} where a browser of this machine finds it */
+function urlOf(host, port) {
+  const isAll = host === '' || host === '0.0.0.0' || host === '::';
+  return `http://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 main().catch((error) => exitWith('holdfast', error));

@@ -8,8 +8,10 @@ import { Hub } from './hub/index.js';
 import { RemotePresence } from './hub/presence/remote.js';
 import { PAGE } from './hub/protocol/page.js';
 import { hubOptions } from './hub/serveroptions.js';
+import { selectorsIn } from './hub/streams/audience.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
+import { NOTHING } from './lib/tops.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
@@ -79,6 +81,9 @@ const handlers = {
     tell({ type: 'revoked', id });
   },
 
+  /** @param {import('./primary/messages.js').Count} message */
+  count: (message) => void count(message).catch(fail),
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -139,6 +144,12 @@ async function publish({ id, channel, message }) {
     const outcome = error.code === 'BUSY' ? { busy: true } : { problem: error.message };
     tell({ type: 'published', id, ...outcome });
   }
+}
+
+/** @param {import('./primary/messages.js').Count} message */
+async function count({ id, most }) {
+  const top = transport ? selectorsIn(await transport.countChannels(most), most) : NOTHING;
+  tell({ type: 'counted', id, top });
 }
 
 /** @param {number} periodMs */

@@ -55,6 +55,14 @@ function isExposed({ protocol, hostname }) {
   return protocol === 'http:' && host !== 'localhost' && !(isIP(host) && isLoopback(host));
 }
 
+/** @param {Config} config @returns {string[]} about the admin port */
+export function adminCautions({ adminPort, adminHost, adminToken }) {
+  if (adminPort === 0 || adminToken === '' || adminHost === 'localhost' || isLoopback(adminHost)) return [];
+  return [
+    `--admin-host ${adminHost}: the admin port speaks http, so someone on the network between could read the token; use a proxy with TLS or a tunnel`,
+  ];
+}
+
 /** @param {Config} config @returns {string[]} */
 function useless({
   jwtSecret,

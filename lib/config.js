@@ -2,7 +2,7 @@
  * The one table of the server's options. No other code has defaults. Times are in ms.
  */
 
-import { isRange, LOOPBACK } from './addresses.js';
+import { inRanges, isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
 import { isNatsUrl, isStreamName } from './nats.js';
@@ -79,9 +79,13 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {string} logDir
  * @property {boolean} noLog
  * @property {number | 'auto'} adminPort 0 for off
+ * @property {string} adminHost
+ * @property {string} adminToken '' for none; must not be shown
  */
 
 const DAY_MS = 86_400_000;
+/** Nobody can guess 16 random bytes. */
+const LEAST_TOKEN_BYTES = 16;
 const PORT = integer(0, 65_535);
 /** @type {import('./options.js').Kind} */
 const RANGE = {
@@ -183,7 +187,9 @@ export const OPTIONS = [
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
-  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port on 127.0.0.1 for /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, and for publishing to the hub without a token; 0 is off, auto a free one'),
+  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port of the dashboard (/), of /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, /gc, /drain, and for publishing to the hub without a JWT; 0 is off, auto a free one'),
+  option('admin-host', 'adminHost', text('ADDRESS', 'an address of this machine'), '127.0.0.1', 'address of the admin port; others than loopback need --admin-token'),
+  option('admin-token', 'adminToken', secret('TOKEN'), '', 'token that the admin port asks for, except for /healthz and /readyz: at least 16 characters'),
 ];
 
 /**
@@ -197,6 +203,7 @@ export function readConfig(args, env) {
   const config = /** @type {Config} */ (/** @type {unknown} */ (values));
   if (!help && !version) {
     checkPorts(config);
+    checkAdmin(config);
     checkNats(config);
   }
   return { config, help, version };
@@ -207,6 +214,27 @@ function checkPorts({ port, adminPort }) {
   if (port === 0 || port !== adminPort) return;
   const line = `--port and --admin-port are both ${port}: they must be different`;
   throw new HoldfastError('BAD_OPTION', line);
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkAdmin({ adminPort, adminHost, adminToken }) {
+  if (adminPort === 0) return;
+  const line = adminToken === '' ? hostProblem(adminHost) : tokenProblem(adminToken);
+  if (line) throw new HoldfastError('BAD_OPTION', line);
+}
+
+/** @param {string} host of the admin port without a token @returns {string} why it can't be; '' if it can */
+function hostProblem(host) {
+  if (host === 'localhost' || inRanges(LOOPBACK)(host)) return '';
+  return `--admin-host ${host} needs --admin-token: without one, the admin port is for this machine only (127.0.0.1)`;
+}
+
+/** @param {string} token @returns {string} why it can't be used, without it; '' if it can */
+function tokenProblem(token) {
+  if (!/^[\x21-\x7e]*$/.test(token))
+    return "--admin-token has characters that an HTTP header can't carry: expected visible ASCII without spaces";
+  if (token.length >= LEAST_TOKEN_BYTES) return '';
+  return `--admin-token has only ${token.length} characters: expected at least ${LEAST_TOKEN_BYTES}, for example of openssl rand -hex 16`;
 }
 
 /** @param {Config} config @throws {HoldfastError} BAD_OPTION */
@@ -221,8 +249,10 @@ function checkNats({ nats, natsCert, natsCertKey, ...config }) {
 
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
 export function uselessOptions(config, canCollect) {
-  const { gcIntervalMs, store, storeSync, nats } = config;
+  const { gcIntervalMs, store, storeSync, nats, adminPort, adminHost, adminToken } = config;
   const lines = [];
+  if (adminPort === 0 && (adminHost !== defaultOf('adminHost') || adminToken !== ''))
+    lines.push('--admin-host and --admin-token have no effect with --admin-port 0');
   if (!canCollect && gcIntervalMs !== defaultOf('gcIntervalMs'))
     lines.push('--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N');
   if (store === '' && storeSync !== defaultOf('storeSync'))
@@ -241,8 +271,9 @@ function defaultOf(key) {
 /** @returns {string} what `--help` prints */
 export function helpText() {
   return `Usage: node [node flags] server.js [options]
+       node server.js token --help
 
-Holds open HTTP streams, pings them, and shows the live cost of each.
+Holds open HTTP streams, pings them, and shows the live cost of each. \`token\` makes tokens for publishers and subscribers.
 
 ${optionLines(OPTIONS)}
 

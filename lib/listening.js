@@ -13,6 +13,7 @@ const DEADLINE_MS = 60_000;
  * @property {string} host as given, '' for every address of the machine
  * @property {number} port
  * @property {number} adminPort 0 if there is none
+ * @property {string} dashboard its URL, '' if there is none
  * @property {string} csvPath '' if there is none
  * @property {number[]} workers their pids
  */

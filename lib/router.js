@@ -18,16 +18,18 @@ import { HoldfastError, messageOf } from './errors.js';
  * @property {string | object} [body] an object is sent as JSON
  * @property {string} [type] the content type, by default that of plain text or of JSON
  * @property {Record<string, string>} [headers] others
+ * @property {(response: import('node:http').ServerResponse) => void} [take] answers instead, with whatever else
  *
  * @typedef {object} Route
  * @property {readonly string[]} methods GET includes HEAD
  * @property {string} path the whole path, without the query
+ * @property {boolean} [isHidden] people need not know it
  * @property {(request: IncomingMessage, url: URL) => Answer | Promise<Answer>} handle may throw a RequestError
  *
  * @typedef {object} Options
  * @property {(status: number, message: string) => Answer} [problem] makes the answer of an error: `asText` or `asJson`
  * @property {(error: unknown) => number} [statusOf] the status of an error that is not a RequestError; 500
- * @property {(request: IncomingMessage) => void} [check] runs before the lookup; throws what refuses the request
+ * @property {(request: IncomingMessage) => void | Promise<void>} [check] runs before the lookup; throws what refuses the request
  */
 
 /** Thrown by a handler if the request is wrong. */
@@ -56,7 +58,9 @@ export const asJson = (status, message) => ({ status, body: { error: message } }
  */
 export function listenerOf(table, options) {
   return (request, response) => {
-    void route(table, request, options).then((answer) => send(response, answer));
+    void route(table, request, options).then((answer) =>
+      answer.take ? answer.take(response) : send(response, answer),
+    );
   };
 }
 
@@ -68,7 +72,7 @@ export function listenerOf(table, options) {
  */
 export async function route(table, request, { problem = asText, statusOf = () => 500, check } = {}) {
   try {
-    check?.(request);
+    await check?.(request);
     const url = urlOf(request);
     return await find(table, url.pathname, request.method ?? 'GET').handle(request, url);
   } catch (error) {
@@ -100,7 +104,7 @@ function find(table, path, method) {
 
 /** @param {readonly Route[]} table @returns {string} '/healthz, /readyz' */
 export function pathsOf(table) {
-  return [...new Set(table.map(({ path }) => path))].join(', ');
+  return [...new Set(table.filter(({ isHidden }) => !isHidden).map(({ path }) => path))].join(', ');
 }
 
 /** @param {Route} route @returns {string[]} */
@@ -146,6 +150,7 @@ export function send(response, { status, body = '', type, headers }) {
     'Content-Type': type ?? (isText ? 'text/plain; charset=utf-8' : 'application/json'),
     'Content-Length': Buffer.byteLength(text),
     'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
     ...headers,
   });
   response.end(text);

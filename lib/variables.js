@@ -10,6 +10,7 @@ const PREFIX = 'HOLDFAST_';
 /** Variables that are not options, and their meaningful values; null for any. @type {Map<string, string[] | null>} */
 const SWITCHES = new Map([
   ['HOLDFAST_NATIVE', ['on', 'off']],
+  ['HOLDFAST_BUILD', null],
   ['HOLDFAST_UNSHARE', ['off']],
   ['HOLDFAST_TOKEN', null],
   ['HOLDFAST_FLEET_DIR', null],

@@ -1,5 +1,6 @@
 /*
- * The admin view, on 127.0.0.1 only: health, the last frame and the metrics over HTTP, and the way to publish.
+ * The admin port: the dashboard, health, the last frame and the metrics over HTTP, and the ways to publish, to revoke, to collect
+ * garbage and to drain. access.js says who may use it.
  */
 import { createServer } from 'node:http';
 import { limitConnections } from '../lib/crowd.js';
@@ -8,9 +9,11 @@ import { formatNoun } from '../lib/format.js';
 import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
 import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
+import { Access } from './access.js';
 import { METRICS_TYPE, metricsText } from './metrics.js';
+import { Live } from './web/live.js';
+import { webRoutes } from './web/routes.js';
 
-const HOST = '127.0.0.1';
 /** The largest message that can be published. */
 const MOST_MESSAGE_BYTES = 65_536;
 /** Enough for its readers, too few to use up the primary's file descriptors. */
@@ -20,13 +23,14 @@ const MOST_PUBLISHERS = 192;
 /** How long a request may take to arrive, and how long a connection may wait for the next one. */
 const REQUEST_MS = 5000;
 const IDLE_MS = 5000;
-/** The names of this port. A web page whose own name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
-const OWN_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
-/** Sec-Fetch-Site of requests that no other page made. */
-const OWN_SITES = ['same-origin', 'none'];
+/** How long a client may take no bytes of its answer. Dashboards get something at least every 15 s. */
+const SILENT_MS = 60_000;
+/** On one connection: who sends very many at once does not read the answers. */
+const MOST_REQUESTS = 100;
 const RETRY_AFTER_S = 1;
 
 /** @typedef {import('../lib/router.js').Answer} Answer */
+/** @typedef {import('../lib/router.js').Route} Route */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {{ listeners: number, unanswered: number }} Outcome of a publication: listeners, and workers whose answer is missing */
 /** @typedef {{ workers: number, unanswered: number, nodes?: number, silent?: number, isConnected?: boolean }} Revoked in how many workers; `silent`:
@@ -35,18 +39,28 @@ const RETRY_AFTER_S = 1;
 export class Admin {
   /**
    * @param {object} server
+   * @param {string} server.host
+   * @param {string} server.token '' for none
    * @param {() => string} server.problem why it does not accept all streams; '' if it does
    * @param {(channel: string, message: string) => Promise<Outcome>} server.publish
    * @param {string} server.hubPath
    * @param {(request: IncomingMessage) => Promise<Answer>} server.post publishes to the hub
    * @param {(request: IncomingMessage) => Promise<Revoked>} server.revoke ends streams of the hub
+   * @param {() => void} server.collectGarbage
+   * @param {() => string} server.drain begins; returns what happens, '' if it has begun already
+   * @param {import('./web/live.js').Source} server.live
    */
-  constructor({ problem, publish, hubPath, post, revoke }) {
+  constructor({ host, token, problem, publish, hubPath, post, revoke, collectGarbage, drain, live }) {
+    this.host = host;
     this.problem = problem;
     this.publish = publish;
     this.post = post;
     this.revoke = revoke;
-    this.routes = this.routesOf(hubPath);
+    this.collectGarbage = collectGarbage;
+    this.drain = drain;
+    this.live = new Live(live);
+    this.access = new Access({ host, token });
+    this.routes = [...this.routesOf(hubPath), ...webRoutes(this.access, this.live)];
     /** Waiting for their outcome. */
     this.publishers = 0;
     /** @type {import('./frame.js').Frame | null} */
@@ -55,11 +69,14 @@ export class Admin {
     this.ticks = new Map();
     const timeouts = { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, keepAliveTimeout: IDLE_MS };
     const checks = { connectionsCheckingInterval: REQUEST_MS / 5 };
-    this.server = createServer({ ...timeouts, ...checks }, listenerOf(this.routes, { check: checkHost }));
+    const check = (/** @type {IncomingMessage} */ request) => this.access.check(request);
+    this.server = createServer({ ...timeouts, ...checks }, listenerOf(this.routes, { check }));
+    this.server.maxRequestsPerSocket = MOST_REQUESTS;
+    this.server.timeout = SILENT_MS;
     limitConnections(this.server, MOST_CONNECTIONS);
   }
 
-  /** @param {string} hubPath @returns {import('../lib/router.js').Route[]} */
+  /** @param {string} hubPath @returns {Route[]} */
   routesOf(hubPath) {
     return [
       { methods: ['GET'], path: '/healthz', handle: () => ({ status: 200, body: 'ok\n' }) },
@@ -70,6 +87,8 @@ export class Admin {
       { methods: ['POST'], path: '/publish', handle: (request, url) => this.takeMessage(request, url) },
       { methods: ['POST'], path: hubPath, handle: (request) => this.takePublications(request) },
       { methods: ['POST'], path: '/revoke', handle: (request) => this.takeRevocations(request) },
+      { methods: ['POST'], path: '/gc', handle: (request) => this.takeGc(request) },
+      { methods: ['POST'], path: '/drain', handle: (request) => this.takeDrain(request) },
     ];
   }
 
@@ -79,8 +98,10 @@ export class Admin {
   }
 
   /** @param {number} port 0 for a free one @returns {Promise<number>} the port */
-  listen(port) {
-    return openPort(this.server, { port, host: HOST, flag: 'admin-port' });
+  async listen(port) {
+    const bound = await openPort(this.server, { port, host: this.host, flag: 'admin-port' });
+    this.access.useCookieOf(bound);
+    return bound;
   }
 
   /** @returns {Answer} */
@@ -106,7 +127,7 @@ export class Admin {
    * @param {IncomingMessage} request @param {URL} url @returns {Promise<Answer>}
    */
   async takeMessage(request, { searchParams }) {
-    checkSite(request);
+    this.access.checkNoPage(request);
     const [channel, ...others] = searchParams.getAll('channel');
     if (others.length > 0)
       throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
@@ -118,7 +139,7 @@ export class Admin {
 
   /** POST to the path of the hub: the same as there, but without a token. @param {IncomingMessage} request @returns {Promise<Answer>} */
   async takePublications(request) {
-    checkSite(request);
+    this.access.checkNoPage(request);
     return this.inTurn(() => this.post(request)).catch(refusal);
   }
 
@@ -128,7 +149,7 @@ export class Admin {
    * @param {IncomingMessage} request @returns {Promise<Answer>}
    */
   async takeRevocations(request) {
-    checkSite(request);
+    this.access.checkNoPage(request);
     const { workers, unanswered, nodes = 1, silent = 0, isConnected = true } = await this.revoke(request);
     const problems = [
       unanswered > 0 && `${unanswered} of ${formatNoun(workers, 'worker')} did not answer`,
@@ -139,6 +160,22 @@ export class Admin {
     if (problems.length === 0) return { status: 202, body: `revoked in ${where}\n` };
     const line = `${problems.join('; ')}: their streams may go on`;
     throw new RequestError(503, line, { 'Retry-After': String(RETRY_AFTER_S) });
+  }
+
+  /** POST /gc: the button, and `curl -X POST -H 'X-Holdfast: 1'`. @param {IncomingMessage} request @returns {Answer} */
+  takeGc(request) {
+    this.access.checkOwnPage(request);
+    this.collectGarbage();
+    return { status: 202, body: 'requested GC in every worker\n' };
+  }
+
+  /** POST /drain: the same as Ctrl-C, but a second one changes nothing. @param {IncomingMessage} request @returns {Answer} */
+  takeDrain(request) {
+    this.access.checkOwnPage(request);
+    const line = this.drain();
+    if (!line) throw new RequestError(409, 'the server is draining already');
+    this.live.tellState();
+    return { status: 202, body: `${line}\n` };
   }
 
   /** @template T @param {() => Promise<T>} publish @returns {Promise<T>} @throws {HoldfastError} BUSY */
@@ -159,6 +196,7 @@ export class Admin {
   /** @param {import('./frame.js').Frame} frame @param {import('./frame.js').WorkerReading[]} workers */
   show(frame, workers) {
     this.frame = frame;
+    this.live.show(frame);
     const before = this.ticks;
     this.ticks = new Map();
     for (const { id, pid, ticks } of workers) {
@@ -174,26 +212,17 @@ export class Admin {
     };
   }
 
-  note() {}
+  /** @param {string} line */
+  note(line) {
+    this.live.note(line);
+  }
 
-  close() {
+  /** @returns {Promise<void>} */
+  async close() {
     this.server.close();
+    await this.live.close();
     this.server.closeAllConnections();
   }
-}
-
-/** @param {IncomingMessage} request @throws {RequestError} 403 */
-function checkHost({ headersDistinct: { host = [] } }) {
-  if (host.length === 1 && OWN_NAME.test(host[0])) return;
-  const given = host.length === 0 ? 'no Host' : `Host: ${host.join(', ')}`;
-  throw new RequestError(403, `got ${given}: expected localhost, 127.0.0.1 or [::1]`);
-}
-
-/** Refuses requests of web pages: browsers add one of these headers. @param {IncomingMessage} request @throws {RequestError} 403 */
-function checkSite({ headers }) {
-  const site = headers['sec-fetch-site'] ?? 'none';
-  if (headers.origin === undefined && OWN_SITES.includes(String(site))) return;
-  throw new RequestError(403, 'requests from web pages are refused');
 }
 
 /** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, 413, or 503 if a later attempt may succeed */

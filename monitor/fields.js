@@ -34,6 +34,7 @@ export const FIELDS = [
   },
   whole('elapsedMs', 'ms', 'since the server started listening', (r) => Math.round(r.elapsedMs)),
   whole('workers', 'count', 'workers that listen', (r) => r.workers.filter((w) => w.state === 'ready').length, 'holdfast_workers'),
+  whole('workersPlanned', 'count', 'workers that should listen', (r) => r.workers.length, 'holdfast_workers_planned'),
   whole('workersLate', 'count', 'workers that did not report in time', (r) => r.workers.filter((w) => w.late).length, 'holdfast_workers_late'),
 
   count('streams', 'holdfast_streams'),
@@ -98,11 +99,11 @@ export const FIELDS = [
   },
   whole('primaryCpuPercent', '%', 'CPU of the primary alone', (r) => r.primary.cpuPercent),
 
-  whole('memoryUsedBytes', 'bytes', 'memory of the machine that is neither free nor cache', (r) => r.host?.memory.usedBytes ?? null),
-  whole('memoryFreeBytes', 'bytes', 'free memory of the machine', (r) => r.host?.memory.freeBytes ?? null),
-  whole('memoryCachedBytes', 'bytes', 'buffers and cache of the machine', (r) => r.host?.memory.cachedBytes ?? null),
-  whole('slabBytes', 'bytes', 'kernel objects of the machine, sockets among them', (r) => r.host?.memory.slabBytes ?? null),
-  whole('kernelSocketBytes', 'bytes', 'kernel socket buffers of the machine', (r) => r.host?.sockets.bufferBytes ?? null),
+  whole('memoryUsedBytes', 'bytes', 'memory of the machine that is neither free nor cache', (r) => r.host?.memory.usedBytes ?? null, 'holdfast_machine_memory_used_bytes'),
+  whole('memoryFreeBytes', 'bytes', 'free memory of the machine', (r) => r.host?.memory.freeBytes ?? null, 'holdfast_machine_memory_free_bytes'),
+  whole('memoryCachedBytes', 'bytes', 'buffers and cache of the machine', (r) => r.host?.memory.cachedBytes ?? null, 'holdfast_machine_memory_cached_bytes'),
+  whole('slabBytes', 'bytes', 'kernel objects of the machine, sockets among them', (r) => r.host?.memory.slabBytes ?? null, 'holdfast_machine_slab_bytes'),
+  whole('kernelSocketBytes', 'bytes', 'kernel socket buffers of the machine', (r) => r.host?.sockets.bufferBytes ?? null, 'holdfast_machine_socket_buffer_bytes'),
   whole('tcpSockets', 'count', 'TCP sockets of the machine, including those of local clients', (r) => r.host?.sockets.tcp ?? null),
   sum('rssBytes', 'bytes', 'gauge', 'resident memory of the workers', (w) => w.usage?.rssBytes ?? null, 'process_resident_memory_bytes'),
   sum('heapUsedBytes', 'bytes', 'gauge', 'JS heap of the workers in use', (w) => w.snapshot?.heapUsedBytes ?? null, 'nodejs_heap_size_used_bytes'),
@@ -110,7 +111,7 @@ export const FIELDS = [
   sum('heapPhysicalBytes', 'bytes', 'gauge', 'resident part of the JS heap of the workers', (w) => w.snapshot?.heapPhysicalBytes ?? null),
   sum('externalBytes', 'bytes', 'gauge', 'memory outside the heap owned by JS objects of the workers', (w) => w.snapshot?.externalBytes ?? null, 'nodejs_external_memory_bytes'),
   sum('nativeBytes', 'bytes', 'gauge', 'resident memory of the workers minus their JS heap', nativeBytesOf),
-  whole('primaryRssBytes', 'bytes', 'resident memory of the primary', (r) => r.primary.rssBytes),
+  whole('primaryRssBytes', 'bytes', 'resident memory of the primary', (r) => r.primary.rssBytes, 'holdfast_primary_resident_memory_bytes'),
   whole('primaryHeapUsedBytes', 'bytes', 'JS heap of the primary in use', (r) => r.primary.heapUsedBytes),
   whole('streamHeapBytes', 'bytes', 'JS heap per stream: growth of heapPhysicalBytes since the first stream, divided by streams; unknown if it usually varies more than that', (r) => r.cost.heap?.bytes ?? null, 'holdfast_stream_heap_bytes'),
   whole('streamHeapMostBytes', 'bytes', 'JS heap per stream, at most', (r) => r.cost.heap?.mostBytes ?? null, 'holdfast_stream_heap_most_bytes'),
@@ -134,7 +135,10 @@ export const FIELDS = [
   merged('deliveryCpuP99Us', 'µs', 'CPU per delivery, 99th percentile; hold transport', 'deliveryCpu', percentile(99), 'holdfast_delivery_cpu_p99_seconds'),
   counter('gcCount', 'count', 'garbage collections of the workers', (w) => totalOf(w.snapshot?.gcCount ?? {}), (r) => r.counts.gcCount),
   counter('gcMs', 'ms', 'time in garbage collections of the workers', (w) => totalOf(w.snapshot?.gcMs ?? {}), (r) => r.counts.gcMs),
-  whole('logRowsDropped', 'count', 'rows of the CSV that could not be written', (r) => r.log?.rowsDropped ?? 0),
+  {
+    ...whole('logRowsDropped', 'count', 'rows of the CSV that could not be written', (r) => r.log?.rowsDropped ?? 0, 'holdfast_log_rows_dropped_total'),
+    kind: 'counter',
+  },
   whole('frameMs', 'ms', 'time to collect the frame', (r) => r.collectMs, 'holdfast_frame_seconds'),
 ];
 

@@ -67,6 +67,18 @@ export function formatCost(cost) {
   return cost ? `${cost.isMost ? '<' : ''}${formatBytes(cost.bytes)}` : '?';
 }
 
+/** @param {ReturnType<typeof costOf>[]} costs by kind @returns {ReturnType<typeof costOf>} of a stream as a whole */
+export function totalCost(costs) {
+  let bytes = 0;
+  let isMost = false;
+  for (const cost of costs) {
+    if (cost === null) return null;
+    bytes += cost.bytes;
+    isMost ||= cost.isMost;
+  }
+  return { bytes, isMost };
+}
+
 /** @param {Totals} totals @returns {string} the cost of a stream by kind of memory; '' if none is known */
 export function costText(totals) {
   const costs = MEMORY_KINDS.map((kind) => ({ kind, cost: costOf(totals, kind) }));

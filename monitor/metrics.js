@@ -26,6 +26,7 @@ export function metricsText(frame) {
     const labelNames = [...(worker ? ['worker'] : []), ...Object.keys(metric.labels)];
     const options = { name, help: helpOf(fields, help), labelNames, registers: [registry] };
     const made = kind === 'counter' ? new Counter(options) : new Gauge(options);
+    made.remove({}); // what is unknown has no value; prom-client gives it 0
     for (const field of fields) fill(made, field, frame);
   }
   for (const row of DISTRIBUTIONS) registry.registerMetric(histogramOf(row, frame.distributions[row.metric]));

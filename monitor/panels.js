@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import { formatBytes, formatCount, formatElapsed, formatMs, formatShort } from '../lib/format.js';
 import { linearScale, logScale } from './chart.js';
 import { COST_FROM_STREAMS } from './cost.js';
-import { CPU_KINDS, costOf, formatCost, formatMicros, MEMORY_KINDS, nodeText } from './lines.js';
+import { CPU_KINDS, costOf, formatCost, formatMicros, MEMORY_KINDS, nodeText, totalCost } from './lines.js';
 
 /** @typedef {import('./frame.js').Frame} Frame */
 
@@ -200,13 +200,7 @@ function memoryRows(totals) {
   const costs = MEMORY_KINDS.map((kind) => ({ kind, cost: costOf(totals, kind) }));
   if (costs.every(({ cost }) => cost === null))
     return [' memory: from', ` ${formatCount(COST_FROM_STREAMS)} streams`, ' on, at the peak'];
-  const all = costs.map(({ cost }) => cost);
-  const total = all.some((cost) => cost === null)
-    ? null
-    : {
-        bytes: all.reduce((sum, cost) => sum + (cost?.bytes ?? 0), 0),
-        isMost: all.some((cost) => cost?.isMost),
-      };
+  const total = totalCost(costs.map(({ cost }) => cost));
   const rows = costs.map(({ kind, cost }) =>
     tint(COST_COLORS[kind], costRow(kind.toLowerCase(), formatCost(cost))),
   );

@@ -1,5 +1,5 @@
 /*
- * The surface of the addon, as native/src/lib.rs and native/src/dialer.rs export it.
+ * The surface of the addon, as native/src/lib.rs, dialer.rs and notifier.rs export it.
  */
 
 /**
@@ -47,6 +47,7 @@
  * @property {Float64Array} closed id, index of the reason, id, index…
  * @property {Float64Array} adopted token, id (negative if refused), token, id…
  * @property {Float64Array} published token, number of streams, token…
+ * @property {{ token: number, leftOut: number, names: string[], streams: number[] }[]} counted the largest channels of a shard
  * @property {number[]} passed descriptors
  * @property {Buffer[]} passedRead what was read from each of them already
  * @property {number[]} failed shards that panicked and were restarted
@@ -71,6 +72,7 @@
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
+ * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
  * @property {() => number} queuedBytes what takes memory until it was delivered or written
  * @property {() => number} queuedMessageBytes the part of it that consists of messages
  * @property {() => CoreCounters} takeCounters
@@ -142,11 +144,18 @@
  */
 
 /**
+ * Sends datagrams to a service manager.
+ * @typedef {object} Notifier
+ * @property {(text: string) => boolean} tell false if its queue is full; throws if there is nobody
+ */
+
+/**
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
  * @property {new (address: string, port: number) => PortClaim} PortClaim throws EADDRINUSE
  * @property {new (settings: DialSettings) => Dialer} Dialer
+ * @property {new (path: string) => Notifier} Notifier `path` as in NOTIFY_SOCKET
  * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here
  */
 

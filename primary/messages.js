@@ -21,6 +21,8 @@
  *       | ---- room {isFull} ----------> |    whether the list takes no more streams
  *       | ---- revoke {id, list} ------> |    streams to be ended
  *       | <--- revoked {id} ------------ |    they are being ended
+ *       | ---- count {id, most} -------> |    while a dashboard is open: the topics with most streams?
+ *       | <--- counted {id, top} ------- |
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -51,7 +53,8 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {import('../hub/presence/messages.js').Listed} Listed
  * @typedef {import('../hub/presence/messages.js').Room} Room
  * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
- * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Gc | Drain} ToWorker
+ * @typedef {{ type: 'count', id: number, most: number }} Count
+ * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number }} Ready
@@ -63,5 +66,6 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {import('../broker/messages.js').ToServer} ToServer `append`, `read`, `find`, `latest` and `fed`
  * @typedef {import('../hub/presence/messages.js').ToPresence} ToPresence `attendance` and `list`
  * @typedef {{ type: 'revoked', id: number }} Revoked
- * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Drained} ToPrimary
+ * @typedef {{ type: 'counted', id: number, top: import('../lib/tops.js').Top }} Counted
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Counted | Drained} ToPrimary
  */

@@ -9,6 +9,7 @@ import { addCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
+import { Census } from './census.js';
 import { Publications } from './publications.js';
 import { Revocations } from './revocations.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
@@ -24,6 +25,9 @@ const SILENT_MS = 3000;
 const PUBLISH_MS = 4000;
 /** Streams that are revoked end within a second. */
 const REVOKE_MS = 1000;
+
+/** Workers that take longer to count their topics are left out. */
+const COUNT_MS = 2500;
 
 /** @typedef {import('../broker/server.js').BrokerServer} BrokerServer */
 /** @typedef {import('../hub/presence/server.js').PresenceServer} PresenceServer */
@@ -55,6 +59,7 @@ export class Workers extends EventEmitter {
     this.slots = [];
     this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
     this.revocations = new Revocations(REVOKE_MS);
+    this.census = new Census(COUNT_MS);
     /** @type {BrokerServer | null} */
     this.broker = null;
     /** With --subscriptions. @type {PresenceServer | null} */
@@ -124,6 +129,8 @@ export class Workers extends EventEmitter {
       published: (message) => this.publications.answered(slot, message),
       /** @param {import('./messages.js').Revoked} message */
       revoked: ({ id }) => this.revocations.answered(slot, id),
+      /** @param {import('./messages.js').Counted} message */
+      counted: ({ id, top }) => this.census.answered(slot, id, top),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -144,6 +151,7 @@ export class Workers extends EventEmitter {
     this.send(slot, { type: 'start', config, transport, capacity, connectionLimit, ...share, place });
     this.publications.add(slot, (message) => this.send(slot, message));
     this.revocations.add(slot, (message) => this.send(slot, message));
+    this.census.add(slot, (message) => this.send(slot, message));
     this.presence?.add(slot, (message) => this.sendWhole(slot, message));
   }
 
@@ -220,6 +228,7 @@ export class Workers extends EventEmitter {
     const { snapshot } = slot;
     this.publications.remove(slot);
     this.revocations.remove(slot);
+    this.census.remove(slot);
     this.presence?.remove(slot);
     slot.broker.remove(slot);
     slot.askedId = 0;

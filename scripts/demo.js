@@ -24,9 +24,15 @@ async function main() {
   /** @type {Promise<number>} */
   const ended = new Promise((resolve) => server.once('exit', (code) => resolve(code ?? 1)));
   const listening = await untilListening(server).catch(() => null); // the server has printed the reason
+  if (listening) showLink(listening);
   if (listening) await Promise.race([after(REST_MS), ended]);
   if (listening && server.exitCode === null) startDrone(listening.port);
   process.exit(await ended);
+}
+
+/** In a terminal, the server has the screen, and its log has the link. @param {import('../lib/listening.js').ServerListening} listening */
+function showLink({ dashboard }) {
+  if (dashboard && !process.stdout.isTTY) process.stdout.write(`The dashboard is on ${dashboard}\n`);
 }
 
 /** @param {string[]} args */

@@ -1,6 +1,6 @@
 /*
- * npm run picture: draws docs/dashboard.svg, the picture in the README. Runs the demo in tmux, waits until all streams are open,
- * captures the terminal and writes it as an SVG.
+ * npm run picture: draws the pictures in the README. Runs the demo in tmux, waits until all streams are open, captures the terminal
+ * as an SVG (docs/dashboard.svg), and the dashboard in Chromium as a PNG (docs/web-dashboard.png).
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,6 +12,8 @@ import { integer, option, optionLines, readOptions, text } from '../lib/options.
 import { freePort } from '../lib/port.js';
 import { ROOT } from './lab/server.js';
 import { pathIn, shown } from './lab/session.js';
+import { fillTopics } from './picture/audience.js';
+import { drawPage } from './picture/page.js';
 import { parseScreen } from './picture/screen.js';
 import { renderScreen } from './picture/svg.js';
 
@@ -22,31 +24,36 @@ const POLL_MS = 500;
 
 const OPTIONS = [
   option('hold', 'holdS', integer(0, 3600), 40, 'seconds to hold the streams before the picture'),
-  option('to', 'to', text('FILE', 'a file'), 'docs/dashboard.svg', 'where to write it'),
+  option('to', 'to', text('FILE', 'a file'), 'docs/dashboard.svg', 'where to write that of the terminal'),
+  option('page', 'page', text('FILE', 'a file'), 'docs/web-dashboard.png', 'where to write that of the page'),
 ];
 
 async function main() {
   const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
   const usage = `Usage: npm run picture -- [options]\n\n${optionLines(OPTIONS)}\n`;
   if (help) return void process.stdout.write(usage);
-  const { holdS, to } = /** @type {{ holdS: number, to: string }} */ (values);
-  const adminPort = await freePort(0, '127.0.0.1');
+  const { holdS, to, page } = /** @type {{ holdS: number, to: string, page: string }} */ (values);
+  const [port, adminPort] = [await freePort(0, '127.0.0.1'), await freePort(0, '127.0.0.1')];
+  const audience = new AbortController();
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-picture-'));
-  const terminal = new Terminal(await demoCommand(adminPort, folder));
+  const terminal = new Terminal(demoCommand(port, adminPort, folder));
   try {
     await untilOpen(adminPort, terminal);
+    fillTopics(port, adminPort, audience.signal);
     await after(holdS * 1000);
     writeFileSync(pathIn(to), renderScreen(parseScreen(terminal.capture())));
+    await drawPage(`http://127.0.0.1:${adminPort}/`, pathIn(page));
   } finally {
+    audience.abort();
     await terminal.close();
     rmSync(folder, { recursive: true });
   }
-  process.stdout.write(`${shown(pathIn(to))}\n`);
+  process.stdout.write(`${shown(pathIn(to))}\n${shown(pathIn(page))}\n`);
 }
 
-/** @param {number} adminPort @param {string} folder for its CSV @returns {Promise<string>} */
-async function demoCommand(adminPort, folder) {
-  const ports = ['--port', await freePort(0, '127.0.0.1'), '--admin-port', adminPort];
+/** @param {number} port @param {number} adminPort @param {string} folder for its CSV @returns {string} */
+function demoCommand(port, adminPort, folder) {
+  const ports = ['--port', port, '--admin-port', adminPort];
   const how = ['--transport', 'hold', '--drain', 0, '--log-dir', folder];
   return [process.execPath, 'scripts/demo.js', ...ports, ...how].join(' ');
 }

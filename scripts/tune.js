@@ -2,7 +2,7 @@
  * Sets the limits of a machine for a run: `check` shows what each is and what it has to be, `apply` raises those that are too
  * low, `revert` restores the old values. The rules are in limits/index.js; the server uses them at its start, too.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { MOST_WORKERS } from '../lib/descriptors.js';
@@ -13,6 +13,7 @@ import { warnAboutVariables } from '../lib/variables.js';
 import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
 import { readMachine, SYSCTLS } from '../limits/kernel.js';
 import { planHere } from '../limits/needs.js';
+import { native } from '../native/index.js';
 import { revertSteps, runSteps, stepsOf } from './tune/apply.js';
 import { renderVerdict } from './tune/table.js';
 
@@ -82,8 +83,7 @@ function machineOf({ machine, root }) {
 /** @param {Config} config @param {Machine} machine @returns {Wish} */
 function wishOf(config, machine) {
   const { workers, pingIntervalMs, openRate, isFleetHere, sources, port } = config;
-  const isBuilt = existsSync(pathOf('native/holdfast.node'));
-  const transport = config.transport === 'auto' ? (isBuilt ? 'hold' : 'http') : config.transport;
+  const transport = config.transport === 'auto' ? (native ? 'hold' : 'http') : config.transport;
   const ports = [port, ...OTHER_PORTS];
   const wish = { workers, pingIntervalMs, openRate, isFleetHere, sources, ports, transport };
   const streams = config.streams || streamsHere(machine, { ...wish, streams: 0 });

@@ -18,6 +18,8 @@ const ARROWS = {
     'hub/revocations.js',
     'broker',
     'transport/index.js',
+    'native/index.js',
+    'native/types.js',
     'limits',
     'lib',
   ],
@@ -30,6 +32,7 @@ const ARROWS = {
   lib: [],
   fleet: ['native', 'limits', 'lib', 'monitor/fields.js'],
   scripts: ['fleet', 'monitor', 'native', 'limits', 'lib'],
+  examples: [], // only the package, as users import it
 };
 
 /** The same inside hub/. @type {Record<string, string[]>} */

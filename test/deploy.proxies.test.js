@@ -2,7 +2,6 @@
  * nginx and HAProxy with the configurations of docs/deploy, in front of real servers.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -175,26 +174,4 @@ test('nginx: /readyz of a node is open to the balancer, and nothing else of the 
     fetch(`http://127.0.0.1:${port}${path}`).then(({ status }) => status),
   );
   assert.deepEqual(await Promise.all(statuses), [200, 404, 404, 404]);
-});
-
-test('systemd accepts the unit', (t) => {
-  if (spawnSync('systemd-analyze', ['--version']).error) return t.skip('systemd-analyze is not installed');
-  const folder = temporaryFolder(t);
-  const file = join(folder, 'holdfast.service');
-  writeFileSync(
-    file,
-    configurationOf('holdfast.service', [
-      ['/usr/bin/node', process.execPath],
-      ['EnvironmentFile=/etc/holdfast.env\n', ''],
-    ]),
-  );
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-  assert.equal(
-    stderr
-      .split('\n')
-      .filter((line) => line.includes('holdfast.service'))
-      .join('\n'),
-    '',
-  );
 });

@@ -73,6 +73,8 @@ test('without flags all options have their documented defaults', () => {
     logDir: 'logs',
     noLog: false,
     adminPort: 8890,
+    adminHost: '127.0.0.1',
+    adminToken: '',
   });
 });
 

@@ -6,7 +6,7 @@
  *     native   those that run cargo. Never next to the others: cargo takes all cores, and their servers would be late
  *     all      js, then native
  *
- * With HOLDFAST_SKIPS=fail, a skip that helpers/skips.js does not expect fails the run. With HOLDFAST_AGAIN=1, files that failed run
+ * With HOLDFAST_SKIPS=fail, a skip that helpers/skips.js does not expect fails the run. With TEST_AGAIN=1, files that failed run
  * once more, alone: CI machines are shared, and a test that fails only next to others is reported, but does not stop a merge.
  */
 import { spawnSync } from 'node:child_process';
@@ -43,7 +43,7 @@ function run(wanted, concurrency) {
   const names = first.failures.map((path) => basename(path)).join(', ') || 'no file, but the run';
   remarks.push(`failed: ${names}`);
   const { length } = first.failures;
-  if (process.env.HOLDFAST_AGAIN !== '1' || length === 0 || length > MOST_AGAIN) return false;
+  if (process.env.TEST_AGAIN !== '1' || length === 0 || length > MOST_AGAIN) return false;
   const { passed } = runFiles(first.failures, 1);
   remarks.push(`alone, they ${passed ? 'passed' : 'failed again'}`);
   return passed;
@@ -53,7 +53,7 @@ function run(wanted, concurrency) {
 function runFiles(paths, concurrency) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-tests-'));
   const list = join(folder, 'failures');
-  const env = { ...process.env, HOLDFAST_FAILURES: list };
+  const env = { ...process.env, TEST_FAILURES: list };
   try {
     const args = ['--test', `--test-concurrency=${concurrency}`, ...REPORTERS, ...paths];
     const passed = spawnSync(process.execPath, args, { stdio: 'inherit', env }).status === 0;

@@ -84,6 +84,10 @@ for (const transport of TRANSPORTS) {
       await until(async () => Number(await textOf('pings')) >= 3, 'three pings');
       assert.equal(await textOf('state'), 'open');
       assert.match(await textOf('stream'), /event: welcome\s+data: Welcome!/);
+      await until(async () => (await textOf('subscription')) === 'subscribed to all topics', 'it subscribes');
+      await publish({ topic: 'any', data: 'first' });
+      await until(async () => /first$/.test(await textOf('events')), 'an event of any topic');
+      await page.getByLabel('Topic').fill(TOPIC);
       await page.getByRole('button', { name: 'Subscribe' }).click();
       await until(
         async () => (await textOf('subscription')) === `subscribed to ${TOPIC}`,
@@ -122,6 +126,25 @@ test(
     assert.equal(await page.getByRole('button', { name: 'Subscribe' }).isVisible(), false);
   },
 );
+
+test('a link can have the topic', NEEDS_CHROMIUM, async (t) => {
+  const server = await startServer(t, ['--workers', '1', '--anonymous']);
+  const publish = (/** @type {string} */ topic) =>
+    fetch(`http://127.0.0.1:${server.adminPort}/.well-known/mercure`, {
+      method: 'POST',
+      body: new URLSearchParams({ topic, data: topic }),
+    });
+  // Names that are not of this machine, as far as the page can see.
+  const { textOf } = await openPage(t, `http://hub.localhost:${server.port}/#topic=news`);
+  await until(async () => (await textOf('subscription')) === 'subscribed to news', 'the subscription');
+  const other = await openPage(t, `http://hub.localhost:${server.port}/`);
+  await other.page.getByRole('button', { name: 'Subscribe' }).waitFor();
+  await publish('other');
+  await publish('news');
+  await until(async () => /news$/.test(await textOf('events')), 'the event');
+  assert.doesNotMatch(await textOf('events'), /other/);
+  assert.equal(await other.textOf('subscription'), '', 'without one, it waits for the user');
+});
 
 test(
   'the page reconnects when its stream ends, and follows the channels in its address',

@@ -27,7 +27,7 @@ function runProgram(t, kind, args, env = {}) {
 const NEWS = get().replace('/ HTTP', '/news HTTP');
 
 /**
- * The program in the README.
+ * The program in the guide.
  * @param {import('node:test').TestContext} t
  * @param {import('./helpers/hold.js').Kind} kind
  */
@@ -112,7 +112,7 @@ for (const kind of KINDS) {
       assertWarnings(kind, program.output.stderr);
     });
 
-    test('works as in the README', async (t) => {
+    test('works as in the guide', async (t) => {
       const { program, port } = await startReadme(t, kind);
       const clients = [1, 2].map(() => rawClient(port, NEWS));
       for (const client of clients) {
@@ -137,7 +137,7 @@ for (const kind of KINDS) {
       for (const client of clients) await client.untilClosed();
     });
 
-    test('as in the README survives clients that leave at any moment', async (t) => {
+    test('as in the guide survives clients that leave at any moment', async (t) => {
       const { program, port } = await startReadme(t, kind);
       const clients = Array.from({ length: 300 }, (_, i) => leavingClient(port, NEWS, i));
       for (const client of clients) await client.untilClosed();
@@ -151,7 +151,7 @@ for (const kind of KINDS) {
       assertWarnings(kind, program.output.stderr);
     });
 
-    test('as in the README delivers at once behind nginx', async (t) => {
+    test('as in the guide delivers at once behind nginx', async (t) => {
       const { port } = await startReadme(t, kind);
       const socketPath = startNginx(t, port);
       if (!socketPath) return t.skip('nginx is not installed (Debian: nginx-light)');
@@ -180,9 +180,9 @@ for (const kind of KINDS) {
   });
 }
 
-test('the program in the README is the one that is tested', () => {
+test('the program in the guide is the one that is tested', () => {
   const program = readFileSync(join(ROOT, 'test/fixtures/own.js'), 'utf8').replace(/^\/\*[\s\S]*?\*\/\n/, '');
-  assert.ok(readFileSync(join(ROOT, 'README.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``));
+  assert.ok(readFileSync(join(ROOT, 'docs/guide.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``));
 });
 
 test('a program in CommonJS can require it, without a warning', async (t) => {

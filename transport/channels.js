@@ -2,6 +2,8 @@
  * Which streams listen to which channels, for streams held in JS.
  */
 
+import { topOf } from '../lib/tops.js';
+
 /** What a channel (its entry, a set, and a string) and a subscription (an entry in two sets) take in V8, roughly. */
 const CHANNEL_BYTES = 512;
 const SUBSCRIPTION_BYTES = 64;
@@ -74,10 +76,20 @@ export class Channels {
     this.bytes -= sizeOf(channel);
   }
 
+  /** @param {number} most @returns {import('../lib/tops.js').Top} those with most listeners */
+  largest(most) {
+    return topOf(sizesOf(this.listeners), most);
+  }
+
   /** @param {T} listener from all channels */
   leave(listener) {
     for (const channel of listener.channels) this.unsubscribe(listener, channel);
   }
+}
+
+/** @param {Map<string, Set<unknown>>} listeners @returns {Generator<[string, number]>} */
+function* sizesOf(listeners) {
+  for (const [name, { size }] of listeners) yield [name, size];
 }
 
 /** @param {string} name of a channel @returns {number} what the channel takes, without its listeners */

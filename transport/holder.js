@@ -8,6 +8,7 @@
 import { lookup } from 'node:dns/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
+import { mergeTops } from '../lib/tops.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import {
   badArgument,
@@ -204,6 +205,15 @@ export class StreamHolder extends Teller {
     this.tally.counts.backlogBytes = this.streams.backlogBytes();
     this.tally.counts.queuedBytes = this.shards?.queuedBytes ?? 0;
     return this.tally.read(this.shards?.core.takeCounters(), reset);
+  }
+
+  /**
+   * @param {number} most
+   * @returns {Promise<import('../lib/tops.js').Top>} the channels that most streams are on, after 2 seconds at the latest
+   */
+  async countChannels(most) {
+    const tops = (await this.shards?.countChannels(most)) ?? [];
+    return mergeTops([...tops, this.streams.channels.largest(most)], most);
   }
 
   /** @param {(id: number, reason: CloseReason) => void} listener called before `onClose`; must not throw */

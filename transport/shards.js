@@ -20,6 +20,8 @@ const HEADS_PER_BATCH = 64;
 const BUSY_MS = 5;
 /** Errors of a process, or a system, that may open no more. */
 const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
+/** Shards that have not reported their channels by then are left out. */
+const COUNT_MS = 2000;
 const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
@@ -28,6 +30,8 @@ const FOREVER_MS = 0x7fffffff;
 /** @typedef {import('./encodings.js').Message} Message */
 /** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
 /** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
+/** @typedef {import('../lib/tops.js').Top} Top */
+/** @typedef {{ tops: Top[], resolve: (tops: Top[]) => void, timer: NodeJS.Timeout }} Census */
 
 export class Shards {
   /**
@@ -63,6 +67,8 @@ export class Shards {
     this.adoptions = new Map();
     /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
     this.publications = new Map();
+    /** Channels that are being counted. @type {Map<number, Census>} by token */
+    this.censuses = new Map();
     this.lastToken = 0;
     /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
@@ -239,6 +245,32 @@ export class Shards {
     this.flushSoon();
   }
 
+  /** @param {number} most @returns {Promise<Top[]>} the largest channels of each shard that reports them in time */
+  countChannels(most) {
+    if (this.isStopped) return Promise.resolve([]);
+    const token = this.nextToken();
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.finishCensus(token), COUNT_MS).unref();
+      this.censuses.set(token, { tops: [], resolve, timer });
+      this.core.countChannels(token, most);
+    });
+  }
+
+  /** @param {number} token @param {Top} top of one more shard */
+  counted(token, top) {
+    const census = this.censuses.get(token);
+    census?.tops.push(top);
+    if (census?.tops.length === this.count) this.finishCensus(token);
+  }
+
+  /** @param {number} token */
+  finishCensus(token) {
+    const { tops = [], resolve, timer } = this.censuses.get(token) ?? {};
+    this.censuses.delete(token);
+    clearTimeout(timer);
+    resolve?.(tops);
+  }
+
   /** @param {number} id */
   end(id) {
     this.commands.end(id);
@@ -270,6 +302,7 @@ export class Shards {
     this.adoptions.clear();
     for (const resolve of this.publications.values()) resolve(0);
     this.publications.clear();
+    for (const token of this.censuses.keys()) this.finishCensus(token);
   }
 
   /** All commands of one turn of the event loop go to native in one call. */
@@ -289,8 +322,19 @@ export class Shards {
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
-    const { heads, lines, closed, adopted, published, passed, passedRead, failed, drained, hasMore } =
-      this.core.takeEvents(HEADS_PER_BATCH);
+    const {
+      heads,
+      lines,
+      closed,
+      adopted,
+      published,
+      counted,
+      passed,
+      passedRead,
+      failed,
+      drained,
+      hasMore,
+    } = this.core.takeEvents(HEADS_PER_BATCH);
     if (heads.length > 0) {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
@@ -298,6 +342,7 @@ export class Shards {
     passed.forEach((fd, i) => void this.passOn(fd, passedRead[i]));
     for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
+    for (const { token, ...found } of counted) this.counted(token, topOfShard(found));
     for (const shard of failed) this.onError(shardFailed(shard));
     // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
@@ -338,6 +383,12 @@ export class Shards {
     this.publications.delete(token);
     if (this.publications.size === 0) this.bell.unref();
   }
+}
+
+/** @param {{ names: string[], streams: number[], leftOut: number }} found @returns {Top} */
+function topOfShard({ names, streams, leftOut }) {
+  const rows = names.map((name, i) => /** @type {[string, number, number]} */ ([name, streams[i], 0]));
+  return { rows, missing: leftOut };
 }
 
 /** @param {string} why */

@@ -9,6 +9,7 @@
  * Exact topics need no state here, because the name of the channel follows from the topic. Patterns, `*` among them, and selectors
  * with grants of their own are counted while streams use them.
  */
+import { cutOff, mergeTops } from '../../lib/tops.js';
 import { SelectorIndex } from '../matching/selectorindex.js';
 
 /** No channel of an application begins like this. */
@@ -125,6 +126,26 @@ export class Audience {
     const patterns = uses.filter(({ selector }) => selector.kind !== 'all').map(({ key }) => key);
     return [...PREFIXES.map((prefix) => `${prefix}=${topic}`), ...patterns];
   }
+}
+
+/**
+ * Which selectors have most streams. Those with grants of their own are on the public channel of their selector too, so they are
+ * counted there.
+ * @param {import('../../lib/tops.js').Top} channels @param {number} most
+ * @returns {import('../../lib/tops.js').Top} by key of the selector; '#' and the name for channels that are not the hub's
+ */
+export function selectorsIn({ rows, missing }, most) {
+  /** @param {string} prefix @param {string} mark @returns {import('../../lib/tops.js').Row[]} */
+  const listOf = (prefix, mark) =>
+    rows
+      .filter(([name]) => name.startsWith(prefix) && (prefix !== '' || !name.startsWith(OURS)))
+      .map(([name, count, over]) => [mark + name.slice(prefix.length), count, over]);
+  // A selector may be on both lists of the hub: what it lacks on the one where it isn't, is in `over`.
+  const hub = mergeTops(
+    [PUBLIC, ALL].map((prefix) => ({ rows: listOf(prefix, ''), missing })),
+    rows.length,
+  );
+  return cutOff([...hub.rows, ...listOf('', '#')], hub.missing, most);
 }
 
 /** @param {Session} session @param {Selector} selector @returns {boolean} whether whatever the selector matches is granted too */

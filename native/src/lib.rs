@@ -1,7 +1,9 @@
 //! What Node.js sees of `holdfast-core`: flat names, numbers and buffers. `native/types.js` describes it;
-//! `transport/hold.js` uses it, and `fleet/drone/dial.native.js` the part that dials (`dialer`).
+//! `transport/hold.js` uses it, `fleet/drone/dial.native.js` the part that dials (`dialer`), and `primary/notify.js` the part
+//! that notifies a service manager (`notifier`).
 
 mod dialer;
+mod notifier;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, IntoRawFd};
@@ -110,6 +112,8 @@ pub struct Happenings {
     pub adopted: Float64Array,
     /// Token, number of streams, token…: publications that have reached everyone.
     pub published: Float64Array,
+    /// The largest channels of a shard, once it was asked for them.
+    pub counted: Vec<Counted>,
     /// Descriptors of connections that belong to node from now on.
     pub passed: Vec<i32>,
     /// For each of them what was read from it already.
@@ -120,6 +124,16 @@ pub struct Happenings {
     pub drained: u32,
     /// Whether more heads are waiting.
     pub has_more: bool,
+}
+
+/// The channels of a shard that most streams are on, the largest first.
+#[napi(object)]
+pub struct Counted {
+    pub token: u32,
+    /// Streams of the largest that is not listed; 0 if all are.
+    pub left_out: u32,
+    pub names: Vec<String>,
+    pub streams: Vec<u32>,
 }
 
 /// A histogram. Its unit stands in the table of names.
@@ -214,6 +228,12 @@ impl Core {
         }
     }
 
+    /// Every shard reports the channels with most streams as an event with `token`.
+    #[napi]
+    pub fn count_channels(&self, token: u32, most: u32) {
+        self.hold.count_channels(token, most as usize);
+    }
+
     /// What takes memory until it was delivered or written.
     #[napi]
     pub fn queued_bytes(&self) -> f64 {
@@ -300,6 +320,7 @@ fn happenings_of(events: &Events) -> Happenings {
         closed: closed.collect::<Vec<f64>>().into(),
         adopted: adopted.collect::<Vec<f64>>().into(),
         published: published.collect::<Vec<f64>>().into(),
+        counted: events.counted.iter().map(Counted::from).collect(),
         passed: Vec::new(),
         passed_read: Vec::new(),
         failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
@@ -323,6 +344,14 @@ fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Encoded {
     let mut merged = Merged::default();
     histograms.for_each(|histogram| merged.take(histogram));
     merged.into()
+}
+
+impl From<&holdfast_core::Counted> for Counted {
+    fn from(counted: &holdfast_core::Counted) -> Self {
+        let holdfast_core::Counted { token, left_out, channels } = counted;
+        let names = channels.iter().map(|(_, name)| String::from_utf8_lossy(name).into());
+        Counted { token: *token, left_out: *left_out, names: names.collect(), streams: channels.iter().map(|(rows, _)| *rows).collect() }
+    }
 }
 
 impl From<Merged> for Encoded {

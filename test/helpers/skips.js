@@ -1,7 +1,7 @@
 /*
  * A reporter that lists the tests that were skipped, and why. With HOLDFAST_SKIPS=fail, as in CI, a skip fails the run
  * unless the table expects it: a test that nobody runs finds nothing. The files that failed, for either reason, are listed in the
- * file HOLDFAST_FAILURES.
+ * file TEST_FAILURES.
  */
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -40,7 +40,7 @@ export default async function* skips(events) {
     found.push({ line: `${where}${data.name}: ${reason}`, expected: isExpected(reason) });
     if (data.file && !isExpected(reason)) failures.add(data.file);
   }
-  if (process.env.HOLDFAST_FAILURES) writeFileSync(process.env.HOLDFAST_FAILURES, [...failures].join('\n'));
+  if (process.env.TEST_FAILURES) writeFileSync(process.env.TEST_FAILURES, [...failures].join('\n'));
   if (found.length > 0)
     yield `\n${found.length} skipped:\n${found.map(({ line }) => `  ${line}\n`).join('')}`;
   const unexpected = found.filter(({ expected }) => !expected);

@@ -169,6 +169,14 @@ impl Hold {
         Ok(())
     }
 
+    /// Every shard reports its largest channels, `most` at most, as an event with the token. If it is asked again before it has,
+    /// it answers only the last time.
+    pub fn count_channels(&self, token: u32, most: usize) {
+        for shard in &self.shards {
+            shard.inbox.post([ShardMessage::Count { token, most }]);
+        }
+    }
+
     pub fn telemetry(&self) -> impl Iterator<Item = &Telemetry> {
         self.telemetry.iter().map(|telemetry| &**telemetry)
     }

@@ -37,6 +37,7 @@ mod wheel;
 pub mod wire;
 
 pub use address::Range;
+pub use channels::Counted;
 pub use claim::Claim;
 pub use hold::Hold;
 pub use options::Options;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Orderin
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::channels::Counted;
 use crate::command::{Command, Opening};
 use crate::head;
 use crate::id::Id;
@@ -26,6 +27,11 @@ pub enum ShardMessage {
     Listen(SocketAddr, Sender<io::Result<u16>>),
     /// Stop listening: another shard could not.
     Unlisten,
+    /// Report the channels with most rows, so many of them, with this token.
+    Count {
+        token: u32,
+        most: usize,
+    },
     /// Panic: for tests of what follows.
     Fail,
     Stop,
@@ -140,6 +146,8 @@ pub struct Events {
     pub adopted: Vec<(u32, Option<Id>)>,
     /// Publications that have reached every stream they were for, by their tokens, and how many streams that were.
     pub published: Vec<(u32, u32)>,
+    /// The largest channels of a shard.
+    pub counted: Vec<Counted>,
     /// Connections that were passed on, and are to be fetched in this order.
     pub passed: Vec<Passed>,
     /// Shards that panicked, and are about to restart.
@@ -154,6 +162,7 @@ impl Events {
             && self.closed.is_empty()
             && self.adopted.is_empty()
             && self.published.is_empty()
+            && self.counted.is_empty()
             && self.passed.is_empty()
             && self.failed.is_empty()
             && self.drained.is_empty()
@@ -164,6 +173,7 @@ impl Events {
         self.closed.append(&mut other.closed);
         self.adopted.append(&mut other.adopted);
         self.published.append(&mut other.published);
+        self.counted.append(&mut other.counted);
         self.passed.append(&mut other.passed);
         self.failed.append(&mut other.failed);
         self.drained.append(&mut other.drained);

@@ -488,3 +488,16 @@ fn records_before_a_malformed_one_take_effect_and_those_after_it_do_not() {
     held.command(&send(id, b" and on"));
     expect(&mut client, b"before and on");
 }
+
+#[test]
+fn every_shard_reports_the_channels_that_most_streams_are_on() {
+    let mut held = Held::start(options_with(|options| options.shards = 2));
+    let clients: Vec<_> =
+        (0..6).map(|number| held.stream(TEXT, if number < 4 { &["news", "rare"][..number % 2 + 1] } else { &["news"] })).collect();
+    held.hold.count_channels(7, 1);
+    held.until("both shards", |held| (held.rest.counted.len() == 2).then_some(()));
+    let counted = &held.rest.counted;
+    let sizes = counted.iter().flat_map(|one| one.channels.iter().map(|(streams, name)| (one.token, *streams, &name[..])));
+    assert!(sizes.clone().all(|(token, _, name)| (token, name) == (7, b"news")), "{counted:?}");
+    assert_eq!(sizes.map(|(_, streams, _)| streams).sum::<u32>(), clients.len() as u32);
+}

@@ -1,6 +1,7 @@
 //! Channels: who subscribes to what, and what was published to whom. A subscription takes 16 bytes: 12 here, and 4 in its
 //! channel's list. Each row up to the last one that ever subscribed takes 4 more.
 
+mod census;
 mod fan_out;
 
 use std::collections::{HashMap, VecDeque};
@@ -12,6 +13,7 @@ use hashbrown::HashTable;
 use crate::id::MOST_ROWS;
 use crate::queue::Queued;
 use crate::rows::NONE;
+pub use census::{Census, Counted};
 use fan_out::FanOut;
 pub use fan_out::{Due, joined};
 

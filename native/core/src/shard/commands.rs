@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::Shard;
+use crate::channels::Census;
 use crate::clock::{MS, Slice, cpu_ns};
 use crate::command::{Command, Opening};
 use crate::id::Id;
@@ -76,6 +77,7 @@ impl Shard {
             ShardMessage::HoldCached(id, opening) => self.hold(id, &opening),
             ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
             ShardMessage::Unlisten => self.unlisten(),
+            ShardMessage::Count { token, most } => self.census = Some(Census::new(token, most)),
             ShardMessage::Fail => panic!("a test asked for it"),
             ShardMessage::Stop => self.stop(),
         }

@@ -30,7 +30,7 @@ use rustix::event::epoll::Event;
 use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
-use crate::channels::Channels;
+use crate::channels::{Census, Channels};
 use crate::clock::{SLICE_NS, now_ns};
 use crate::framing::{Cursor, FORMATS};
 use crate::id::Id;
@@ -101,6 +101,8 @@ pub struct Shard {
     backlogs: Backlogs,
     door: Door,
     channels: Channels,
+    /// Of the channels, if JS has asked for one.
+    census: Option<Census>,
     labels: Labels,
     pinger: Pinger,
     drain: Option<Drain>,
@@ -188,6 +190,7 @@ impl Shard {
             backlogs: Backlogs::new(),
             door: Door::default(),
             channels: Channels::new(options.connection_limit, options.max_channel_bytes),
+            census: None,
             pinger: Pinger {
                 wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
                 pings: pings::framed(&options.pings),

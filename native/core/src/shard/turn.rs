@@ -65,6 +65,7 @@ impl Task for Shard {
         self.end_expired();
         self.end_some();
         self.continue_drain();
+        self.continue_census();
         self.report_published();
         self.give_back_memory();
         self.tell_js();
@@ -103,6 +104,7 @@ impl Shard {
             || self.channels.is_fanning_out()
             || !self.ending.is_empty()
             || self.labels.is_searching()
+            || self.census.is_some()
     }
 
     /// Handles an event of the bell or the listener at once; those of connections are queued.
@@ -157,6 +159,16 @@ impl Shard {
     pub(super) fn reply_listening(&mut self, address: SocketAddr, reply: &Sender<io::Result<u16>>) {
         // Nobody waits any more if the caller is gone.
         let _ = reply.send(self.listen(address));
+    }
+
+    /// Looks at some more channels.
+    fn continue_census(&mut self) {
+        let Some(mut census) = self.census.take() else { return };
+        if self.channels.count_some(&mut census, &mut Slice::of(self.slice_ns)) {
+            self.mail.events.counted.push(census.into_counted());
+        } else {
+            self.census = Some(census);
+        }
     }
 
     fn listen(&mut self, address: SocketAddr) -> io::Result<u16> {

@@ -258,6 +258,7 @@ impl Held {
             self.rest.closed.append(&mut events.closed);
             self.rest.adopted.append(&mut events.adopted);
             self.rest.published.append(&mut events.published);
+            self.rest.counted.append(&mut events.counted);
             self.rest.passed.append(&mut events.passed);
             self.rest.failed.append(&mut events.failed);
             self.rest.drained.append(&mut events.drained);

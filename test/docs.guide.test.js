@@ -1,5 +1,5 @@
 /*
- * The README's section about the hub: its commands are run in order, its code in a browser or in Node, and its program is used.
+ * The guide's section about the hub: its commands are run in order, its code in a browser or in Node, and its program is used.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,8 +12,8 @@ import { datasOf, eventsIn, legacyToken, PATH, tokenOf } from './helpers/hub.js'
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const SECTION = README.slice(README.indexOf('\n## Hub\n'), README.indexOf('\n## How it compares\n'));
+const GUIDE = readFileSync(join(ROOT, 'docs/guide.md'), 'utf8');
+const SECTION = GUIDE.slice(GUIDE.indexOf('\n## Hub\n'), GUIDE.indexOf('\n## In your application\n'));
 const BOOK = 'https://example.com/books/1';
 
 /** @param {'sh' | 'js'} language @returns {string[]} the code of the section */
@@ -35,22 +35,22 @@ test('the server takes the options for several machines', () => {
   assert.deepEqual([nats.length, natsReplicas], [3, 3]);
 });
 
-test('the commands of the README do what it says', async (t) => {
-  const start = codeWith(/server\.js (?!--nats)/, 'sh');
+test('the commands of the guide do what it says', async (t) => {
+  const start = codeWith(/server\.js (?!--nats|token)/, 'sh');
   const secret = /HOLDFAST_JWT_SECRET='(.+)'/.exec(start)?.[1] ?? '';
   const [, options = ''] = /^node server\.js (.*?) +#/m.exec(start) ?? [];
   const server = await startServer(t, [...options.split(' '), '--jwt-secret', secret]);
   const ported = (/** @type {string} */ code) =>
     code.replaceAll(':8888', `:${server.port}`).replaceAll(':8890', `:${server.adminPort}`);
   const env = { ...process.env, HOLDFAST_JWT_SECRET: secret };
-  const shell = (/** @type {string} */ code) => run(t, 'bash', ['-ec', ported(code)], { env });
+  const shell = (/** @type {string} */ code) => run(t, 'bash', ['--norc', '-ec', ported(code)], { env });
   const subscriber = shell(codeWith(/curl -N/, 'sh'));
   await until(
     () => subscriber.output.stdout.includes('id: #'),
     () => `its position, not ${subscriber.output.stderr}`,
   );
 
-  const publisher = shell(`${codeWith(/SignJWT/, 'sh')}\necho; echo TOKEN=$TOKEN`);
+  const publisher = shell(`${codeWith(/token --publish/, 'sh')}\necho; echo TOKEN=$TOKEN`);
   assert.equal((await publisher.exit).code, 0, publisher.output.stderr);
   const [, id, token] = /^(#[\w-]{22})\nTOKEN=(.+)\n$/.exec(publisher.output.stdout) ?? [];
   assert.ok(token, publisher.output.stdout);
@@ -79,7 +79,7 @@ test('the commands of the README do what it says', async (t) => {
   await untilClosed();
 });
 
-test('the page of the README gets events', NEEDS_CHROMIUM, async (t) => {
+test('the page of the guide gets events', NEEDS_CHROMIUM, async (t) => {
   const server = await startServer(t, ['--anonymous']);
   const browser = await startBrowser(t);
   const page = await browser.newPage();
@@ -99,7 +99,7 @@ test('the page of the README gets events', NEEDS_CHROMIUM, async (t) => {
     }, data);
 });
 
-test('the tokens of the README allow what it says, in both dialects', async (t) => {
+test('the tokens of the guide allow what it says, in both dialects', async (t) => {
   const secret = 'a secret of at least thirty-two bytes';
   const code = codeWith(/const older/, 'js');
   const { claims, older } = new Function(`${code}; return { claims, older };`)();
@@ -127,12 +127,12 @@ test('the tokens of the README allow what it says, in both dialects', async (t) 
   }
 });
 
-test('the program of the README is the one that is tested', () => {
+test('the program of the guide is the one that is tested', () => {
   const text = readFileSync(join(ROOT, 'test/fixtures/ownhub.js'), 'utf8');
   assert.ok(codeIn('js').includes(text.slice(text.indexOf('import '))));
 });
 
-test('the program of the README publishes, subscribes, and ends', async (t) => {
+test('the program of the guide publishes, subscribes, and ends', async (t) => {
   const secret = 'a secret of at least thirty-two bytes';
   const program = run(t, process.execPath, ['test/fixtures/ownhub.js'], {
     env: { ...process.env, PORT: '0', HOLDFAST_JWT_SECRET: secret },

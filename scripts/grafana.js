@@ -1,0 +1,10 @@
+/*
+ * Writes docs/grafana.json: node scripts/grafana.js
+ */
+import { writeFileSync } from 'node:fs';
+import { dashboardOf } from './grafana/dashboard.js';
+import { ROWS } from './grafana/panels.js';
+
+const FILE = new URL('../docs/grafana.json', import.meta.url);
+
+writeFileSync(FILE, `${JSON.stringify(dashboardOf(ROWS), null, 2)}\n`);
