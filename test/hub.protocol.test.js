@@ -89,14 +89,15 @@ for (const surface of SURFACES) {
         expected += event(text);
       }
       const bytes = Buffer.from(expected).toString('latin1');
-      const first = /^retry: \d+\nid: #[\w-]{22}\n\n/;
-      const eventsOf = (/** @type {string} */ received) => bodyOf(received).replace(first, '');
+      // Blocks without data only move the cursor: at the beginning, as a ping, and when a response has caught up.
+      const moves = /(?<=^|\n\n)(?:retry: \d+\n)?id: #[\w-]{22}\n\n/g;
+      const eventsOf = (/** @type {string} */ received) => bodyOf(received).replace(moves, '');
       await until(() => eventsOf(client.received).length >= bytes.length, 'all events');
       assert.equal(eventsOf(client.received), bytes);
       const again = await subscribe(`match=a&last_event_id=${encodeURIComponent(before)}`, as);
       const last = `id: ${hub.core.cursor}\n\n`;
-      await until(() => eventsOf(again.received).endsWith(last), 'the replay');
-      assert.equal(eventsOf(again.received), bytes + last);
+      await until(() => bodyOf(again.received).endsWith(last), 'the replay');
+      assert.equal(eventsOf(again.received), bytes);
     });
 
     test('who gets what', async (t) => {
