@@ -44,7 +44,7 @@ export async function openNotify({ env, onNote, ...server }) {
 }
 
 export class Notify {
-  /** @param {Server & { tell: Tell, watchdogMs: number }} options watchdogMs: how long it may be silent; 0 for ever */
+  /** @param {Server & { tell: Tell, watchdogMs: number }} options watchdogMs: the service manager restarts the server if it hears nothing for that long; 0 if it does not */
   constructor({ workers, problem, tell, watchdogMs }) {
     this.workers = workers;
     this.problem = problem;

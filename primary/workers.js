@@ -128,7 +128,7 @@ export class Workers extends EventEmitter {
       /** @param {import('./messages.js').Published} message */
       published: (message) => this.publications.answered(slot, message),
       /** @param {import('./messages.js').Revoked} message */
-      revoked: ({ id }) => this.revocations.answered(slot, id),
+      revoked: ({ id }) => this.revocations.answered(slot, id, undefined),
       /** @param {import('./messages.js').Counted} message */
       counted: ({ id, top }) => this.census.answered(slot, id, top),
       /** @param {import('./messages.js').Drained} message */
