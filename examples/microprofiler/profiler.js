@@ -18,7 +18,7 @@ const WARM_UP = 20_000;
 const EMPTY = 255;
 const PER_GROUP = 15;
 /** Of promises: the key of the time until they are settled. */
-const SETTLED = ' settled';
+export const SETTLED = ' settled';
 
 /** @typedef {import('./histogram.js').Recorded} Recorded */
 /** @typedef {(this: any, ...args: any[]) => any} Callable */
