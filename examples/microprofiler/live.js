@@ -17,7 +17,7 @@ const SECOND_MS = 1000;
  * @param {number} [options.every]
  * @param {Record<string, number>} [options.budgets] ns by key
  * @param {string} [options.csv] a file; '' for none
- * @param {NodeJS.WritableStream & { isTTY?: boolean, rows?: number }} [options.stream] for the table: on a terminal it is drawn every
+ * @param {NodeJS.WritableStream & { isTTY?: boolean, rows?: number, columns?: number }} [options.stream] for the table: on a terminal it is drawn every
  *   second, otherwise only at the end
  * @returns {{ profiler: Profiler, stop: () => void }} `stop` writes the table of the whole time. It is called when the process exits
  */
@@ -38,7 +38,7 @@ export function startProfiler({ every = 1, budgets = {}, csv = '', stream = proc
   };
   const timer = setInterval(() => {
     const rows = takeSecond();
-    if (screen.isLive) screen.draw(tableText(rows, { colour: true }));
+    if (screen.isLive) screen.draw(tableText(rows, screen.style));
   }, SECOND_MS).unref();
   let isStopped = false;
   const stop = () => {
@@ -47,7 +47,7 @@ export function startProfiler({ every = 1, budgets = {}, csv = '', stream = proc
     clearInterval(timer);
     takeSecond();
     file?.close();
-    screen.end(tableText(whole.rows(now() - begunNs), { colour: screen.isLive }));
+    screen.end(tableText(whole.rows(now() - begunNs), screen.style));
   };
   process.once('exit', stop);
   return { profiler, stop };

@@ -103,7 +103,7 @@ class Run {
     const ns = now() - begunNs;
     const which = every === 1 ? 'every call' : `one call in ${every}`;
     const title = `\n${processes} ${processes === 1 ? 'process' : 'processes'}, ${which}, ${(ns / 1e9).toFixed(1)} s\n`;
-    return title + tableText(frame.rows(ns), { colour: this.screen.isLive });
+    return title + tableText(frame.rows(ns), this.screen.style);
   }
 
   end() {

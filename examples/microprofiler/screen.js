@@ -11,13 +11,18 @@ const WRAP = '\x1b[?7h';
 const FREE = 2;
 
 export class Screen {
-  /** @param {NodeJS.WritableStream & { isTTY?: boolean, rows?: number }} stream */
+  /** @param {NodeJS.WritableStream & { isTTY?: boolean, rows?: number, columns?: number }} stream */
   constructor(stream) {
     this.stream = stream;
     this.isLive = stream.isTTY === true;
     /** Of the table on the screen. */
     this.lines = 0;
     this.table = '';
+  }
+
+  /** How tables should look here. */
+  get style() {
+    return this.isLive ? { colour: true, width: this.stream.columns || 80 } : {};
   }
 
   /** Draws the table, in place of the one before. @param {string} table lines, each with its newline */

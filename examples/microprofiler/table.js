@@ -30,17 +30,20 @@ const FIRST_NUMBER = 2;
 
 /**
  * @param {readonly Row[]} rows
- * @param {{ colour?: boolean }} [options]
+ * @param {{ colour?: boolean, width?: number }} [options] `width`: of the terminal, in characters
  * @returns {string} lines, each with its newline. Rows with calls over their budget are marked with !, and with !! if more than 1 % were
  */
-export function tableText(rows, { colour = false } = {}) {
+export function tableText(rows, { colour = false, width = Number.POSITIVE_INFINITY } = {}) {
   const lines = [
     COLUMNS.map(({ title }) => title),
     ...rows.map((row) => COLUMNS.map(({ text }) => text(row))),
   ];
   const widths = COLUMNS.map((_, i) => Math.max(...lines.map((cells) => cells[i].length)));
   const texts = lines.map((cells) =>
-    cells.map((cell, i) => (i < FIRST_NUMBER ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  '),
+    cells
+      .map((cell, i) => (i < FIRST_NUMBER ? cell.padEnd(widths[i]) : cell.padStart(widths[i])))
+      .join('  ')
+      .slice(0, width),
   );
   return texts.map((text, i) => `${i > 0 && colour ? coloured(text, rows[i - 1]) : text}\n`).join('');
 }
