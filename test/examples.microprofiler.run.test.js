@@ -14,6 +14,12 @@ const STREAMS = 20;
 /** What must be measured, by transport. @type {Record<string, string[]>} */
 const KEYS = { hold: ['events', 'decide', 'ask', 'encode', 'flush'], http: ['door', 'deliver'] };
 
+/** A program that stores one publication. */
+const STORES_ONE = `const { MemoryBroker } = await import('${new URL('../broker/memory.js', import.meta.url).href}');
+const limits = { historyCount: 9, historyAgeMs: 1e6, historyBytes: 1e6, isCached: () => false, maxQueueBytes: 1e6 };
+await new MemoryBroker(limits).append([{ topics: ['a'], data: 'x', private: false }]);
+`;
+
 /** @typedef {import('node:test').TestContext} TestContext */
 
 /** @param {TestContext} t @param {string[]} args of the runner @param {NodeJS.ProcessEnv} [env] */
@@ -126,6 +132,27 @@ test('the exit status of a program that a signal ended is that of a shell', asyn
   assert.deepEqual(await exit, { code: 137, signal: null });
 });
 
+test('what a program did before it exited is in the table, however short it was', async (t) => {
+  const script = join(temporaryFolder(t), 'program.mjs');
+  writeFileSync(script, STORES_ONE);
+  const { output, exit } = startRunner(t, ['--', script]);
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  assert.ok(tableIn(output.stderr).has('store'), output.stderr);
+});
+
+test('Ctrl-C on the terminal reaches the program once', async (t) => {
+  const script = join(temporaryFolder(t), 'program.mjs');
+  writeFileSync(
+    script,
+    "process.on('SIGINT', () => { console.log('interrupted'); setTimeout(process.exit, 300); }); console.log('ready'); setInterval(() => {}, 1000);",
+  );
+  const { output, exit, pid } = startRunner(t, ['--', script]);
+  await until(() => output.stdout.includes('ready'), 'it runs');
+  process.kill(-pid, 'SIGINT'); // to the whole group, as a terminal does
+  await exit;
+  assert.equal(output.stdout, 'ready\ninterrupted\n');
+});
+
 test('a wrong option is one line', async (t) => {
   const { output, exit } = startRunner(t, ['--budget', 'decide=soon', '--', 'server.js']);
   assert.deepEqual(await exit, { code: 1, signal: null });
@@ -137,13 +164,7 @@ test('a wrong option is one line', async (t) => {
 
 test('without the runner, a process writes its own table when it exits', async (t) => {
   const script = join(temporaryFolder(t), 'program.mjs');
-  const broker = new URL('../broker/memory.js', import.meta.url).href;
-  writeFileSync(
-    script,
-    `const { MemoryBroker } = await import('${broker}');
-    const broker = new MemoryBroker({ historyCount: 9, historyAgeMs: 1e6, historyBytes: 1e6, isCached: () => false, maxQueueBytes: 1e6 });
-    await broker.append([{ topics: ['a'], data: 'x', private: false }]);`,
-  );
+  writeFileSync(script, STORES_ONE);
   const attach = './examples/microprofiler/attach.js?keys=store';
   const { output, exit } = run(t, process.execPath, ['--import', attach, script]);
   assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);

@@ -7,6 +7,7 @@
  * processes get the flag too, because Node passes it on. Options are in the query: `every`, `budget`, `keys` and `socket`. With `socket`,
  * run.js gets the reports; without, each process writes its own table when it exits.
  */
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { startProfiler } from './live.js';
@@ -31,16 +32,18 @@ async function wrapAll(profiler, keys) {
  * once nobody listens.
  * @param {Profiler} profiler @param {string} path of a Unix socket @param {() => void} detach
  */
-function reportTo(profiler, path, detach) {
-  const socket = connect(path).unref();
+async function reportTo(profiler, path, detach) {
+  const socket = connect(path);
   const report = () => void socket.write(`${JSON.stringify(profiler.take())}\n`);
   createInterface(socket).on('line', report);
-  process.once('exit', report); // what is written to a connected Unix socket is sent at once
   socket.on('error', () => {});
   socket.once('close', () => {
     process.off('exit', report);
     detach();
   });
+  await once(socket, 'connect').catch(() => {}); // nobody listens any more
+  socket.unref();
+  process.once('exit', report); // what is written to a connected Unix socket is sent at once
 }
 
 const query = new URL(import.meta.url).searchParams;
@@ -52,6 +55,6 @@ const { every, budgets } = profilerOptions({
 const profiler = socketPath ? new Profiler({ every, budgets }) : startProfiler({ every, budgets }).profiler;
 const undos = await wrapAll(profiler, query.getAll('keys'));
 if (socketPath)
-  reportTo(profiler, socketPath, () => {
+  await reportTo(profiler, socketPath, () => {
     for (const undo of undos) undo();
   });
