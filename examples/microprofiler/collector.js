@@ -23,6 +23,8 @@ export class Collector {
     this.path = join(this.folder, 'socket');
     /** Those that are connected, and how many answers each owes. @type {Map<import('node:net').Socket, number>} */
     this.owing = new Map();
+    /** How many were connected at the same time. */
+    this.most = 0;
     this.server = createServer((socket) => this.accept(socket));
   }
 
@@ -42,6 +44,7 @@ export class Collector {
   /** @param {import('node:net').Socket} socket */
   accept(socket) {
     this.owing.set(socket, 0);
+    this.most = Math.max(this.most, this.size);
     socket.on('error', () => {}); // it has ended
     socket.on('close', () => this.owing.delete(socket));
     createInterface(socket).on('line', (line) => {

@@ -31,7 +31,6 @@ class Run {
     this.shown = this.begin();
     /** Since the last rows of the CSV. */
     this.second = this.begin();
-    this.mostProcesses = 0;
     this.collector = new Collector((report) => {
       for (const { frame } of [this.whole, this.shown, this.second]) frame.add(report);
     });
@@ -80,7 +79,6 @@ class Run {
 
   async tick() {
     await this.collector.ask();
-    this.mostProcesses = Math.max(this.mostProcesses, this.collector.size);
     this.writeSecond();
     const { intervalS } = this.options;
     const shownS = (now() - this.shown.begunNs) / 1e9;
@@ -109,7 +107,7 @@ class Run {
   end() {
     this.writeSecond();
     this.file?.close();
-    this.screen.end(this.textOf(this.whole, this.mostProcesses));
+    this.screen.end(this.textOf(this.whole, this.collector.most));
   }
 }
 

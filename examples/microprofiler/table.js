@@ -13,7 +13,7 @@ const MANY = 0.01;
 // biome-ignore format: a table reads best with a row a line
 /** @type {{ title: string, text: (row: Row) => string }[]} */
 const COLUMNS = [
-  { title: '', text: markOf },
+  { title: '  ', text: markOf },
   { title: 'key', text: ({ key }) => key },
   { title: 'budget', text: ({ budgetNs }) => (budgetNs === null ? '' : durationText(budgetNs)) },
   { title: 'calls/s', text: ({ perSecond }) => rateText(perSecond) },
