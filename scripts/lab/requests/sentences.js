@@ -4,7 +4,7 @@
 import { known, valueText } from '../text.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
-/** @typedef {import('./measure.js').Mode} Mode */
+/** @typedef {import('./start.js').Mode} Mode */
 
 /** With this much of a core, wrk has no time left: it is one thread. */
 const CLIENT_LIMIT_PERCENT = 90;
@@ -36,6 +36,8 @@ export function sentencesOf(findings) {
     connections(findings),
     whereHoldIs(findings),
     perCore(findings),
+    alone(findings),
+    accepting(findings),
     clientLimits(findings),
     errors(findings),
   ].filter((sentence) => sentence !== '');
@@ -89,6 +91,28 @@ function perCore(findings) {
   });
   if (parts.length === 0) return '';
   return `Requests per second with one instance per core, which share the cores with wrk, relative to one instance with wrk on another core: ${parts.join(', ')}.`;
+}
+
+/** @param {Findings} findings */
+function alone(findings) {
+  const [hold, close] = ['hold', 'http-close'].map((subject) =>
+    known(findings, 'aloneUs', runOf(subject, 'one')),
+  );
+  if (!findings.of('aloneUs', runOf('hold', 'one'))) return '';
+  return `A single request at a time takes ${hold} with a policy that answers and ${close} with node:http that ends the connection: a Hold collects the heads of several milliseconds before it asks its policy, which is cheap, but not quick.`;
+}
+
+/** Those that had not accepted all connections by then. @param {Findings} findings */
+function accepting(findings) {
+  const counts = findings.runs.flatMap((run) => {
+    const accepted = findings.of('accepted', run)?.median;
+    return accepted === undefined ? [] : [{ run, accepted }];
+  });
+  const most = Math.max(0, ...counts.map(({ accepted }) => accepted));
+  const late = counts.filter(({ accepted }) => accepted < most);
+  if (late.length === 0) return '';
+  const list = late.map(({ run, accepted }) => `${run} ${accepted}`).join(', ');
+  return `Connections accepted after a fifth of the time, where not all were (${most}): ${list}. Node accepts one in each turn of its event loop (libuv since 1.45), so the first requests of the others wait: that is most of its p99 and max latency here, and with a longer \`--hold\` it counts less.`;
 }
 
 /** @param {Findings} findings */

@@ -5,11 +5,11 @@ import { formatCount } from '../../../lib/format.js';
 import { svgOf } from '../../plot/picture.js';
 import { barSpec } from '../bars.js';
 import { figure } from '../figures.js';
-import { capital, known, markdownTable, summaryText, valueText } from '../text.js';
+import { capital, markdownTable, summaryText, valueText } from '../text.js';
 import { isClientLimited, partsOf, runOf, sentencesOf, subjectsIn } from './sentences.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
-/** @typedef {import('./measure.js').Mode} Mode */
+/** @typedef {import('./start.js').Mode} Mode */
 
 export const FIGURES = [
   figure('perSecond', 'requests per second', '1/s'),
@@ -18,9 +18,11 @@ export const FIGURES = [
   figure('p50Ms', 'latency, p50', 'ms'),
   figure('p99Ms', 'latency, p99', 'ms'),
   figure('maxMs', 'latency, max', 'ms'),
+  figure('aloneUs', 'latency of one connection, p50', 'µs'),
   figure('memoryBytes', 'memory of the server after the load (PSS)', 'bytes'),
   figure('serverPercent', 'CPU of the server', '%'),
   figure('clientPercent', 'CPU of wrk', '%'),
+  figure('accepted', 'connections accepted after a fifth of the time', 'count'),
   figure('errors', 'errors that wrk reported', 'count'),
 ];
 
@@ -106,14 +108,14 @@ function modesIn(findings) {
 /** @param {Findings} findings @param {Mode} mode @returns {string} a row per server */
 export function modeTable(findings, mode) {
   const runs = findings.runs.filter((run) => partsOf(run).mode === mode);
-  const figures = FIGURES.filter(
-    ({ name }) => name !== 'errors' || runs.some((run) => findings.of(name, run)?.most),
+  const figures = FIGURES.filter(({ name }) =>
+    runs.some((run) => (name === 'errors' ? findings.of(name, run)?.most : findings.of(name, run))),
   );
   const cell = (/** @type {string} */ run, /** @type {string} */ name) => {
     const { unit } = findings.figure(name);
-    const text = WITH_RANGE.includes(name)
-      ? summaryText(findings.of(name, run), unit)
-      : known(findings, name, run);
+    const summary = findings.of(name, run);
+    const text =
+      WITH_RANGE.includes(name) || !summary ? summaryText(summary, unit) : valueText(summary.median, unit);
     return name === 'perSecond' ? text + markOf(findings, name, run) : text;
   };
   const rows = runs.map((run) => [partsOf(run).subject, ...figures.map(({ name }) => cell(run, name))]);
