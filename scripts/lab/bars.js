@@ -67,7 +67,7 @@ function panelSpec({ title, bars }, most, axis) {
     field: 'name',
     type: 'nominal',
     sort: null,
-    axis: { title: null, ticks: false, domain: false },
+    axis: { title: null, ticks: false, domain: false, labelLimit: 400 },
   };
   const color = { field: 'color', type: 'nominal', scale: null };
   return {

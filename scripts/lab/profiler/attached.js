@@ -37,7 +37,7 @@ export async function measureAttached(round) {
 /** @param {Round} round @param {string} run @param {number} every @returns {Promise<Subject>} */
 async function startSubject(round, run, every) {
   const nodeFlags = every === 0 ? [] : [`--import=${ATTACH.href}?every=${every}`];
-  const server = await startHub(round, { part: run, nodeFlags });
+  const server = await startHub(round, { part: `attached-${run}`, nodeFlags });
   const idle = await idleShare(round.lab, server, unitMs(round) * 3);
   return { run, server, idle, client: clientOf(round, server, 'topic') };
 }

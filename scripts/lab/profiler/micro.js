@@ -3,12 +3,12 @@
  *
  *   - what a case returns is checked, so it can't be optimised away;
  *   - each case is warmed up until it is compiled, and then the cases take turns, so what drifts affects all alike;
- *   - the median of the rounds counts, and the distance between the quartiles is its noise;
+ *   - the median of the turns counts, and the distance between the quartiles is its noise;
  *   - the empty loop is a case, and is subtracted. What is not clearly more than that has no value.
  */
 
 const WARM_UP_MS = 25;
-/** How long a case runs in a round. */
+/** How long a case runs each time it is its turn. */
 const TURN_MS = 4;
 const LEAST_CALLS = 16;
 
@@ -36,16 +36,16 @@ const EMPTY = {
 };
 
 /**
- * @param {readonly Case[]} cases @param {number} rounds
+ * @param {readonly Case[]} cases @param {number} turns
  * @returns {Promise<{ floor: Timed, timed: Timed[] }>} the empty loop is subtracted from `timed`
  */
-export async function timeAll(cases, rounds) {
+export async function timeAll(cases, turns) {
   const all = [EMPTY, ...cases];
   const counts = [];
   for (const one of all) counts.push(await warmedUp(one));
   /** @type {number[][]} */
   const values = all.map(() => []);
-  for (let round = 0; round < rounds; round++)
+  for (let turn = 0; turn < turns; turn++)
     for (const [i, one] of all.entries()) values[i].push((await timeOf(one, counts[i])) / counts[i]);
   for (const { end } of all) end?.();
   const [floor, ...rest] = all.map(({ name }, i) => ({ name, ...quartilesOf(values[i]) }));

@@ -7,6 +7,8 @@ import { NODES } from './nodes.js';
 
 /** Less than this can't be told from the empty loop. */
 const LEAST_NS = 0.5;
+/** On a machine that does nothing else, it is less than this. */
+const LOUD_PERCENT = 15;
 /** What costs more than this much of the other one is a difference. */
 const ALIKE = 1.05;
 
@@ -42,7 +44,19 @@ const PAIRS = [
 
 /** @param {Findings} findings @returns {string[]} */
 export function sentencesOf(findings) {
-  return [...measuring(findings), ...pairs(findings), ...attached(findings)];
+  return [...measuring(findings), ...attached(findings), ...pairs(findings), ...noise(findings)];
+}
+
+/** @param {Findings} findings @returns {string[]} */
+function noise(findings) {
+  const loud = nodesIn(findings).filter(
+    ({ run }) => (findings.of('noisePercent', run)?.median ?? 0) > LOUD_PERCENT,
+  );
+  if (loud.length === 0) return [];
+  const names = loud.map(({ title }) => title).join(', ');
+  return [
+    `The machine was busy (${names}: half of the cases vary by more than ${LOUD_PERCENT} %): be careful with small differences.`,
+  ];
 }
 
 /** @param {Findings} findings @returns {string[]} */
@@ -67,7 +81,7 @@ function pairs(findings) {
     });
     if (all.length === 0) return [];
     const [first, second] = [one, other].map((name) => textIn(findings, name));
-    return [`${first}, compared with ${second}: ${all.map(ratioText).join(', ')}.`];
+    return [`**${first}** instead of **${second}**: ${all.map(ratioText).join(', ')}.`];
   });
 }
 

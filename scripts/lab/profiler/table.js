@@ -79,6 +79,7 @@ function cellText(findings, name, run) {
   const found = findings.of(name, run);
   if (!found) return '-';
   if (found.median < NOTHING_NS) return `< ${NOTHING_NS} ns`;
+  if (found.count === 1) return nsText(found);
   const range = [found.least, found.most].map((median) => nsText({ median: Math.max(median, NOTHING_NS) }));
   return `${nsText(found)} (${range.join(' to ')})`;
 }
@@ -129,7 +130,7 @@ function barOf(findings, { name, text }, run, color) {
 export function pageText({ question, command, facts, plan, runs, notes, charts }, findings) {
   return `# What measuring costs, and what it finds
 
-${question} Each cell shows the median of ${plan.repeats} processes, and in brackets the smallest and the largest value. Written by
+${question} ${cellsText(plan)} Written by
 \`${command}\`; every single value is in [profiler.json](profiler.json).
 
 ${facts.machine}
@@ -137,7 +138,7 @@ ${facts.machine}
 ${targetsText(findings)}
 
 ${sentencesOf(findings)
-  .map((sentence) => `- ${capital(sentence)}`)
+  .map((sentence) => `- ${sentence}`)
   .join('\n')}
 
 ${charts.map((path) => `![${CHARTS[path.split('/').at(-1) ?? '']?.title ?? path}](${encodeURI(path)})`).join('\n\n')}
@@ -155,6 +156,12 @@ ${groupsText(findings)}
 ${runs.map(({ name, text }) => `- **${name}**: ${text}`).join('\n')}
 ${methodText(findings)}
 ${notes.map((note) => `- ${capital(note)}.\n`).join('')}`;
+}
+
+/** @param {import('../plan.js').Plan} plan */
+function cellsText({ repeats }) {
+  if (repeats === 1) return 'Each cell shows the value of one process.';
+  return `Each cell shows the median of ${repeats} processes, and in brackets the smallest and the largest value.`;
 }
 
 /** @param {Findings} findings */
@@ -176,7 +183,7 @@ function methodText(findings) {
   );
   return `- A case is a loop that is compiled for it alone. It works on sixteen inputs in turn, and what it returns is checked, so that nothing
   can be computed once or left out.
-- Each case is warmed up for at least 25 ms, then all cases take turns of about 4 ms. The median of 7 turns is the value of a process.
+- Each case is warmed up for at least 25 ms, then all cases take turns of about 4 ms. The median of 11 turns is the value of a process.
 - The empty loop is subtracted: ${floors.join(', ')}. What is below ${NOTHING_NS} ns is not told from it.
 - The noise within a process, as the distance between the quartiles: ${noise.join(', ')}.
 - Numbers in strings that were parsed before cost less, because V8 keeps the number with the string.
