@@ -10,8 +10,8 @@ import { subjects } from '../lab/requests/subjects.js';
 import { chartsOf, FIGURES, MODES, originalTable, pageText } from '../lab/requests/table.js';
 
 const CONNECTIONS = 256;
-/** Its start, its end, and the questions. */
-const AROUND_S = 0.7;
+/** Its start, its end, the questions, and rests. */
+const AROUND_S = 1.3;
 const PLAN_S = 4;
 
 /** @typedef {import('../lab/requests/start.js').Mode} Mode */

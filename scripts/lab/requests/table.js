@@ -57,7 +57,7 @@ const CHARTS = {
   'p99.svg': { title: 'Latency, p99', figure: 'p99Ms', axis: 'ms' },
 };
 
-/** Colors: Node, Hold, and what is no Node. @type {Record<string, number>} */
+/** Colors of bars.js: Node, with a Hold, Bun, Rust. @type {Record<string, number>} */
 const COLORS = { hold: 1, 'hold-pass': 1, elysia: 2, axum: 3, hyper: 3 };
 
 /** @param {Findings} findings @returns {Promise<Record<string, string>>} SVGs by name */
@@ -75,9 +75,11 @@ export function specOf(findings, { title, figure: name, axis }) {
     title: MODES[mode],
     bars: barsOf(findings, name, mode),
   }));
-  const subtitle = findings.runs.some((run) => isClientLimited(findings, run))
-    ? ['medians; gray lines: smallest to largest value; *: wrk was the limit']
-    : ['medians; gray lines: smallest to largest value'];
+  const isMarked = findings.runs.some((run) => markOf(findings, name, run) !== '');
+  const subtitle = [
+    'blue: Node; orange: with a Hold; violet: Bun; green: Rust',
+    `medians; gray lines: smallest to largest value${isMarked ? '; *: wrk was the limit' : ''}`,
+  ];
   return barSpec({ title, subtitle, axis, panels });
 }
 
