@@ -20,7 +20,7 @@ const PLAN_S = 4;
 export default {
   question:
     'How many requests per second do Express, Fastify, Velocy, node:http, a Hold, Elysia, axum and hyper answer?',
-  usual: { streams: CONNECTIONS, holdS: 4, repeats: 3 },
+  usual: { streams: CONNECTIONS, holdS: 3, repeats: 3 },
   hasOwnPage: true,
   how: [
     '`GET /bench/:name?id=10` is answered with the name and the id as JSON, with identical headers; the answers are compared byte by byte. The client is wrk with one thread; streams are its connections.',
