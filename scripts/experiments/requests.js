@@ -10,8 +10,8 @@ import { subjects } from '../lab/requests/subjects.js';
 import { chartsOf, FIGURES, MODES, originalTable, pageText } from '../lab/requests/table.js';
 
 const CONNECTIONS = 256;
-/** Its start, its end, and the questions. */
-const AROUND_S = 0.7;
+/** Its start, its end, the questions, and rests. */
+const AROUND_S = 1.3;
 const PLAN_S = 4;
 
 /** @typedef {import('../lab/requests/start.js').Mode} Mode */
@@ -20,7 +20,7 @@ const PLAN_S = 4;
 export default {
   question:
     'How many requests per second do Express, Fastify, Velocy, node:http, a Hold, Elysia, axum and hyper answer?',
-  usual: { streams: CONNECTIONS, holdS: 4, repeats: 3 },
+  usual: { streams: CONNECTIONS, holdS: 3, repeats: 3 },
   hasOwnPage: true,
   how: [
     '`GET /bench/:name?id=10` is answered with the name and the id as JSON, with identical headers; the answers are compared byte by byte. The client is wrk with one thread; streams are its connections.',

@@ -71,7 +71,15 @@ function panelSpec({ title, bars }, most, axis) {
   };
   const color = { field: 'color', type: 'nominal', scale: null };
   return {
-    title: { text: title, fontSize: 12, fontWeight: 'normal', color: GRAY, anchor: 'start', offset: 6 },
+    title: {
+      text: title,
+      fontSize: 12,
+      fontWeight: 'normal',
+      color: GRAY,
+      anchor: 'start',
+      frame: 'group',
+      offset: 6,
+    },
     width: WIDTH,
     height: BAR * bars.length,
     data: { values },

@@ -48,7 +48,7 @@ export async function measureRequests({ lab, plan, name }, subject, mode) {
     serverPercent,
     clientPercent,
     aloneUs: alone ? 1000 * alone.figures.ms.p50 : null,
-    accepted: mode === 'one' && !subject.closes ? seen.accepted : null,
+    accepted: subject.closes ? null : seen.accepted,
   };
 }
 

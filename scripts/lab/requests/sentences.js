@@ -61,7 +61,12 @@ function beyondRust(findings) {
 function connections(findings) {
   const [close, keep] = ['http-close', 'http'].map((name) => us(findings, name));
   if (close === null || keep === null) return '';
-  return `A connection for each request costs node:http ${valueText(close - keep, 'µs')} more than keep-alive (${valueText(close, 'µs')}, ${times(close / keep)}).`;
+  const perCore = findings.of(US, runOf('http-close', 'cores'))?.median;
+  const handed =
+    perCore === undefined
+      ? ''
+      : ` With one instance per core such a request costs ${valueText(perCore, 'µs')}: the primary of node:cluster accepts each connection and hands it to a worker.`;
+  return `A connection for each request costs node:http ${valueText(close - keep, 'µs')} more than keep-alive (${valueText(close, 'µs')}, ${times(close / keep)}).${handed}`;
 }
 
 /** @param {Findings} findings */

@@ -57,7 +57,7 @@ const CHARTS = {
   'p99.svg': { title: 'Latency, p99', figure: 'p99Ms', axis: 'ms' },
 };
 
-/** Colors: Node, Hold, and what is no Node. @type {Record<string, number>} */
+/** Colors of bars.js: Node, with a Hold, Bun, Rust. @type {Record<string, number>} */
 const COLORS = { hold: 1, 'hold-pass': 1, elysia: 2, axum: 3, hyper: 3 };
 
 /** @param {Findings} findings @returns {Promise<Record<string, string>>} SVGs by name */
@@ -75,9 +75,11 @@ export function specOf(findings, { title, figure: name, axis }) {
     title: MODES[mode],
     bars: barsOf(findings, name, mode),
   }));
-  const subtitle = findings.runs.some((run) => isClientLimited(findings, run))
-    ? ['medians; gray lines: smallest to largest value; *: wrk was the limit']
-    : ['medians; gray lines: smallest to largest value'];
+  const isMarked = findings.runs.some((run) => markOf(findings, name, run) !== '');
+  const subtitle = [
+    'blue: Node; orange: with a Hold; violet: Bun; green: Rust',
+    `medians; gray lines: smallest to largest value${isMarked ? '; *: wrk was the limit' : ''}`,
+  ];
   return barSpec({ title, subtitle, axis, panels });
 }
 
@@ -211,9 +213,9 @@ function methodText({ streams, holdS, repeats }) {
   headers (their order and the case of their names are free) and body have to be the same: \`x-powered-by\`, \`content-type\`, \`content-length\`,
   \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\`, as in the original, except for the charset in the content type, which Express and
   Fastify add to JSON. Then the bytes that wrk read have to be those of as many answers, and any status but 2xx and 3xx is a failure.
-- A policy's answer ends the connection: it has \`connection: close\`, and no \`keep-alive\`. Nothing of this can be set. So Hold is next to a
-  node:http that does the same (http-close), and a Hold that passes requests on (hold-pass) next to node:http (http). The start of wrk's latency
-  is after the connection is open.
+- A policy's answer ends the connection: it has \`connection: close\` and no \`keep-alive\`, which can't be changed. So Hold is next to a node:http
+  that does the same (http-close), and a Hold that passes requests on (hold-pass) next to node:http (http). wrk's latency starts when
+  the connection is open.
 - One instance: server and wrk each have a core (\`taskset\`), and Rust has one thread. One per core: as many workers of node:cluster (also for Hold and
   for Bun) or threads in Rust as there are cores, without \`taskset\`. wrk takes its share of them, so CPU per request is the figure to trust there.
 - CPU is the run time of all threads of all processes of the server, divided by the requests that wrk counted. % are of one core, in the
