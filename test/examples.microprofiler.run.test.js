@@ -140,6 +140,21 @@ test('what a program did before it exited is in the table, however short it was'
   assert.ok(tableIn(output.stderr).has('store'), output.stderr);
 });
 
+test('a program goes on when nobody reads its output any more', async (t) => {
+  const folder = temporaryFolder(t);
+  const script = join(folder, 'program.mjs');
+  const lines = "for (let i = 0; i < 9; i++, await after(50)) console.log('a line');";
+  const end = "writeFileSync(process.argv[2], 'whole');";
+  const imports =
+    "import { writeFileSync } from 'node:fs'; import { setTimeout as after } from 'node:timers/promises';";
+  writeFileSync(script, `${imports} ${lines} ${end}`);
+  const { child, exit } = startRunner(t, ['--', script, join(folder, 'result')]);
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  assert.deepEqual(await exit, { code: 0, signal: null });
+  assert.equal(readFileSync(join(folder, 'result'), 'utf8'), 'whole');
+});
+
 test('Ctrl-C on the terminal reaches the program once', async (t) => {
   const script = join(temporaryFolder(t), 'program.mjs');
   writeFileSync(

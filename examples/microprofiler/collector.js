@@ -21,6 +21,8 @@ export class Collector {
     this.onReport = onReport;
     this.folder = mkdtempSync(join(tmpdir(), 'microprofiler-')); // only for this user
     this.path = join(this.folder, 'socket');
+    this.remove = () => rmSync(this.folder, { recursive: true, force: true });
+    process.once('exit', this.remove);
     /** Those that are connected, and how many answers each owes. @type {Map<import('node:net').Socket, number>} */
     this.owing = new Map();
     /** How many were connected at the same time. */
@@ -68,7 +70,7 @@ export class Collector {
     await until(() => this.size === 0, CLOSE_MS);
     for (const socket of this.owing.keys()) socket.destroy();
     this.server.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    this.remove();
   }
 }
 

@@ -46,6 +46,7 @@ class Run {
     await this.collector.listen();
     const child = this.start();
     for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
+    process.once('exit', () => child.kill()); // it must not go on alone, whatever happens here
     const timer = setInterval(() => void this.tick(), SECOND_MS);
     const status = await endOf(child);
     clearInterval(timer);
@@ -118,6 +119,8 @@ function endOf(child) {
     child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
 }
+
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
 
 try {
   const options = readArguments(process.argv.slice(2), process.stderr.isTTY === true);
