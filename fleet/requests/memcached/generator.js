@@ -51,7 +51,7 @@ export const PROGRAM = join(FOLDER, 'target/release/holdfast-generator');
  */
 
 /** @returns {boolean} whether the program is missing or older than its sources */
-export function isStale() {
+function isStale() {
   const builtMs = timeOf(PROGRAM);
   const sources = readdirSync(join(FOLDER, 'src')).map((name) => join(FOLDER, 'src', name));
   return [...sources, join(FOLDER, 'Cargo.lock')].some((path) => timeOf(path) > builtMs);
@@ -64,11 +64,11 @@ function timeOf(path) {
 
 /**
  * Builds the program if necessary.
- * @param {{ say?: (line: string) => void, signal?: AbortSignal }} [how] say: told before it takes time
+ * @param {{ say?: (line: string) => void, signal?: AbortSignal, isNeeded?: boolean }} [how] say: told before it takes time
  * @throws {HoldfastError} NO_GENERATOR
  */
-export async function buildGenerator({ say, signal } = {}) {
-  if (!isStale()) return;
+export async function buildGenerator({ say, signal, isNeeded = isStale() } = {}) {
+  if (!isNeeded) return;
   say?.('building the load generator with cargo, which takes some seconds the first time');
   const args = ['build', '--release', '--locked', '--quiet', '--target-dir', join(FOLDER, 'target')];
   const child = spawn('cargo', args, { cwd: FOLDER, stdio: ['ignore', 'ignore', 'pipe'], signal });
