@@ -42,7 +42,7 @@ fn fail(problem: &str) -> ExitCode {
 /// Returns the measurement as JSON, or that of the filling if it failed.
 fn run(options: &Options) -> std::io::Result<String> {
     let dialog = Dialog::new(options.protocol, options.keys, options.value_size);
-    if options.operations != Operations::Set {
+    if options.operations != Operations::Set && !options.is_filled {
         let filling = fill_options(options);
         let mut fill = Load::new(&filling, &dialog, Order::Fill)?;
         let (end, now) = fill.run()?;

@@ -33,6 +33,8 @@ pub struct Options {
     pub pipeline: usize,
     pub keys: usize,
     pub value_size: usize,
+    /// Whether all keys have been set before.
+    pub is_filled: bool,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             pipeline: 1,
             keys: 10_000,
             value_size: 100,
+            is_filled: false,
         };
         while let Some(name) = args.next() {
             let text = args.next().ok_or(format!("{name} has no value"))?;
@@ -74,6 +77,7 @@ impl Options {
             "--timeout-ms" => self.timeout_ms = number()?,
             "--pipeline" => self.pipeline = number()? as usize,
             "--keys" => self.keys = number()? as usize,
+            "--is-filled" => self.is_filled = text == "yes",
             "--value-size" => self.value_size = number()? as usize,
             _ => return Err(format!("unknown option {name}")),
         }

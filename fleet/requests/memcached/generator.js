@@ -26,6 +26,7 @@ export const PROGRAM = join(FOLDER, 'target/release/holdfast-generator');
  * @property {number} pipeline
  * @property {number} keys
  * @property {number} valueSize
+ * @property {boolean} [isFilled] the keys have been set before: don't do it again
  */
 
 /**
@@ -94,17 +95,9 @@ function firstError(output) {
 }
 
 /** @param {Job} job @returns {string[]} */
-export function argsOf({
-  address,
-  op,
-  connections,
-  requests,
-  durationMs,
-  timeoutMs,
-  pipeline,
-  keys,
-  valueSize,
-}) {
+export function argsOf(job) {
+  const { address, op, connections, requests, durationMs, timeoutMs } = job;
+  const { pipeline, keys, valueSize, isFilled = false } = job;
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   const limit = (/** @type {number} */ value) => String(Number.isFinite(value) ? value : 0);
   // biome-ignore format: a name and its value a line
@@ -119,6 +112,7 @@ export function argsOf({
     '--pipeline', String(pipeline),
     '--keys', String(keys),
     '--value-size', String(valueSize),
+    '--is-filled', isFilled ? 'yes' : 'no',
   ];
 }
 
