@@ -57,7 +57,8 @@ function accepts(port) {
 
 /** @param {0 | 1} index @returns {string[]} what precedes a command that must run on one of the cores that we may use */
 export function pinned(index) {
-  return ['taskset', '-c', String(allowedCores()[index])];
+  const cores = allowedCores();
+  return ['taskset', '-c', String(cores[index] ?? cores[0])];
 }
 
 /** @param {number[]} pids @returns {{ us: number, user: number, system: number }} run time; user and system in ticks of 10 ms */

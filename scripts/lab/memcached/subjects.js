@@ -17,6 +17,7 @@ const HOST = '127.0.0.1';
  * @property {string} text
  * @property {'memcached' | 'redis'} protocol
  * @property {boolean} isPinned to one core, with the client on another; otherwise both use all cores
+ * @property {number} threads that answer requests
  * @property {boolean} isWhole all cells are measured, not just those with 50 connections
  * @property {boolean} answersRight false for the server that does nothing
  * @property {boolean} hasMemory its memory is measured
@@ -27,6 +28,7 @@ const HOST = '127.0.0.1';
 const BASE = {
   protocol: /** @type {const} */ ('memcached'),
   isPinned: true,
+  threads: 1,
   isWhole: true,
   answersRight: true,
   hasMemory: false,
@@ -53,6 +55,13 @@ export function coreCount() {
 /** @returns {Subject[]} */
 export function subjects() {
   return [nothing(), ...steps(), ...others(), ...onAllCores()];
+}
+
+/** @param {string} run @returns {Subject} */
+export function subjectOf(run) {
+  const found = subjects().find(({ name }) => name === run);
+  if (!found) throw new Error(`no server is called '${run}'`);
+  return found;
 }
 
 /** @returns {Subject} */
@@ -116,6 +125,7 @@ function onAllCores() {
       name: NAMES.nodecachedCores,
       title: `nodecached -t ${threads}`,
       text: `nodecached -t ${threads}`,
+      threads,
       hasMemory: true,
       command: script('server.js', ['-t', String(threads)]),
     },
@@ -132,6 +142,7 @@ function onAllCores() {
       name: NAMES.memcachedCores,
       title: `memcached -t ${threads}`,
       text: `memcached -t ${threads}`,
+      threads,
       command: memcached(threads),
       missing: missing('memcached'),
     },

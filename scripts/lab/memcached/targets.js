@@ -3,13 +3,14 @@
  */
 import { capital, known, markdownTable, valueText } from '../text.js';
 import { BATCHES, CELLS, cellText, keyCell, nameOf, OPS } from './cells.js';
-import { NAMES } from './subjects.js';
+import { coreCount, NAMES, subjectOf } from './subjects.js';
 
 /** The original reached 35 to 40 %, and 70 % with a server that did nothing. */
 const ONE_CORE = 0.6;
-/** The client was the limit if it used so much of its core while the server had clearly more left. */
+/** The client was the limit if it used so much of a core, in %, while the server had clearly more left. */
 const CLIENT_LIMIT = 90;
 const ROOM = 5;
+const CORE = 100;
 const STEP = /^step-/;
 
 /** @typedef {import('../findings.js').Findings} Findings */
@@ -156,8 +157,10 @@ function memorySentences(findings) {
 /** @param {Findings} findings @param {string} run @param {Cell} cell @returns {boolean} whether the client was the limit, not the server */
 export function isClientLimited(findings, run, cell) {
   const [client, server] = [medianOf(findings, run, cell, 'client'), medianOf(findings, run, cell, 'server')];
-  if (client === null || server === null) return false;
-  return client >= CLIENT_LIMIT && server < client - ROOM;
+  if (client === null || server === null || client < CLIENT_LIMIT) return false;
+  const { isPinned, threads } = subjectOf(run);
+  const left = isPinned ? CORE : coreCount() * CORE - client;
+  return server < Math.min(threads * CORE, left) - ROOM;
 }
 
 /** @param {Findings} findings @returns {string} */
@@ -166,7 +169,7 @@ function limitSentence(findings) {
     CELLS.filter((cell) => isClientLimited(findings, run, cell)).map((cell) => `${run} (${cellText(cell)})`),
   );
   if (where.length === 0)
-    return 'The client was never the limit: it always had CPU left when the server had none.';
+    return `The client was never the limit: nowhere did it use ${CLIENT_LIMIT} % of a core while the server had room.`;
   return `The client was the limit, so the server could do more: ${where.join('; ')}.`;
 }
 
