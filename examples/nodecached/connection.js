@@ -103,7 +103,7 @@ export class Connection {
   /** Refuses a line that is too long. */
   #checkLine() {
     if (this.filled <= MOST_LINE || !this.rest) return;
-    const isGet = /^ {0,100}gets? /.test(this.rest.latin1Slice(0, 110));
+    const isGet = /^ {0,100}gets? /.test(this.rest.toString('latin1', 0, 110));
     if (isGet && this.filled <= MOST_GET) return;
     if (isGet) this.requests.output.put(TOO_LONG);
     this.isClosing = true;

@@ -65,7 +65,8 @@ const GROWTH = 1.25;
 
 /** Bytes of a chunk, by class. Class 0 is not used, so that 0 can mean none. */
 export const SIZES = [0];
-for (let size = SMALLEST; size <= PAGE_BYTES / 2; size = (Math.ceil(size * GROWTH) + 7) & ~7) SIZES.push(size);
+for (let size = SMALLEST; size <= PAGE_BYTES / 2; size = (Math.ceil(size * GROWTH) + 7) & ~7)
+  SIZES.push(size);
 SIZES.push(PAGE_BYTES);
 
 /** The smallest class for a number of bytes, by (bytes + 7) / 8. */

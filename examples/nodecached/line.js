@@ -4,6 +4,8 @@
 const SPACE = 32;
 const NEWLINE = 10;
 const RETURN = 13;
+/** Bytes of a key. */
+export const MOST_KEY = 250;
 /** memcached looks at so many; only get may have more. */
 export const MOST_TOKENS = 23;
 
@@ -55,7 +57,9 @@ export class Line {
 
   /** @param {number} token @returns {string} */
   text(token) {
-    return token >= 0 && token < this.count ? this.bytes.latin1Slice(this.starts[token], this.ends[token]) : '';
+    return token >= 0 && token < this.count
+      ? this.bytes.toString('latin1', this.starts[token], this.ends[token])
+      : '';
   }
 
   /** @returns {boolean} whether the last token asks for no answer */

@@ -22,7 +22,7 @@ function shortNumber(bytes, start, end) {
 
 /** @param {Buffer} bytes @param {number} start @param {number} end @returns {bigint | undefined} */
 function longNumber(bytes, start, end) {
-  const [, sign, digits] = INTEGER.exec(bytes.latin1Slice(start, end)) ?? [];
+  const [, sign, digits] = INTEGER.exec(bytes.toString('latin1', start, end)) ?? [];
   return digits === undefined ? undefined : BigInt(sign === '-' ? -BigInt(digits) : digits);
 }
 

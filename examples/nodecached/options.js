@@ -71,7 +71,8 @@ function budgetsOf(given) {
   return Object.fromEntries(
     given.map((text) => {
       const [, step, figure, unit] = /^(\w+)=([\d.]+)(ns|us|µs|ms)$/.exec(text) ?? [];
-      if (!step) throw new OptionError(`--budget: got '${text}', expected a step and a time such as parse=4us`);
+      if (!step)
+        throw new OptionError(`--budget: got '${text}', expected a step and a time such as parse=4us`);
       return [step, Number(figure) * UNITS[unit]];
     }),
   );
@@ -136,7 +137,8 @@ export function readOptions(name, without = []) {
 
 /** Ends the process gently, with status 0. */
 export function endOnSignals() {
-  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT'])) process.on(signal, () => process.exit(0));
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT']))
+    process.on(signal, () => process.exit(0));
 }
 
 /**

@@ -2,12 +2,13 @@
  * Runs the requests of one thread: finds the command of each line. Classic commands are in classic.js, meta commands in meta.js.
  */
 import { ERROR } from './answers.js';
-import { CLASSIC, get, resumeGet } from './classic.js';
+import { CLASSIC } from './classic.js';
 import { COUNTER } from './counters.js';
+import { get, resumeGet } from './gets.js';
 import { Item } from './items.js';
 import { SEED } from './layout.js';
 import { Line } from './line.js';
-import { META } from './meta.js';
+import { META } from './meta/index.js';
 import { Output } from './output.js';
 
 /** @typedef {import('./connection.js').Connection} Connection */
@@ -42,7 +43,7 @@ export class Requests {
     this.output = new Output((bytes) => {
       this.counters[COUNTER.bytes_written] += bytes;
     });
-    /** @type {import('./profile.js').Measure | null} */
+    /** @type {import('../microprofiler/profiler.js').Profiler | null} */
     this.profile = null;
   }
 
@@ -137,6 +138,7 @@ export class Requests {
 /** @type {Command} */
 function unknown(requests, connection) {
   const { line } = requests;
-  if (line.text(line.count - 1).startsWith('HTTP/') && !/^[acdgimst]/.test(line.text(0))) connection.isClosing = true;
+  if (line.text(line.count - 1).startsWith('HTTP/') && !/^[acdgimst]/.test(line.text(0)))
+    connection.isClosing = true;
   else requests.output.put(ERROR);
 }

@@ -53,7 +53,7 @@ function connect(requests, accepted, buffer) {
 }
 
 /** @param {Socket} accepted @param {Buffer} buffer @param {(length: number) => boolean} callback @returns {Socket} */
-function withBuffer(accepted, buffer, callback) {
+export function withBuffer(accepted, buffer, callback) {
   const owner = /** @type {{ _handle: unknown }} */ (/** @type {unknown} */ (accepted));
   const options = { handle: owner._handle, onread: { buffer, callback } };
   owner._handle = null; // it belongs to the new socket

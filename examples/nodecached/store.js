@@ -50,7 +50,8 @@ export class Store extends Slabs {
   #wait() {
     for (let spin = 0; spin < SPINS; spin++)
       if (Atomics.compareExchange(this.words, LOCK, FREE_LOCK, LOCKED) === FREE_LOCK) return;
-    while (Atomics.exchange(this.words, LOCK, CONTENDED) !== FREE_LOCK) Atomics.wait(this.words, LOCK, CONTENDED);
+    while (Atomics.exchange(this.words, LOCK, CONTENDED) !== FREE_LOCK)
+      Atomics.wait(this.words, LOCK, CONTENDED);
   }
 
   unlock() {
@@ -68,7 +69,8 @@ export class Store extends Slabs {
     for (let item = this.table[hash & this.mask]; item !== 0; item = words[(item >> 2) + CHAIN]) {
       const at = item >> 2;
       if (words[at + HASH] !== hash || (words[at + META] & 255) !== length) continue;
-      if (this.#isSame(bytes, start, item + HEAD_BYTES, length)) return this.#isGone(at) ? this.#drop(item) : item;
+      if (this.#isSame(bytes, start, item + HEAD_BYTES, length))
+        return this.#isGone(at) ? this.#drop(item) : item;
     }
     return 0;
   }
@@ -87,7 +89,8 @@ export class Store extends Slabs {
     if (expires !== 0 && expires <= now) return this.#count(GET_EXPIRED);
     const flushedAt = this.words[FLUSHED_AT];
     if (flushedAt === 0 || flushedAt > now) return false;
-    if (this.words[at + USED_AT] > flushedAt && this.casOf(at << 2) >= this.doubles[FLUSHED_CAS]) return false;
+    if (this.words[at + USED_AT] > flushedAt && this.casOf(at << 2) >= this.doubles[FLUSHED_CAS])
+      return false;
     return this.#count(GET_FLUSHED);
   }
 

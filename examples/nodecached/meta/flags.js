@@ -1,10 +1,10 @@
 /*
  * The flags of meta commands: a letter, and for some a value behind it.
  */
-import { readBig, readCas, readInt, readUint } from './numbers.js';
-import { expiryOf } from './times.js';
+import { readBig, readCas, readInt, readUint } from '../numbers.js';
+import { expiryOf } from '../times.js';
 
-/** @typedef {import('./requests.js').Requests} Requests */
+/** @typedef {import('../requests.js').Requests} Requests */
 
 const BAD_TOKEN = 'CLIENT_ERROR bad token in command line format';
 const WITHOUT_VALUE = 'OPLkstcfvhuqlbI';
@@ -44,7 +44,7 @@ const READERS = {
     return Number.isNaN(flags.cas) ? BAD_TOKEN : '';
   },
   M: (flags, { line }, start, end) => {
-    flags.mode = line.bytes.latin1Slice(start, end);
+    flags.mode = line.bytes.toString('latin1', start, end);
     return flags.mode.length === 1 ? '' : 'CLIENT_ERROR incorrect length for M token';
   },
   J: (flags, { line }, start, end) => {
@@ -72,7 +72,8 @@ export function readFlags(requests, first) {
   for (let token = first; token < line.count; token++) {
     const start = line.starts[token];
     const letter = String.fromCharCode(line.bytes[start]);
-    if (line.bytes[start] >= LAST_FLAG || flags.has.has(letter)) return problem(flags, 'CLIENT_ERROR duplicate flag');
+    if (line.bytes[start] >= LAST_FLAG || flags.has.has(letter))
+      return problem(flags, 'CLIENT_ERROR duplicate flag');
     flags.has.add(letter);
     flags.list.push({ letter, token });
     const reader = READERS[letter];
