@@ -82,6 +82,14 @@ test('the report says where the client was the limit', () => {
   assert.match(both ?? '', /^The client was never the limit/);
 });
 
+test('the report says if other programs took the cores', () => {
+  const calm = { ...FOUND[one], client: 60, server: 99 };
+  const text = (/** @type {object} */ found) => sentencesOf(findingsOf({ ...FOUND, ...found })).join('\n');
+  assert.doesNotMatch(text({ [one]: calm }), /Other programs/);
+  const disturbed = text({ [one]: calm, [nodecached]: { ...FOUND[nodecached], client: 30, server: 50 } });
+  assert.match(disturbed, /Other programs used the cores: in 1 of 2 comparisons with 50 connections/);
+});
+
 test('the page has every table and both charts', async () => {
   const findings = findingsOf(FOUND);
   const charts = await chartsOf(findings);

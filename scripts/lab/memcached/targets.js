@@ -2,7 +2,7 @@
  * What was found beside the targets, and what it means in sentences. Pure.
  */
 import { capital, known, markdownTable, valueText } from '../text.js';
-import { BATCHES, CELLS, cellText, keyCell, nameOf, OPS } from './cells.js';
+import { BATCHES, CELLS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS } from './cells.js';
 import { coreCount, NAMES, subjectOf } from './subjects.js';
 
 /** The original reached 35 to 40 %, and 70 % with a server that did nothing. */
@@ -68,6 +68,7 @@ export function sentencesOf(findings) {
     ...batchSentences(findings),
     ...memorySentences(findings),
     limitSentence(findings),
+    ...disturbedSentences(findings),
   ];
 }
 
@@ -171,6 +172,25 @@ function limitSentence(findings) {
   if (where.length === 0)
     return `The client was never the limit: nowhere did it use ${CLIENT_LIMIT} % of a core while the server had room.`;
   return `The client was the limit, so the server could do more: ${where.join('; ')}.`;
+}
+
+/** @param {Findings} findings @returns {string[]} measurements on a core each in which neither side used it, so somebody else did */
+function disturbedSentences(findings) {
+  const runs = findings.runs.filter((run) => subjectOf(run).isPinned);
+  const all = runs
+    .flatMap((run) => OPS.map((op) => sharesOf(findings, run, keyCell(op))))
+    .filter((one) => one.length === 2);
+  const disturbed = all.filter((shares) => Math.max(...shares) < CLIENT_LIMIT).length;
+  if (disturbed === 0) return [];
+  return [
+    `Other programs used the cores: in ${disturbed} of ${all.length} comparisons with ${KEY_CONNECTIONS} connections neither the server nor the client got ${CLIENT_LIMIT} % of its core, so their requests per second say little, and CPU per request more.`,
+  ];
+}
+
+/** @param {Findings} findings @param {string} run @param {Cell} cell @returns {number[]} % of a core that the server and the client used */
+function sharesOf(findings, run, cell) {
+  const shares = [medianOf(findings, run, cell, 'server'), medianOf(findings, run, cell, 'client')];
+  return shares.flatMap((share) => (share === null ? [] : [share]));
 }
 
 /** @param {number} ratio @returns {string} '64 %' */
