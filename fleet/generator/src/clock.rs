@@ -2,6 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+pub const SECOND_NS: u64 = 1_000_000_000;
+
 pub fn now_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
@@ -13,5 +15,5 @@ pub fn cpu_ns() -> u64 {
 
 fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
 }

@@ -3,14 +3,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use rustix::event::epoll;
 
-use crate::clock::now_ns;
+use crate::clock::{SECOND_NS, now_ns};
 use crate::connection::{Connection, cause_of, words_of};
-use crate::options::{Operations, Options};
-use crate::protocol::{Answer, Dialog, Op, Request, Verdict};
+use crate::events::wait;
+use crate::options::Options;
+use crate::order::Order;
+use crate::protocol::{Answer, Dialog, Verdict};
 use crate::random::Random;
 use crate::tally::{Cause, End, Tally};
 
@@ -18,17 +18,6 @@ use crate::tally::{Cause, End, Tally};
 const STDIN: u64 = u64::MAX;
 /// How often late answers are looked for, and failed connections dialled again.
 const SWEEP_NS: u64 = 50_000_000;
-const SECOND_NS: u64 = 1_000_000_000;
-/// With `mixed`, one request of so many is a set.
-const SETS_ONE_OF: usize = 10;
-
-/// Which request comes next.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Order {
-    /// Sets every key once.
-    Fill,
-    Random(Operations),
-}
 
 pub struct Load<'a> {
     options: &'a Options,
@@ -144,7 +133,7 @@ impl<'a> Load<'a> {
         self.connections[index].answered = 0;
         self.connections[index].batch.clear();
         for _ in 0..size {
-            let request = self.next_request();
+            let request = self.order.next(self.tally.sent, self.options.keys, &mut self.random);
             self.connections[index].batch.push(request);
             self.tally.sent += 1;
         }
@@ -155,17 +144,6 @@ impl<'a> Load<'a> {
         if let Err(error) = self.connections[index].dial(&self.epoll, index as u64, &self.options.address) {
             self.fail(index, cause_of(error), &words_of(error));
         }
-    }
-
-    fn next_request(&mut self) -> Request {
-        let keys = self.options.keys;
-        let Order::Random(operations) = self.order else { return Request { op: Op::Set, key: (self.tally.sent % keys as u64) as u32 } };
-        let is_set = match operations {
-            Operations::Get => false,
-            Operations::Set => true,
-            Operations::Mixed => self.random.below(SETS_ONE_OF) == 0,
-        };
-        Request { op: if is_set { Op::Set } else { Op::Get }, key: self.random.below(keys) as u32 }
     }
 
     fn send_batch(&mut self, index: usize) {
@@ -264,15 +242,5 @@ impl<'a> Load<'a> {
         if self.options.requests > 0 && self.tally.complete + self.tally.failures >= self.options.requests {
             self.end.get_or_insert(End::Count);
         }
-    }
-}
-
-/// Waits for events, at most `timeout_ns`.
-fn wait(epoll: &OwnedFd, ready: &mut Vec<epoll::Event>, timeout_ns: u64) -> io::Result<()> {
-    ready.clear();
-    let timeout = Timespec { tv_sec: (timeout_ns / SECOND_NS) as _, tv_nsec: (timeout_ns % SECOND_NS) as _ };
-    match epoll::wait(epoll, spare_capacity(ready), Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

@@ -7,9 +7,11 @@
 
 mod clock;
 mod connection;
+mod events;
 mod histogram;
 mod load;
 mod options;
+mod order;
 mod protocol;
 mod random;
 mod tally;
@@ -17,8 +19,9 @@ mod tally;
 use std::process::ExitCode;
 
 use clock::cpu_ns;
-use load::{Load, Order};
+use load::Load;
 use options::{Operations, Options};
+use order::Order;
 use protocol::{Dialog, Verdict};
 use tally::End;
 
