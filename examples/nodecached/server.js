@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+/*
+ * memcached in Node: node examples/nodecached/server.js --help
+ */
+import { randomInt } from 'node:crypto';
+import { Worker } from 'node:worker_threads';
+import { epoch, openShared, sharedMemory, startClock } from './counters.js';
+import { SEED } from './layout.js';
+import { announce, endOnSignals, readOptions } from './options.js';
+import { memoryFor } from './store.js';
+import { startThread } from './thread.js';
+
+const NAME = 'nodecached/server.js';
+const BACKLOG = 1024;
+
+/** @typedef {import('node:net').Server} Server */
+
+/** @param {import('./options.js').Options} options @returns {import('./thread.js').ThreadData} */
+function makeData(options) {
+  const { threads, memory } = options;
+  const pages = Math.floor(memory / threads);
+  const seed = randomInt(2 ** 31); // so that nobody can choose keys that share a bucket
+  const memories = Array.from({ length: threads }, () => {
+    const each = memoryFor(pages, threads > 1);
+    new Int32Array(each)[SEED] = seed;
+    return each;
+  });
+  return { options, startedAt: epoch(), pages, shared: sharedMemory(threads), memories };
+}
+
+/** Node can let the kernel spread connections over several sockets since 22.12 and 23.1. @returns {boolean} */
+function hasReusePort() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  return major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
+}
+
+/** How the other threads accept: on a port of the same number, or at the same socket. @param {Server} server @returns {object} */
+function howOthersListen(server) {
+  const { address, port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  if (hasReusePort()) return { host: address, port, reusePort: true, backlog: BACKLOG };
+  const { _handle } = /** @type {{ _handle: { fd: number } }} */ (/** @type {unknown} */ (server));
+  return { fd: _handle.fd };
+}
+
+/** @param {import('./thread.js').ThreadData} data @param {Server} server @returns {Promise<unknown>} when they listen */
+function startWorkers(data, server) {
+  const how = howOthersListen(server);
+  const others = Array.from({ length: data.options.threads - 1 }, (_, index) => {
+    const worker = new Worker(new URL('worker.js', import.meta.url), {
+      workerData: { data, thread: index + 1, how },
+    });
+    return new Promise((resolve) => worker.once('message', resolve));
+  });
+  return Promise.all(others);
+}
+
+const options = readOptions(NAME);
+const data = makeData(options);
+startClock(openShared(data.shared, options.threads, data.startedAt));
+endOnSignals();
+const { server } = startThread(data, 0);
+server.on('error', (error) => {
+  process.stderr.write(`${NAME}: can't listen on ${options.address}:${options.port}: ${error.message}\n`);
+  process.exit(1);
+});
+const reusePort = options.threads > 1 && hasReusePort();
+server.listen({ port: options.port, host: options.address, backlog: BACKLOG, reusePort }, async () => {
+  await startWorkers(data, server);
+  announce(server);
+});

@@ -1,0 +1,103 @@
+/*
+ * One of the compared servers while it runs.
+ */
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { HoldfastError } from '../../../lib/errors.js';
+import { freePort } from '../../../lib/port.js';
+import { hasEnded } from '../clean.js';
+import { cpuUs, familyOf } from '../processes.js';
+import { allowedCores } from '../requests/measure.js';
+import { environment } from '../server.js';
+
+const HOST = '127.0.0.1';
+const START_MS = 10_000;
+const ANSWER_MS = 5000;
+const POLL_MS = 20;
+
+/** @typedef {import('../lab.js').Lab} Lab */
+/** @typedef {import('./subjects.js').Subject} Subject */
+
+/**
+ * @typedef {object} Server
+ * @property {Subject} subject
+ * @property {number} port
+ * @property {() => number[]} pids
+ * @property {() => Promise<void>} stop
+ */
+
+/** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it accepts connections @throws {HoldfastError} PEER */
+export async function startServer(lab, subject) {
+  const port = await freePort(0, HOST);
+  const words = [...(subject.isPinned ? pinned(0) : []), ...subject.command(port)];
+  const child = lab.clean.spawn(words[0], words.slice(1), { env: environment() });
+  let lastWords = '';
+  child.stdout?.resume();
+  child.stderr?.on('data', (data) => {
+    lastWords = (lastWords + data).slice(-500);
+  });
+  const endMs = Date.now() + START_MS;
+  while (!(await accepts(port))) {
+    if (hasEnded(child) || Date.now() > endMs)
+      throw new HoldfastError('PEER', `${subject.name} did not start: ${lastWords.trim() || child.exitCode}`);
+    await lab.sleep(POLL_MS);
+  }
+  return { subject, port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function accepts(port) {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST);
+    socket.once('connect', () => resolve(true));
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+/** @param {0 | 1} index @returns {string[]} what precedes a command that must run on one of the cores that we may use */
+export function pinned(index) {
+  const cores = allowedCores();
+  return ['taskset', '-c', String(cores[index] ?? cores[0])];
+}
+
+/** @param {number[]} pids @returns {{ us: number, user: number, system: number }} run time; user and system in ticks of 10 ms */
+export function cpuOf(pids) {
+  const times = pids.map((pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return { user: Number(fields[11]), system: Number(fields[12]) };
+  });
+  const sum = (/** @type {'user' | 'system'} */ name) => times.reduce((all, one) => all + one[name], 0);
+  return { us: cpuUs(pids), user: sum('user'), system: sum('system') };
+}
+
+/** @param {Server} server @returns {Promise<number | null>} bytes per item as the server counts them; null if it doesn't */
+export async function countedBytes({ port, subject }) {
+  const isRedis = subject.protocol === 'redis';
+  const text = await ask(port, isRedis ? 'INFO\r\n' : 'stats\r\n', isRedis ? /db0:/ : /^(END|ERROR)\r\n/m);
+  const [bytes, items] = isRedis
+    ? [/^used_memory:(\d+)/m, /^db0:keys=(\d+)/m]
+    : [/^STAT bytes (\d+)/m, /^STAT curr_items (\d+)/m];
+  const [total, count] = [bytes, items].map((pattern) => Number(pattern.exec(text)?.[1] ?? 0));
+  return total && count ? total / count : null;
+}
+
+/** @param {number} port @param {string} question @param {RegExp} end @returns {Promise<string>} what it has said when the end is there, or the time is up */
+function ask(port, question, end) {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST, () => socket.write(question));
+    let said = '';
+    const finish = () => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(said);
+    };
+    const timer = setTimeout(finish, ANSWER_MS);
+    socket.on('data', (data) => {
+      said += data.toString('latin1');
+      if (end.test(said)) finish();
+    });
+    socket.once('error', finish);
+    socket.once('close', finish);
+  });
+}
