@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { buildBare } from '../lab/bare.js';
 import { readProgram } from '../lab/install.js';
 import { medianOf } from '../lab/phases.js';
-import { measureAttached, SERVERS } from '../lab/profiler/attached.js';
+import { ALL_CLIMBS, measureAttached, restSeconds, SERVERS } from '../lab/profiler/attached.js';
 import { GROUPS } from '../lab/profiler/groups.js';
 import { NODES, nodeProgram, prepareNode } from '../lab/profiler/nodes.js';
 import { sentencesOf } from '../lab/profiler/sentences.js';
@@ -15,11 +15,12 @@ import { chartsOf, FIGURES, pageText, targetsText } from '../lab/profiler/table.
 import { noHold } from '../lab/transports.js';
 
 const PROGRAM = fileURLToPath(new URL('../lab/profiler/program.js', import.meta.url));
-const STREAMS = 9000;
+const STREAMS = 12_000;
 /** A program that times all cases takes about this long. */
-const CASES_S = 6;
-/** The climbs of a round, in units of a tenth of holdS, and the openings. */
-const CLIMB_S = 1;
+const CASES_S = 7;
+/** A climb of a server, without its rests; and the start of a server. */
+const CLIMB_S = 0.7;
+const START_S = 2;
 
 /** @typedef {import('../lab/experiment.js').Round} Round */
 /** @typedef {import('../lab/profiler/micro.js').Timed} Timed */
@@ -48,7 +49,8 @@ export default {
   ],
   round: measureRound,
   roundSeconds: ({ holdS }) =>
-    NODES.length * CASES_S + Object.keys(SERVERS).length * (holdS * 2 + 8 * CLIMB_S),
+    NODES.length * CASES_S +
+    Object.keys(SERVERS).length * (START_S + restSeconds(holdS) + ALL_CLIMBS * CLIMB_S),
   figures: FIGURES,
   read: sentencesOf,
   comparison: targetsText,

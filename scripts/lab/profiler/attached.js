@@ -7,7 +7,11 @@ import { busyUs, idleShare } from '../usage.js';
 const ATTACH = new URL('../../../examples/microprofiler/attach.js', import.meta.url);
 /** Climbs that are not measured, because code gets faster as it runs, and those that are. */
 const WARM_CLIMBS = 4;
-const CLIMBS = 4;
+const CLIMBS = 6;
+export const ALL_CLIMBS = WARM_CLIMBS + CLIMBS;
+/** Rests, in units of a tenth of holdS: to see what a server uses while idle, and of each climb. */
+const IDLE_UNITS = 3;
+const CLIMB_UNITS = 2;
 
 /** The runs: how many calls one measured call stands for; 0 without the profiler. */
 export const SERVERS = { 'server-off': 0, 'server-16': 16, 'server-all': 1 };
@@ -38,7 +42,7 @@ export async function measureAttached(round) {
 async function startSubject(round, run, every) {
   const nodeFlags = every === 0 ? [] : [`--import=${ATTACH.href}?every=${every}`];
   const server = await startHub(round, { part: `attached-${run}`, nodeFlags });
-  const idle = await idleShare(round.lab, server, unitMs(round) * 3);
+  const idle = await idleShare(round.lab, server, unitMs(round) * IDLE_UNITS);
   return { run, server, idle, client: clientOf(round, server, 'topic') };
 }
 
@@ -56,4 +60,9 @@ async function openingUs(round, { server, client, idle }) {
 /** @param {Round} round */
 function unitMs({ plan }) {
   return (plan.holdS * 1000) / 10;
+}
+
+/** @param {number} holdS @returns {number} of one server, in a round */
+export function restSeconds(holdS) {
+  return (holdS / 10) * (IDLE_UNITS + ALL_CLIMBS * CLIMB_UNITS);
 }
