@@ -20,7 +20,7 @@ const REST_MS = 300;
  * @typedef {object} Seen
  * @property {number} serverPercent of one core, in the middle of the time
  * @property {number} clientPercent
- * @property {number} accepted connections that the server had after a fifth of the time
+ * @property {number} waiting connections that wrk had opened after a fifth of the time, and the server had not accepted
  */
 
 /**
@@ -52,13 +52,14 @@ export async function runWrk(lab, server, mode, { connections, seconds }) {
 async function watch(lab, server, client, seconds, before) {
   const [start, end] = WINDOW.map((share) => share * seconds * 1000);
   await lab.sleep(start);
-  const accepted = socketsOf(serving(server)) - before;
+  const opened = socketsOf([client]);
+  const waiting = Math.max(0, opened + before - socketsOf(serving(server)));
   const families = [server.pids(), [client]];
   const [had, begunMs] = [families.map(cpuUs), performance.now()];
   await lab.sleep(end - start);
   const us = (performance.now() - begunMs) * 1000;
   const [serverPercent, clientPercent] = families.map((pids, i) => (100 * (cpuUs(pids) - had[i])) / us);
-  return { serverPercent, clientPercent, accepted };
+  return { serverPercent, clientPercent, waiting };
 }
 
 /** @param {Server} server @returns {number[]} without the primary of a cluster, which only hands connections out */

@@ -48,7 +48,7 @@ export async function measureRequests({ lab, plan, name }, subject, mode) {
     serverPercent,
     clientPercent,
     aloneUs: alone ? 1000 * alone.figures.ms.p50 : null,
-    accepted: subject.closes ? null : seen.accepted,
+    waiting: subject.closes ? null : seen.waiting,
   };
 }
 

@@ -1,6 +1,7 @@
 /*
  * What the figures of the comparison mean, in sentences computed from them. Pure.
  */
+import { formatCount } from '../../../lib/format.js';
 import { known, valueText } from '../text.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
@@ -107,17 +108,14 @@ function alone(findings) {
   return `A single request at a time takes ${hold} with a policy that answers and ${close} with node:http that ends the connection: a Hold collects the heads of several milliseconds before it asks its policy, which is cheap, but not quick.`;
 }
 
-/** Those that had not accepted all connections by then. @param {Findings} findings */
+/** @param {Findings} findings */
 function accepting(findings) {
-  const counts = findings.runs.flatMap((run) => {
-    const accepted = findings.of('accepted', run)?.median;
-    return accepted === undefined ? [] : [{ run, accepted }];
+  const list = findings.runs.flatMap((run) => {
+    const waiting = findings.of('waiting', run)?.median;
+    return waiting ? [`${run} ${formatCount(waiting)}`] : [];
   });
-  const most = Math.max(0, ...counts.map(({ accepted }) => accepted));
-  const late = counts.filter(({ accepted }) => accepted < most);
-  if (late.length === 0) return '';
-  const list = late.map(({ run, accepted }) => `${run} ${accepted}`).join(', ');
-  return `Connections accepted after a fifth of the time, where not all were (${most}): ${list}. Node accepts one in each turn of its event loop (libuv since 1.45), so the first requests of the others wait: that is most of its p99 and max latency here, and with a longer \`--hold\` it counts less.`;
+  if (list.length === 0) return '';
+  return `Connections that were not accepted after a fifth of the time: ${list.join(', ')}. Their first requests wait, which raises p99 and max latency; with a longer \`--hold\` this counts less. Node accepts one connection in each turn of its event loop (libuv since 1.45), and on shared cores a server may not get to run.`;
 }
 
 /** @param {Findings} findings */

@@ -54,11 +54,10 @@ export function allowedCores() {
   });
 }
 
-/** @param {number[]} pids @returns {number} how many sockets they have open */
+/** @param {number[]} pids @returns {number} how many sockets they have open, without stdin, stdout and stderr, which may be some */
 export function socketsOf(pids) {
-  return pids.flatMap((pid) =>
-    readdirSync(`/proc/${pid}/fd`).filter((fd) => isSocket(`/proc/${pid}/fd/${fd}`)),
-  ).length;
+  const files = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => ({ pid, fd })));
+  return files.filter(({ pid, fd }) => Number(fd) > 2 && isSocket(`/proc/${pid}/fd/${fd}`)).length;
 }
 
 /** @param {string} path */

@@ -22,7 +22,7 @@ export const FIGURES = [
   figure('memoryBytes', 'memory of the server after the load (PSS)', 'bytes'),
   figure('serverPercent', 'CPU of the server', '%'),
   figure('clientPercent', 'CPU of wrk', '%'),
-  figure('accepted', 'connections accepted after a fifth of the time', 'count'),
+  figure('waiting', 'connections not accepted after a fifth of the time', 'count'),
   figure('errors', 'errors that wrk reported', 'count'),
 ];
 
@@ -34,6 +34,8 @@ export const MODES = {
 
 /** Those with a range; of the others the median says enough. */
 const WITH_RANGE = ['perSecond', 'cpuUs'];
+/** Problems: a column of zeros says nothing. */
+const ONLY_IF_ANY = ['waiting', 'errors'];
 
 /**
  * Requests per second in the original comparison: https://github.com/ishtms/learn-nodejs-hard-way, chapter 0. Express 4.18.2, Velocy
@@ -111,7 +113,7 @@ function modesIn(findings) {
 export function modeTable(findings, mode) {
   const runs = findings.runs.filter((run) => partsOf(run).mode === mode);
   const figures = FIGURES.filter(({ name }) =>
-    runs.some((run) => (name === 'errors' ? findings.of(name, run)?.most : findings.of(name, run))),
+    runs.some((run) => (ONLY_IF_ANY.includes(name) ? findings.of(name, run)?.most : findings.of(name, run))),
   );
   const cell = (/** @type {string} */ run, /** @type {string} */ name) => {
     const { unit } = findings.figure(name);
