@@ -120,6 +120,17 @@ test('missed targets are shown as missed', () => {
   assert.equal(targetsText(reached).match(/: reached/g)?.length, 3);
 });
 
+test('a target is neither reached nor missed while the values overlap', () => {
+  const findings = findingsOf({
+    'server-off': [{ openUs: 10 }, { openUs: 14 }],
+    'server-16': [{ openUs: 13 }, { openUs: 15 }],
+  });
+  assert.match(
+    targetsText(findings),
+    /14\.0 µs, 1\.17 x without \| at most 1\.05 x: not clear, the values overlap/,
+  );
+});
+
 test('a page and a chart can be made of what was measured, even if something is missing', () => {
   const findings = findingsOf({ 'node-22': [{ clockHrtime: 30 }, { clockHrtime: 34 }] });
   const report = {

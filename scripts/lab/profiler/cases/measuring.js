@@ -56,6 +56,6 @@ export const MEASURING = [
   measured('measure16', 'start and measure, one call in 16', 16),
   measured('measure256', 'start and measure, one call in 256', 256),
   method('methodPlain', 'a method that is not measured', 0),
-  method('methodAll', 'a method that is measured from outside, every call', 1),
-  method('method16', 'a method that is measured from outside, one call in 16', 16),
+  method('methodAll', 'a method that is measured, every call', 1),
+  method('method16', 'a method that is measured, one call in 16', 16),
 ];
