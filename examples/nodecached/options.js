@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
  * @property {string} csv a file, or ''
  */
 
-/** What memcached 1.6.18 does is what this does. */
-export const VERSION = '1.6.18-nodecached';
+/** The memcached whose answers these are. Clients need a number, and nothing behind it. */
+export const VERSION = '1.6.18';
 
 /** @typedef {{ short?: string, word?: string, default: string, range?: [number, number], help: string, repeats?: boolean }} Row */
 
@@ -34,7 +34,7 @@ const ROWS = {
     range: [1, 2000],
     help: 'memory for items; at least 1 per thread',
   },
-  profile: { default: '', help: 'measure the steps of each request, and print a table' },
+  profile: { default: '', help: 'measure the steps of requests of the main thread' },
   every: { word: 'N', default: '1', range: [1, 1e9], help: 'with --profile: measure one request in N' },
   budget: { word: 'STEP=TIME', default: '', repeats: true, help: 'with --profile: parse=4us marks overruns' },
   'profile-csv': { word: 'FILE', default: '', help: 'with --profile: append the figures to FILE' },
@@ -124,7 +124,9 @@ export function readOptions(name, without = []) {
   try {
     const values = valuesOf(process.argv.slice(2), without);
     if (values.help || values.version) {
-      process.stdout.write(values.help ? helpText(name, without) : `nodecached ${VERSION}\n`);
+      process.stdout.write(
+        values.help ? helpText(name, without) : `nodecached, which answers as memcached ${VERSION} does\n`,
+      );
       process.exit(0);
     }
     return optionsOf(values);

@@ -3,7 +3,7 @@
  */
 import * as answers from '../answers.js';
 import * as items from '../items.js';
-import { EXPIRES } from '../layout.js';
+import { EXPIRES, LENGTH } from '../layout.js';
 import { hasLongOpaque, readFlags } from './flags.js';
 import {
   BAD_FLAG,
@@ -54,7 +54,8 @@ function calculate(requests, flags, key) {
     requests.count(`${name}_misses`);
     return `NF${echo(requests, flags, key, flags.has.has('b'))}`;
   }
-  if (flags.cas !== 0 && store.casOf(found) !== flags.cas)
+  const isEmpty = store.words[(found >> 2) + LENGTH] === 0; // which memcached notices before the cas
+  if (!isEmpty && flags.cas !== 0 && store.casOf(found) !== flags.cas)
     return `EX${echo(requests, flags, key, flags.has.has('b'))}`;
   fillKey(item, key, flags);
   const result = items.add(store, item, found, isIncrement, flags.delta);
