@@ -21,6 +21,7 @@ export const BAD_EXPTIME = line('CLIENT_ERROR invalid exptime argument');
 export const BAD_DELTA = line('CLIENT_ERROR invalid numeric delta argument');
 export const BAD_DELETE = line('CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]');
 export const NON_NUMERIC = line('CLIENT_ERROR cannot increment or decrement non-numeric value');
+export const DETAIL_USAGE = line('CLIENT_ERROR usage: stats detail on|off|dump');
 export const TOO_LARGE = line('SERVER_ERROR object too large for cache');
 export const NO_MEMORY = line('SERVER_ERROR out of memory storing object');
 export const NO_MEMORY_DELTA = line('SERVER_ERROR out of memory');

@@ -17,6 +17,7 @@ const VALUE = Buffer.from('VALUE ');
 export const GET = 1;
 export const WITH_CAS = 2;
 export const TOUCH = 4;
+const REFUSED = 8; // a key is too long: those before it are used, but not answered
 
 /** @param {Requests} requests @param {Connection} connection @param {number} at after 'get ' */
 export function get(requests, connection, at) {
@@ -40,11 +41,8 @@ export const getting = (kind) => (requests, connection) => {
 
 /** @param {Requests} requests @param {Connection} connection @param {number} kind @param {number} at of the first key */
 function startGet(requests, connection, kind, at) {
-  if (requests.line.end - at > MOST_KEY && hasLongKey(requests.line, at)) {
-    requests.output.put(answers.BAD_FORMAT);
-    return;
-  }
-  connection.getting = kind;
+  const isRefused = requests.line.end - at > MOST_KEY && hasLongKey(requests.line, at);
+  connection.getting = isRefused ? kind | REFUSED : kind;
   getKeys(requests, connection, at);
 }
 
@@ -73,11 +71,12 @@ function getKeys(requests, connection, at) {
     }
     let keyEnd = at;
     while (keyEnd < end && bytes[keyEnd] !== SPACE) keyEnd++;
+    if (keyEnd - at > MOST_KEY) break;
     getOne(requests, connection, at, keyEnd);
     at = keyEnd;
   }
+  output.put(connection.getting & REFUSED ? answers.BAD_FORMAT : answers.END);
   connection.getting = 0;
-  output.put(answers.END);
 }
 
 /** @param {Requests} requests @param {Connection} connection @param {number} start of the key @param {number} end */
@@ -92,7 +91,7 @@ function getOne(requests, connection, start, end) {
     if (kind & TOUCH) store.words[(item >> 2) + EXPIRES] = connection.expires;
     store.words[(item >> 2) + META] |= FETCHED;
     store.use(item);
-    putValue(requests, store, item, (kind & WITH_CAS) !== 0);
+    if (!(kind & REFUSED)) putValue(requests, store, item, (kind & WITH_CAS) !== 0);
   }
   store.unlock();
   if (kind & TOUCH) countTouch(requests, item);

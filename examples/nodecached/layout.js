@@ -37,11 +37,11 @@ export const BINARY_KEY = 1 << 28;
 /** Words at the start of a store. */
 export const LOCK = 0;
 export const PAGES_USED = 1;
-export const FLUSHED_AT = 2; // items used until then are gone; 0: no flush
+export const FLUSHED_AT = 2; // items used until then are gone from then on; 0: none
 export const SEED = 3; // of the hash
 /** Doubles at the start of a store, from byte 16. */
 export const LAST_CAS = 2;
-export const FLUSHED_CAS = 3; // so are items with a lower one
+export const FLUSHED_CAS = 3; // items with a lower one are gone
 export const BYTES = 4;
 export const ITEMS = 5;
 export const TOTAL_ITEMS = 6;

@@ -5,8 +5,8 @@
 const ZERO = 48;
 const SHORT = 9; // digits that always fit a small integer
 
-/** White space before, a sign, digits; then the end or white space. */
-const INTEGER = /^[\t\v\f\r ]*([+-]?)(\d+)(?:[\s]|$)/;
+/** White space, a sign, digits; then the end, white space or a zero byte, which ends a string in C. */
+const INTEGER = /^[\t\n\v\f\r ]*([+-]?)(\d+)(?:[\t\n\v\f\r \0]|$)/;
 
 /** @param {Uint8Array} bytes @param {number} start @param {number} end @returns {number} -1 if it is not short and plain */
 function shortNumber(bytes, start, end) {

@@ -1,7 +1,7 @@
 /*
  * The stats commands: those of memcached's figures that exist here, under the same names.
  */
-import { ERROR, RESET } from './answers.js';
+import { DETAIL_USAGE, ERROR, RESET } from './answers.js';
 import { SHARED, total } from './counters.js';
 import * as layout from './layout.js';
 import { VERSION } from './options.js';
@@ -136,6 +136,7 @@ export function stats(requests) {
     for (const { doubles } of stores) doubles.fill(0, layout.TOTAL_ITEMS, layout.PAGES_MOVED + 1);
     return output.put(RESET);
   }
+  if (name === 'detail') return output.put(DETAIL_USAGE);
   const report = REPORTS.get(name);
   if (!report) return output.put(ERROR);
   const lines = Object.entries(report(requests)).map(([key, value]) => `STAT ${key} ${value}\r\n`);

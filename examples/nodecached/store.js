@@ -87,10 +87,9 @@ export class Store extends Slabs {
     const now = this.clock[0];
     const expires = this.words[at + EXPIRES];
     if (expires !== 0 && expires <= now) return this.#count(GET_EXPIRED);
+    if (this.casOf(at << 2) < this.doubles[FLUSHED_CAS]) return this.#count(GET_FLUSHED);
     const flushedAt = this.words[FLUSHED_AT];
-    if (flushedAt === 0 || flushedAt > now) return false;
-    if (this.words[at + USED_AT] > flushedAt && this.casOf(at << 2) >= this.doubles[FLUSHED_CAS])
-      return false;
+    if (flushedAt === 0 || flushedAt > now || this.words[at + USED_AT] > flushedAt) return false;
     return this.#count(GET_FLUSHED);
   }
 
@@ -190,10 +189,11 @@ export class Store extends Slabs {
     for (let i = start; i < end; i++) to[at++] = bytes[i];
   }
 
-  /** Items that are there now are gone at a time. @param {number} at seconds */
+  /** Items that are there at a time are gone then. @param {number} at seconds; those of now are gone at once */
   flush(at) {
-    this.words[FLUSHED_AT] = at - 1;
-    if (at - 1 <= this.clock[0]) this.doubles[FLUSHED_CAS] = ++this.doubles[LAST_CAS];
+    const isNow = at - 1 <= this.clock[0];
+    if (isNow) this.doubles[FLUSHED_CAS] = ++this.doubles[LAST_CAS];
+    this.words[FLUSHED_AT] = isNow ? 0 : at - 1;
   }
 }
 

@@ -3,22 +3,24 @@
  */
 import { availableParallelism } from 'node:os';
 import { findCommand } from '../lab/install.js';
-import { allowedCores, measureRequests, WARM_UP_S } from '../lab/requests/measure.js';
+import { ALONE_S, measureRequests, WARM_UP_S } from '../lab/requests/measure.js';
 import { partsOf, runOf, sentencesOf } from '../lab/requests/sentences.js';
+import { allowedCores } from '../lab/requests/start.js';
 import { subjects } from '../lab/requests/subjects.js';
 import { chartsOf, FIGURES, MODES, originalTable, pageText } from '../lab/requests/table.js';
 
 const CONNECTIONS = 256;
-/** Its start, its end, and the questions. */
-const AROUND_S = 0.7;
+/** Its start, its end, the questions, and rests. */
+const AROUND_S = 1.3;
+const PLAN_S = 4;
 
-/** @typedef {import('../lab/requests/measure.js').Mode} Mode */
+/** @typedef {import('../lab/requests/start.js').Mode} Mode */
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question:
     'How many requests per second do Express, Fastify, Velocy, node:http, a Hold, Elysia, axum and hyper answer?',
-  usual: { streams: CONNECTIONS, holdS: 4, repeats: 3 },
+  usual: { streams: CONNECTIONS, holdS: 3, repeats: 3 },
   hasOwnPage: true,
   how: [
     '`GET /bench/:name?id=10` is answered with the name and the id as JSON, with identical headers; the answers are compared byte by byte. The client is wrk with one thread; streams are its connections.',
@@ -36,7 +38,8 @@ export default {
     );
   },
   trial,
-  trialSeconds: ({ holdS }) => Math.min(WARM_UP_S, holdS) + holdS + AROUND_S - 4, // the plan adds 4 s for server and drones
+  // The plan adds PLAN_S for a server and drones; half of the trials have a part with one connection.
+  trialSeconds: ({ holdS }) => Math.min(WARM_UP_S, holdS) + ALONE_S / 2 + holdS + AROUND_S - PLAN_S,
   figures: FIGURES,
   read: sentencesOf,
   comparison: originalTable,

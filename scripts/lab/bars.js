@@ -67,11 +67,19 @@ function panelSpec({ title, bars }, most, axis) {
     field: 'name',
     type: 'nominal',
     sort: null,
-    axis: { title: null, ticks: false, domain: false },
+    axis: { title: null, ticks: false, domain: false, labelLimit: 400 },
   };
   const color = { field: 'color', type: 'nominal', scale: null };
   return {
-    title: { text: title, fontSize: 12, fontWeight: 'normal', color: GRAY, anchor: 'start', offset: 6 },
+    title: {
+      text: title,
+      fontSize: 12,
+      fontWeight: 'normal',
+      color: GRAY,
+      anchor: 'start',
+      frame: 'group',
+      offset: 6,
+    },
     width: WIDTH,
     height: BAR * bars.length,
     data: { values },

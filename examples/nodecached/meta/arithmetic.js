@@ -34,7 +34,6 @@ export function metaArithmetic(requests) {
   if (!['', 'I', '+', 'D', '-'].includes(flags.mode))
     return refuse(requests, 'CLIENT_ERROR invalid mode for ma M token');
   const key = readKey(requests, flags);
-  if (typeof key === 'string') return refuse(requests, BAD_FLAG);
   if (hasLongOpaque(requests, flags)) return refuse(requests, LONG_OPAQUE);
   key.store.lock();
   const text = calculate(requests, flags, key);

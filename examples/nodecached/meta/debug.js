@@ -4,7 +4,8 @@
 import * as answers from '../answers.js';
 import { BINARY_KEY, EXPIRES, FETCHED, HEAD_BYTES, META, SIZES, USED_AT } from '../layout.js';
 import { MOST_KEY } from '../line.js';
-import { decodeKey, keyText } from './key.js';
+import { decodeKey } from './flags.js';
+import { keyText } from './key.js';
 
 /** @typedef {import('../requests.js').Requests} Requests */
 /** @typedef {import('../requests.js').Command} Command */

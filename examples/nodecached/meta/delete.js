@@ -19,7 +19,6 @@ export function metaDelete(requests) {
   const problem = problemOf(requests, 'CLIENT_ERROR options flags too long') || (flags.problem && BAD_FLAG);
   if (problem) return refuse(requests, problem);
   const key = readKey(requests, flags);
-  if (typeof key === 'string') return refuse(requests, BAD_FLAG);
   if (hasLongOpaque(requests, flags)) return refuse(requests, LONG_OPAQUE);
   const { store } = key;
   store.lock();

@@ -7,7 +7,7 @@ import { expiryOf } from '../times.js';
 /** @typedef {import('../requests.js').Requests} Requests */
 
 const BAD_TOKEN = 'CLIENT_ERROR bad token in command line format';
-const WITHOUT_VALUE = 'OPLkstcfvhuqlbI';
+const WITHOUT_VALUE = 'OPLkstcfvhuqlI';
 const MOST_OPAQUE = 32;
 const LAST_FLAG = 127;
 
@@ -19,6 +19,8 @@ export class MetaFlags {
     this.list = [];
     this.has = new Set();
     this.problem = '';
+    /** @type {Buffer | null} the key, if it was in base64 */
+    this.key = null;
     this.exptime = 0; // T
     this.vivifyExptime = 0; // N
     this.recacheAt = 0; // R
@@ -32,12 +34,16 @@ export class MetaFlags {
 
 /** How each flag with a value is read: returns the problem, or ''. @type {Record<string, (flags: MetaFlags, requests: Requests, start: number, end: number) => string>} */
 const READERS = {
+  b: (flags, { line }) => {
+    flags.key = decodeKey(line.text(1));
+    return flags.key.length > 0 ? '' : 'CLIENT_ERROR error decoding key';
+  },
   N: (flags, requests, start, end) => readTime(flags, 'vivifyExptime', requests, start, end),
   T: (flags, requests, start, end) => readTime(flags, 'exptime', requests, start, end),
   R: (flags, requests, start, end) => readTime(flags, 'recacheAt', requests, start, end),
   F: (flags, { line }, start, end) => {
     flags.flags = readUint(line.bytes, start, end);
-    return Number.isNaN(flags.flags) ? 'CLIENT_ERROR bad command line format' : '';
+    return Number.isNaN(flags.flags) ? flags.problem || 'CLIENT_ERROR bad command line format' : '';
   },
   C: (flags, { line }, start, end) => {
     flags.cas = readCas(line.bytes, start, end);
@@ -56,6 +62,12 @@ const READERS = {
     return flags.delta < 0n ? 'CLIENT_ERROR invalid numeric delta value' : '';
   },
 };
+
+/** @param {string} text @returns {Buffer} empty if it is not base64 */
+export const decodeKey = (text) =>
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
+    ? Buffer.from(text, 'base64')
+    : Buffer.alloc(0);
 
 /** @param {MetaFlags} flags @param {'exptime' | 'vivifyExptime' | 'recacheAt'} name @param {Requests} requests @param {number} start @param {number} end */
 function readTime(flags, name, requests, start, end) {

@@ -19,15 +19,15 @@ export function metaGet(requests) {
   const problem = problemOf(requests, 'CLIENT_ERROR options flags are too long') || flags.problem;
   if (problem) return refuse(requests, problem);
   const key = readKey(requests, flags);
-  if (typeof key === 'string') return refuse(requests, key);
-  if (hasLongOpaque(requests, flags)) return refuse(requests, LONG_OPAQUE);
   key.store.lock();
   const found = key.store.find(key.bytes, key.start, key.length, key.hash);
   const item = found || (flags.has.has('N') ? vivify(requests, flags, key, '') : 0);
   if (item !== 0) answerMetaGet(requests, flags, key.store, item, item !== found);
   key.store.unlock();
   requests.count(item === 0 ? 'get_misses' : 'get_hits');
-  if (item !== 0 || flags.has.has('q')) return undefined;
+  if (item !== 0) return undefined;
+  if (hasLongOpaque(requests, flags)) return refuse(requests, LONG_OPAQUE);
+  if (flags.has.has('q')) return undefined;
   return output.text(`EN${echo(requests, flags, key, flags.has.has('b'))}\r\n`);
 }
 
@@ -36,6 +36,7 @@ function answerMetaGet(requests, flags, store, item, isNew) {
   const { output } = requests;
   const at = item >> 2;
   const bits = store.words[at + META];
+  if (hasLongOpaque(requests, flags)) return refuse(requests, LONG_OPAQUE);
   let wins = (bits & STALE) !== 0 && (bits & TOKEN_SENT) === 0;
   const facts = flags.list.map(({ letter, token }) => {
     if (letter === 'T') store.words[at + EXPIRES] = flags.exptime;
@@ -48,9 +49,9 @@ function answerMetaGet(requests, flags, store, item, isNew) {
   output.text(`${flags.has.has('v') ? `VA ${length}` : 'HD'}${facts.join('')}${marks}\r\n`);
   if (flags.has.has('v')) output.copy(store, store.valueAt(item), store.valueAt(item) + length + 2);
   if (wins) store.words[at + META] |= TOKEN_SENT;
-  if (flags.has.has('u')) return;
+  if (flags.has.has('u')) return undefined;
   store.words[at + META] |= FETCHED;
-  store.use(item);
+  return store.use(item);
 }
 
 /** Whether an item expires so soon that one client is told to renew it. @param {MetaFlags} flags @param {Store} store @param {number} at */

@@ -17,31 +17,15 @@ export const LONG_OPAQUE = 'CLIENT_ERROR opaque token too long';
 
 /** The key of a meta command, decoded. @typedef {{ bytes: Buffer, start: number, length: number, hash: number, store: Store }} Key */
 
-/**
- * Checks what all of them share, and finds the key.
- * @param {Requests} requests @param {MetaFlags} flags
- * @returns {Key | string} a string is the problem
- */
+/** @param {Requests} requests @param {MetaFlags} flags @returns {Key} */
 export function readKey(requests, flags) {
   const { line } = requests;
-  let bytes = line.bytes;
-  let start = line.starts[1];
-  let length = line.lengthOf(1);
-  if (flags.has.has('b')) {
-    bytes = decodeKey(line.text(1));
-    if (bytes.length === 0) return 'CLIENT_ERROR error decoding key';
-    start = 0;
-    length = bytes.length;
-  }
+  const bytes = flags.key ?? line.bytes;
+  const start = flags.key ? 0 : line.starts[1];
+  const length = flags.key ? bytes.length : line.lengthOf(1);
   const hash = requests.hash(bytes, start, start + length);
   return { bytes, start, length, hash, store: requests.storeOf(hash) };
 }
-
-/** @param {string} text @returns {Buffer} empty if it is not base64 */
-export const decodeKey = (text) =>
-  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
-    ? Buffer.from(text, 'base64')
-    : Buffer.alloc(0);
 
 /** @param {Requests} requests @param {string} tooMany @returns {string} what is wrong with the line, or '' */
 export function problemOf({ line }, tooMany) {

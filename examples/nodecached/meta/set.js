@@ -38,7 +38,7 @@ export function metaSet(requests, connection) {
   item.length = length;
   const key = readKey(requests, flags);
   const problem = setProblem(requests, flags, key);
-  if (problem || typeof key === 'string') {
+  if (problem) {
     connection.swallow = length + 2;
     return refuse(requests, problem);
   }
@@ -48,11 +48,10 @@ export function metaSet(requests, connection) {
   return finishSet(requests, flags, key);
 }
 
-/** @param {Requests} requests @param {MetaFlags} flags @param {Key | string} key @returns {string} */
+/** @param {Requests} requests @param {MetaFlags} flags @param {Key} key @returns {string} */
 function setProblem(requests, flags, key) {
   const { item } = requests;
   if (flags.problem) return flags.problem;
-  if (typeof key === 'string') return key;
   if (hasLongOpaque(requests, flags)) return LONG_OPAQUE;
   const mode = MODES[flags.mode];
   if (mode === undefined) return 'CLIENT_ERROR invalid mode for ms M token';

@@ -7,7 +7,7 @@ import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { hasEnded } from '../clean.js';
 import { cpuUs, familyOf } from '../processes.js';
-import { allowedCores } from '../requests/measure.js';
+import { allowedCores } from '../requests/start.js';
 import { environment } from '../server.js';
 
 const HOST = '127.0.0.1';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NOTHING, STEPS } from '../../../examples/nodecached/steps.js';
 import { findCommand } from '../install.js';
-import { allowedCores } from '../requests/measure.js';
+import { allowedCores } from '../requests/start.js';
 
 const NODECACHED = fileURLToPath(new URL('../../../examples/nodecached/', import.meta.url));
 const HOST = '127.0.0.1';

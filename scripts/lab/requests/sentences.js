@@ -4,7 +4,7 @@
 import { known, valueText } from '../text.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
-/** @typedef {import('./measure.js').Mode} Mode */
+/** @typedef {import('./start.js').Mode} Mode */
 
 /** With this much of a core, wrk has no time left: it is one thread. */
 const CLIENT_LIMIT_PERCENT = 90;
@@ -36,6 +36,8 @@ export function sentencesOf(findings) {
     connections(findings),
     whereHoldIs(findings),
     perCore(findings),
+    alone(findings),
+    accepting(findings),
     clientLimits(findings),
     errors(findings),
   ].filter((sentence) => sentence !== '');
@@ -59,7 +61,12 @@ function beyondRust(findings) {
 function connections(findings) {
   const [close, keep] = ['http-close', 'http'].map((name) => us(findings, name));
   if (close === null || keep === null) return '';
-  return `A connection for each request costs node:http ${valueText(close - keep, 'µs')} more than keep-alive (${valueText(close, 'µs')}, ${times(close / keep)}).`;
+  const perCore = findings.of(US, runOf('http-close', 'cores'))?.median;
+  const handed =
+    perCore === undefined
+      ? ''
+      : ` With one instance per core such a request costs ${valueText(perCore, 'µs')}: the primary of node:cluster accepts each connection and hands it to a worker.`;
+  return `A connection for each request costs node:http ${valueText(close - keep, 'µs')} more than keep-alive (${valueText(close, 'µs')}, ${times(close / keep)}).${handed}`;
 }
 
 /** @param {Findings} findings */
@@ -89,6 +96,28 @@ function perCore(findings) {
   });
   if (parts.length === 0) return '';
   return `Requests per second with one instance per core, which share the cores with wrk, relative to one instance with wrk on another core: ${parts.join(', ')}.`;
+}
+
+/** @param {Findings} findings */
+function alone(findings) {
+  const [hold, close] = ['hold', 'http-close'].map((subject) =>
+    known(findings, 'aloneUs', runOf(subject, 'one')),
+  );
+  if (!findings.of('aloneUs', runOf('hold', 'one'))) return '';
+  return `A single request at a time takes ${hold} with a policy that answers and ${close} with node:http that ends the connection: a Hold collects the heads of several milliseconds before it asks its policy, which is cheap, but not quick.`;
+}
+
+/** Those that had not accepted all connections by then. @param {Findings} findings */
+function accepting(findings) {
+  const counts = findings.runs.flatMap((run) => {
+    const accepted = findings.of('accepted', run)?.median;
+    return accepted === undefined ? [] : [{ run, accepted }];
+  });
+  const most = Math.max(0, ...counts.map(({ accepted }) => accepted));
+  const late = counts.filter(({ accepted }) => accepted < most);
+  if (late.length === 0) return '';
+  const list = late.map(({ run, accepted }) => `${run} ${accepted}`).join(', ');
+  return `Connections accepted after a fifth of the time, where not all were (${most}): ${list}. Node accepts one in each turn of its event loop (libuv since 1.45), so the first requests of the others wait: that is most of its p99 and max latency here, and with a longer \`--hold\` it counts less.`;
 }
 
 /** @param {Findings} findings */

@@ -5,11 +5,11 @@ import { formatCount } from '../../../lib/format.js';
 import { svgOf } from '../../plot/picture.js';
 import { barSpec } from '../bars.js';
 import { figure } from '../figures.js';
-import { capital, known, markdownTable, summaryText, valueText } from '../text.js';
+import { capital, markdownTable, summaryText, valueText } from '../text.js';
 import { isClientLimited, partsOf, runOf, sentencesOf, subjectsIn } from './sentences.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
-/** @typedef {import('./measure.js').Mode} Mode */
+/** @typedef {import('./start.js').Mode} Mode */
 
 export const FIGURES = [
   figure('perSecond', 'requests per second', '1/s'),
@@ -18,9 +18,11 @@ export const FIGURES = [
   figure('p50Ms', 'latency, p50', 'ms'),
   figure('p99Ms', 'latency, p99', 'ms'),
   figure('maxMs', 'latency, max', 'ms'),
+  figure('aloneUs', 'latency of one connection, p50', 'µs'),
   figure('memoryBytes', 'memory of the server after the load (PSS)', 'bytes'),
   figure('serverPercent', 'CPU of the server', '%'),
   figure('clientPercent', 'CPU of wrk', '%'),
+  figure('accepted', 'connections accepted after a fifth of the time', 'count'),
   figure('errors', 'errors that wrk reported', 'count'),
 ];
 
@@ -55,7 +57,7 @@ const CHARTS = {
   'p99.svg': { title: 'Latency, p99', figure: 'p99Ms', axis: 'ms' },
 };
 
-/** Colors: Node, Hold, and what is no Node. @type {Record<string, number>} */
+/** Colors of bars.js: Node, with a Hold, Bun, Rust. @type {Record<string, number>} */
 const COLORS = { hold: 1, 'hold-pass': 1, elysia: 2, axum: 3, hyper: 3 };
 
 /** @param {Findings} findings @returns {Promise<Record<string, string>>} SVGs by name */
@@ -73,9 +75,11 @@ export function specOf(findings, { title, figure: name, axis }) {
     title: MODES[mode],
     bars: barsOf(findings, name, mode),
   }));
-  const subtitle = findings.runs.some((run) => isClientLimited(findings, run))
-    ? ['medians; gray lines: smallest to largest value; *: wrk was the limit']
-    : ['medians; gray lines: smallest to largest value'];
+  const isMarked = findings.runs.some((run) => markOf(findings, name, run) !== '');
+  const subtitle = [
+    'blue: Node; orange: with a Hold; violet: Bun; green: Rust',
+    `medians; gray lines: smallest to largest value${isMarked ? '; *: wrk was the limit' : ''}`,
+  ];
   return barSpec({ title, subtitle, axis, panels });
 }
 
@@ -106,14 +110,14 @@ function modesIn(findings) {
 /** @param {Findings} findings @param {Mode} mode @returns {string} a row per server */
 export function modeTable(findings, mode) {
   const runs = findings.runs.filter((run) => partsOf(run).mode === mode);
-  const figures = FIGURES.filter(
-    ({ name }) => name !== 'errors' || runs.some((run) => findings.of(name, run)?.most),
+  const figures = FIGURES.filter(({ name }) =>
+    runs.some((run) => (name === 'errors' ? findings.of(name, run)?.most : findings.of(name, run))),
   );
   const cell = (/** @type {string} */ run, /** @type {string} */ name) => {
     const { unit } = findings.figure(name);
-    const text = WITH_RANGE.includes(name)
-      ? summaryText(findings.of(name, run), unit)
-      : known(findings, name, run);
+    const summary = findings.of(name, run);
+    const text =
+      WITH_RANGE.includes(name) || !summary ? summaryText(summary, unit) : valueText(summary.median, unit);
     return name === 'perSecond' ? text + markOf(findings, name, run) : text;
   };
   const rows = runs.map((run) => [partsOf(run).subject, ...figures.map(({ name }) => cell(run, name))]);
@@ -209,9 +213,9 @@ function methodText({ streams, holdS, repeats }) {
   headers (their order and the case of their names are free) and body have to be the same: \`x-powered-by\`, \`content-type\`, \`content-length\`,
   \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\`, as in the original, except for the charset in the content type, which Express and
   Fastify add to JSON. Then the bytes that wrk read have to be those of as many answers, and any status but 2xx and 3xx is a failure.
-- A policy's answer ends the connection: it has \`connection: close\`, and no \`keep-alive\`. Nothing of this can be set. So Hold is next to a
-  node:http that does the same (http-close), and a Hold that passes requests on (hold-pass) next to node:http (http). The start of wrk's latency
-  is after the connection is open.
+- A policy's answer ends the connection: it has \`connection: close\` and no \`keep-alive\`, which can't be changed. So Hold is next to a node:http
+  that does the same (http-close), and a Hold that passes requests on (hold-pass) next to node:http (http). wrk's latency starts when
+  the connection is open.
 - One instance: server and wrk each have a core (\`taskset\`), and Rust has one thread. One per core: as many workers of node:cluster (also for Hold and
   for Bun) or threads in Rust as there are cores, without \`taskset\`. wrk takes its share of them, so CPU per request is the figure to trust there.
 - CPU is the run time of all threads of all processes of the server, divided by the requests that wrk counted. % are of one core, in the

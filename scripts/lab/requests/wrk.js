@@ -26,7 +26,7 @@ export function parseWrk(text) {
   const totals = new RegExp(`^ +(\\d+) requests in (\\S+), ${NUMBER}(\\w+) read$`, 'm');
   const [, requests, time, size, unit] = find(text, totals);
   const [, perSecond] = find(text, new RegExp(`^Requests/sec: +${NUMBER}$`, 'm'));
-  const percentile = (/** @type {number} */ n) => msOf(find(text, new RegExp(`^ +${n}% +(\\S+)$`, 'm'))[1]);
+  const percentile = (/** @type {number} */ n) => msOf(find(text, new RegExp(`^ +${n}% +(\\S+) *$`, 'm'))[1]);
   return {
     requests: Number(requests),
     seconds: msOf(time) / 1000,

@@ -10,7 +10,7 @@ const [{ Hold }, { default: findMyWay }] = await Promise.all(packages.map((one) 
 const router = findMyWay();
 router.on('GET', '/bench/:name', () => {});
 
-/** @param {import('../../../../index.js').Head} head @returns {import('../../../../index.js').Decision} */
+/** @param {{ method: string, target: string }} head */
 function decide({ method, target }) {
   const route = router.find(method, target);
   if (!route) return { refuse: 404 };
