@@ -34,7 +34,7 @@ const ROWS = {
     range: [1, 2000],
     help: 'memory for items; at least 1 per thread',
   },
-  profile: { default: '', help: 'measure the steps of each request, and print a table' },
+  profile: { default: '', help: 'measure the steps of requests of the main thread' },
   every: { word: 'N', default: '1', range: [1, 1e9], help: 'with --profile: measure one request in N' },
   budget: { word: 'STEP=TIME', default: '', repeats: true, help: 'with --profile: parse=4us marks overruns' },
   'profile-csv': { word: 'FILE', default: '', help: 'with --profile: append the figures to FILE' },

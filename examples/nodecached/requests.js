@@ -43,8 +43,6 @@ export class Requests {
     this.output = new Output((bytes) => {
       this.counters[COUNTER.bytes_written] += bytes;
     });
-    /** @type {import('../microprofiler/profiler.js').Profiler | null} */
-    this.profile = null;
   }
 
   /**
@@ -58,7 +56,7 @@ export class Requests {
     while (this.at < end && !connection.isBlocked && !connection.isClosing) {
       if (connection.swallow > 0) this.#swallow(connection);
       else if (connection.getting > 0) this.#resume(connection, bytes);
-      else if (!this.#one(connection, bytes)) break;
+      else if (!this.one(connection, bytes)) break;
     }
     return this.at;
   }
@@ -78,9 +76,8 @@ export class Requests {
   }
 
   /** @param {Connection} connection @param {Buffer} bytes @returns {boolean} false if it is not complete */
-  #one(connection, bytes) {
+  one(connection, bytes) {
     const { line, at } = this;
-    const started = this.profile === null ? 0 : this.profile.start();
     if (!line.read(bytes, at, this.end)) return false;
     this.at = line.next;
     this.isQuiet = false;
@@ -90,7 +87,6 @@ export class Requests {
       line.split();
       this.command()(this, connection);
     }
-    if (this.profile !== null) this.profile.measure(started, 'request');
     if (connection.need === 0) return true;
     this.at = at;
     return false;

@@ -55,6 +55,7 @@ function startWorkers(data, server) {
 }
 
 const options = readOptions(NAME);
+if (options.profile) (await import('./profile.js')).profile(options);
 const data = makeData(options);
 startClock(openShared(data.shared, options.threads, data.startedAt));
 endOnSignals();

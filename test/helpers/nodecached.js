@@ -2,7 +2,7 @@
  * nodecached and memcached as child processes, and connections to them.
  */
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import { quietPort } from './port.js';
 import { run } from './server.js';
@@ -44,6 +44,7 @@ export async function startMemcached(t, args = []) {
   return port;
 }
 
+const DEADLINE_MS = 60_000;
 /** A command whose answer no other has, to know when everything is answered. */
 const LAST = 'stats detail\r\n';
 const LAST_ANSWER = 'CLIENT_ERROR usage: stats detail on|off|dump\r\n';
@@ -53,22 +54,26 @@ const LAST_ANSWER = 'CLIENT_ERROR usage: stats detail on|off|dump\r\n';
 /** @param {number} port @returns {Promise<Talk>} `until` waits for the end of an answer, and takes everything up to there */
 export async function open(port) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  const changed = new EventEmitter();
   let text = '';
   let isClosed = false;
   socket.setEncoding('latin1');
   socket.on('data', (data) => {
     text += data;
+    changed.emit('change');
   });
   socket.on('error', () => {});
   socket.on('close', () => {
     isClosed = true;
+    changed.emit('change');
   });
   await once(socket, 'connect');
   const waitFor = async (/** @type {string} */ end) => {
-    await until(
-      () => text.endsWith(end) || isClosed,
-      () => `${end} after ${text.slice(-200)}`,
-    );
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    while (!text.endsWith(end) && !isClosed)
+      await once(changed, 'change', { signal }).catch(() => {
+        throw new Error(`no ${JSON.stringify(end)} after ${JSON.stringify(text.slice(-200))}`);
+      });
     const all = text;
     text = '';
     return all;
