@@ -5,8 +5,10 @@ import { Findings } from '../scripts/lab/findings.js';
 import { findCommand } from '../scripts/lab/install.js';
 import { Lab } from '../scripts/lab/lab.js';
 import { CELLS, keyCell, nameOf } from '../scripts/lab/memcached/cells.js';
+import { chartsOf } from '../scripts/lab/memcached/charts.js';
 import { measureRound, prepareGenerator } from '../scripts/lab/memcached/measure.js';
-import { chartsOf, pageText } from '../scripts/lab/memcached/page.js';
+import { pageText } from '../scripts/lab/memcached/page.js';
+import { stepsIn } from '../scripts/lab/memcached/profile.js';
 import { NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../scripts/lab/memcached/targets.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
@@ -111,6 +113,20 @@ test('the page has every table and both charts', async () => {
   assert.match(page, /^\| get \| 1 \| memcached \| {2}\| {2}\| 100,000 \| {2}\|$/m);
   assert.match(page, /^- a note\.$/m);
   assert.doesNotMatch(page, /undefined|NaN/);
+});
+
+test('the profile is what the steps cost per request, without the rows of the warm-up', () => {
+  const csv = [
+    'time,key,samples,calls,mean_ns,total_ns',
+    '2026-11-22T22:00:01.000Z,request,1,10,9000,90000',
+    '2026-11-22T22:00:02.000Z,chunk,1,5,8000,40000',
+    '2026-11-22T22:00:02.000Z,request,1,10,2000,20000',
+    '2026-11-22T22:00:03.000Z,request,1,10,1000,10000',
+    '2026-11-22T22:00:03.000Z,other,1,10,1000,10000',
+  ].join('\n');
+  const steps = stepsIn(csv, Date.parse('2026-11-22T22:00:01.500Z'));
+  assert.deepEqual(steps, { chunk: 2, request: 1.5 });
+  assert.deepEqual(stepsIn('time,key,calls,total_ns\n', 0), {});
 });
 
 test('it takes at most eight minutes unless asked for more', () => {

@@ -4,9 +4,10 @@
 import { buildGenerator, generate } from '../../../fleet/requests/memcached/generator.js';
 import { HoldfastError } from '../../../lib/errors.js';
 import { pssBytes } from '../processes.js';
-import { CELLS, cellText, KEY_CONNECTIONS, nameOf } from './cells.js';
+import { CELLS, cellText, KEY_CONNECTIONS, keyCell, nameOf } from './cells.js';
+import { measureProfile } from './profile.js';
 import { countedBytes, cpuOf, pinned, startServer } from './server.js';
-import { subjects } from './subjects.js';
+import { NAMES, subjectOf, subjects } from './subjects.js';
 
 const KEYS = 10_000;
 const VALUE_SIZE = 100;
@@ -24,6 +25,9 @@ const WARM_SHARE = 1 / 3;
 const AROUND_S = 0.15;
 const START_S = 0.5;
 const MEMORY_S = 2;
+/** The first second of a profile is not read. */
+const PROFILE_S = 1;
+const PROFILES_S = 10;
 
 /** @typedef {import('../experiment.js').Round} Round */
 /** @typedef {import('./cells.js').Cell} Cell */
@@ -55,7 +59,7 @@ export function roundSeconds({ holdS, repeats }) {
   const seconds = cells.map((cell) => holdS * shareOf(cell) + AROUND_S).reduce((sum, one) => sum + one, 0);
   const before = all.length * (START_S + WARM_UPS.length * (holdS * WARM_SHARE + AROUND_S));
   const memory = all.filter(({ hasMemory }) => hasMemory).length * MEMORY_S;
-  return seconds + before + memory / repeats;
+  return seconds + before + (memory + PROFILES_S) / repeats;
 }
 
 /** @param {Round} round */
@@ -77,6 +81,13 @@ export async function measureRound(round) {
   }
   for (const server of servers) await server.stop();
   if (name !== '1') return;
+  if (names.includes(NAMES.nodecached))
+    await orNote(round, subjectOf(NAMES.nodecached), () =>
+      measureProfile(round, {
+        start: (subject) => startWarm(round, subject),
+        load: (server, op) => load(round, server, keyCell(op), (PROFILE_S + round.plan.holdS) * 1000),
+      }),
+    );
   for (const subject of ready.filter(({ hasMemory }) => hasMemory)) {
     lab.status = () => `[${name}] memory: ${subject.name}`;
     await orNote(round, subject, () => measureMemory(round, subject));
@@ -89,7 +100,7 @@ async function orNote({ lab }, { name }, act) {
     await act();
   } catch (error) {
     if (lab.signal.aborted || !(error instanceof HoldfastError)) throw error;
-    lab.note(`${name} has not all figures: ${error.message}`);
+    lab.note(`figures of ${name} are missing: ${error.message}`);
   }
 }
 

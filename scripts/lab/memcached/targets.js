@@ -64,6 +64,7 @@ export function sentencesOf(findings) {
       : `Targets missed: ${missed.map((one) => `${one.what}: ${ratio(one)}, target ${one.target}`).join('; ')}.`,
     ...OPS.flatMap((op) => boundSentence(findings, op)),
     ...OPS.flatMap((op) => restSentence(findings, op)),
+    ...OPS.flatMap((op) => profileSentence(findings, op)),
     ...OPS.flatMap((op) => gainSentence(findings, op)),
     ...batchSentences(findings),
     ...memorySentences(findings),
@@ -99,6 +100,20 @@ function restSentence(findings, op) {
       : 'and the protocol and the store are too little to measure';
   return [
     `A ${op} takes nodecached ${us(own.all)} of CPU: ${us(own.kernel)} in the kernel, ${us(nothing.user)} in Node even if it does nothing else, ${ours}. memcached needs ${us(memcached.all)}, of which ${us(memcached.kernel)} in the kernel.`,
+  ];
+}
+
+/** What the profiler of nodecached says. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
+function profileSentence(findings, op) {
+  const [chunk, request, write] = ['chunk', 'request', 'write'].map(
+    (step) => findings.of(`${op}-step-${step}`, NAMES.nodecached)?.median,
+  );
+  const all = medianOf(findings, NAMES.nodecached, keyCell(op), 'us');
+  if (!chunk || !request || !write || all === null) return [];
+  const us = (/** @type {number} */ value) => valueText(value, 'µs');
+  const before = Math.max(0, all - chunk);
+  return [
+    `Measured inside nodecached with --profile, a ${op} takes ${us(chunk)} from the bytes that arrived to the answer that is sent: ${us(request)} for the request itself and ${us(write)} for the write, which is mostly the kernel. The other ${us(before)} pass before nodecached sees a byte: the event loop, and reading from the socket.`,
   ];
 }
 
