@@ -102,7 +102,7 @@ function profileTable(findings) {
   const table = markdownTable(['step', 'what it is', ...OPS.map((op) => `per ${op}`)], rows);
   return `## The steps of a request in nodecached
 
-As \`nodecached --profile\` measures them, with ${KEY_CONNECTIONS} connections and one request at a time. A chunk contains everything
+As \`nodecached --profile\` measures them: the median of a step times how often it occurs in a request, with ${KEY_CONNECTIONS} connections and one request at a time. A chunk contains everything
 else, and a request all steps between it and the write.
 
 ${table}

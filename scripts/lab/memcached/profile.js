@@ -3,6 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { medianOf } from '../phases.js';
 import { OPS, STEPS } from './cells.js';
 import { NAMES, subjectOf } from './subjects.js';
 
@@ -36,6 +37,8 @@ export async function measureProfile({ lab, record }, { start, load }) {
 }
 
 /**
+ * A step takes its median times how often it occurs in a request: the mean would contain the time in which another program had
+ * the core.
  * @param {string} csv of the profiler: a row for each step and second @param {number} fromMs rows before it don't count
  * @returns {Record<string, number>} µs per request of each known step
  */
@@ -44,13 +47,13 @@ export function stepsIn(csv, fromMs) {
     .trim()
     .split('\n')
     .map((line) => line.split(','));
-  const [time, key, calls, total] = ['time', 'key', 'calls', 'total_ns'].map((name) => head.indexOf(name));
-  const sum = (/** @type {string} */ step, /** @type {number} */ column) =>
-    rows
-      .filter((row) => row[key] === step && Date.parse(row[time]) >= fromMs)
-      .reduce((all, row) => all + Number(row[column]), 0);
-  const requests = sum('request', calls);
-  if (requests === 0) return {};
-  const known = Object.keys(STEPS).filter((step) => sum(step, calls) > 0);
-  return Object.fromEntries(known.map((step) => [step, sum(step, total) / requests / 1000]));
+  const [time, key, calls, p50] = ['time', 'key', 'calls', 'p50_ns'].map((name) => head.indexOf(name));
+  const late = rows.filter((row) => Date.parse(row[time]) >= fromMs);
+  const callsOf = (/** @type {string} */ step) =>
+    late.filter((row) => row[key] === step).reduce((sum, row) => sum + Number(row[calls]), 0);
+  const requests = callsOf('request');
+  const known = Object.keys(STEPS).filter((step) => callsOf(step) > 0 && requests > 0);
+  const usual = (/** @type {string} */ step) =>
+    medianOf(late.filter((row) => row[key] === step).map((row) => Number(row[p50])));
+  return Object.fromEntries(known.map((step) => [step, (usual(step) / 1000) * (callsOf(step) / requests)]));
 }

@@ -65,6 +65,7 @@ export function sentencesOf(findings) {
     ...OPS.flatMap((op) => boundSentence(findings, op)),
     ...OPS.flatMap((op) => restSentence(findings, op)),
     ...OPS.flatMap((op) => profileSentence(findings, op)),
+    ...OPS.flatMap((op) => roomSentence(findings, op)),
     ...OPS.flatMap((op) => gainSentence(findings, op)),
     ...batchSentences(findings),
     ...memorySentences(findings),
@@ -111,9 +112,25 @@ function profileSentence(findings, op) {
   const all = medianOf(findings, NAMES.nodecached, keyCell(op), 'us');
   if (!chunk || !request || !write || all === null) return [];
   const us = (/** @type {number} */ value) => valueText(value, 'µs');
-  const before = Math.max(0, all - chunk);
+  const before =
+    all > chunk
+      ? ` The other ${us(all - chunk)} of its CPU pass outside: the event loop, and reading from the socket.`
+      : '';
   return [
-    `Measured inside nodecached with --profile, a ${op} takes ${us(chunk)} from the bytes that arrived to the answer that is sent: ${us(request)} for the request itself and ${us(write)} for the write, which is mostly the kernel. The other ${us(before)} pass before nodecached sees a byte: the event loop, and reading from the socket.`,
+    `Measured inside nodecached with --profile, a ${op} usually takes ${us(chunk)} from the bytes that arrived to the answer that is sent: ${us(request)} for the request itself and ${us(write)} for the write, which is mostly the kernel.${before}`,
+  ];
+}
+
+/** What all cores have room for, which the client shares. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
+function roomSentence(findings, op) {
+  const [cell, run] = [keyCell(op), NAMES.nodecachedCores];
+  const [us, clientUs] = [medianOf(findings, run, cell, 'us'), medianOf(findings, run, cell, 'clientUs')];
+  const other = medianOf(findings, NAMES.memcachedFree, cell, 'rate');
+  if (!us || !clientUs || !other) return [];
+  const room = (coreCount() * 1e6) / (us + clientUs);
+  const verdict = room > other ? 'more than' : 'no more than';
+  return [
+    `${capital(cellText(cell))}, all cores: a request takes ${valueText(us, 'µs')} of nodecached and ${valueText(clientUs, 'µs')} of the client, so ${coreCount()} cores have room for ${valueText(room, '1/s')} at most, which is ${verdict} memcached -t 1 answers (${valueText(other, '1/s')}). Without the client on the same cores it would be ${valueText((coreCount() * 1e6) / us, '1/s')} (computed, not measured).`,
   ];
 }
 
