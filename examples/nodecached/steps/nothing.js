@@ -26,6 +26,7 @@ function lengthIn(lineEnd) {
 function serve(accepted) {
   let length = 0; // of each value: the first tells it
   let skip = 0; // bytes of a value that are still to come
+  let first = 0; // byte of the line
   const socket = withBuffer(accepted, buffer, (bytes) => {
     output.sink = sink;
     for (let at = 0; at < bytes; at++) {
@@ -35,8 +36,11 @@ function serve(accepted) {
         at += skipped - 1;
         continue;
       }
-      const isGet = buffer[at] === G;
+      first ||= buffer[at];
       while (at < bytes && buffer[at] !== NEWLINE) at++;
+      if (at === bytes) break; // the rest of the line comes later
+      const isGet = first === G;
+      first = 0;
       if (isGet) output.put(value);
       else {
         length ||= lengthIn(at);
