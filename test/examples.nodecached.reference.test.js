@@ -35,6 +35,9 @@ function assertSame(actual, expected) {
 /** Seconds to live: the two clocks tick at different times. @param {string} text */
 const withoutTimes = (text) => text.replace(/ t\d+/g, ' t#');
 
+/** Without the thread that sorts items in the background: while it holds one, incr answers differently. */
+const PREDICTABLE = ['-t', '1', '-o', 'no_modern'];
+
 const SEEDS = Number(process.env.NODECACHED_SEEDS ?? 12);
 const FIRST_SEED = Number(process.env.NODECACHED_FIRST_SEED ?? 1);
 
@@ -43,7 +46,7 @@ test('random commands get the answers of memcached, however they are split', {
 }, async (t) => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
     // New servers, so that both count their cas numbers from 1.
-    const [ours, theirs] = await Promise.all([startCached(t), startMemcached(t, ['-t', '1'])]);
+    const [ours, theirs] = await Promise.all([startCached(t), startMemcached(t, PREDICTABLE)]);
     const sent = randomCommands(seed, 300);
     const expected = withoutTimes(await talkInTurn(theirs, sent));
     try {

@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
  * @property {string} csv a file, or ''
  */
 
-/** What memcached 1.6.18 does is what this does. */
-export const VERSION = '1.6.18-nodecached';
+/** The memcached whose answers these are. Clients need a number, and nothing behind it. */
+export const VERSION = '1.6.18';
 
 /** @typedef {{ short?: string, word?: string, default: string, range?: [number, number], help: string, repeats?: boolean }} Row */
 
@@ -124,7 +124,9 @@ export function readOptions(name, without = []) {
   try {
     const values = valuesOf(process.argv.slice(2), without);
     if (values.help || values.version) {
-      process.stdout.write(values.help ? helpText(name, without) : `nodecached ${VERSION}\n`);
+      process.stdout.write(
+        values.help ? helpText(name, without) : `nodecached, which answers as memcached ${VERSION} does\n`,
+      );
       process.exit(0);
     }
     return optionsOf(values);

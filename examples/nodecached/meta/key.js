@@ -73,6 +73,7 @@ export const FACTS = {
 export function vivify(requests, flags, key, value) {
   const { item } = requests;
   fillKey(item, key, flags);
+  item.isBinary = false; // memcached forgets it here
   item.flags = 0;
   item.expires = 0;
   return items.createNumber(key.store, item, value);
