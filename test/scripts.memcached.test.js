@@ -5,9 +5,11 @@ import { Findings } from '../scripts/lab/findings.js';
 import { findCommand } from '../scripts/lab/install.js';
 import { Lab } from '../scripts/lab/lab.js';
 import { CELLS, keyCell, nameOf } from '../scripts/lab/memcached/cells.js';
+import { chartsOf } from '../scripts/lab/memcached/charts.js';
 import { measureRound, prepareGenerator } from '../scripts/lab/memcached/measure.js';
-import { chartsOf, pageText } from '../scripts/lab/memcached/page.js';
-import { NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
+import { pageText } from '../scripts/lab/memcached/page.js';
+import { stepsIn } from '../scripts/lab/memcached/profile.js';
+import { coreCount, NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../scripts/lab/memcached/targets.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
 import { noMemcached } from './helpers/memcached.js';
@@ -111,6 +113,31 @@ test('the page has every table and both charts', async () => {
   assert.match(page, /^\| get \| 1 \| memcached \| {2}\| {2}\| 100,000 \| {2}\|$/m);
   assert.match(page, /^- a note\.$/m);
   assert.doesNotMatch(page, /undefined|NaN/);
+});
+
+test('the profile is what the steps cost per request, without the rows of the warm-up', () => {
+  const csv = [
+    'time,key,samples,calls,p50_ns',
+    '2026-11-22T22:00:01.000Z,request,1,10,9000',
+    '2026-11-22T22:00:02.000Z,chunk,1,5,8000',
+    '2026-11-22T22:00:02.000Z,request,1,10,2000',
+    '2026-11-22T22:00:03.000Z,request,1,10,1000',
+    '2026-11-22T22:00:03.000Z,other,1,10,1000',
+  ].join('\n');
+  const steps = stepsIn(csv, Date.parse('2026-11-22T22:00:01.500Z'));
+  assert.deepEqual(steps, { chunk: 2, request: 1.5 });
+  assert.deepEqual(stepsIn('time,key,calls,p50_ns\n', 0), {});
+});
+
+test('the report says what all cores have room for beside the client', () => {
+  const shared = { [nodecachedCores]: { rate: 90_000, us: 6, clientUs: 4 } };
+  const text = sentencesOf(findingsOf({ ...FOUND, ...shared })).join('\n');
+  assert.ok(
+    text.includes(
+      `${coreCount()} cores have room for ${(coreCount() * 100_000).toLocaleString('en-US')}/s at most`,
+    ),
+    text,
+  );
 });
 
 test('it takes at most eight minutes unless asked for more', () => {

@@ -4,8 +4,9 @@
  */
 import { findCommand } from '../lab/install.js';
 import { CONNECTIONS, FIGURES } from '../lab/memcached/cells.js';
+import { chartsOf } from '../lab/memcached/charts.js';
 import { measureRound, prepareGenerator, roundSeconds } from '../lab/memcached/measure.js';
-import { chartsOf, pageText } from '../lab/memcached/page.js';
+import { pageText } from '../lab/memcached/page.js';
 import { coreCount, subjects } from '../lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../lab/memcached/targets.js';
 

@@ -24,6 +24,19 @@ const PARTS = /** @type {const} */ ({
   clientUs: { text: 'CPU of the client per request', unit: 'µs' },
 });
 
+/** The steps as nodecached names them: chunk contains all others, request those after it but the last. */
+export const STEPS = {
+  chunk: 'everything from the bytes that arrived to the answer that is sent',
+  request: 'a request',
+  read: 'finding the end of its line',
+  parse: 'splitting the line',
+  hash: 'hashing the key',
+  find: 'finding the item',
+  allocate: 'making room for an item',
+  copy: 'copying the answer',
+  write: "handing the answers to Node, which calls the kernel's send",
+};
+
 /** @type {Cell[]} */
 export const CELLS = OPS.flatMap((op) =>
   BATCHES.flatMap((batch) => CONNECTIONS.map((connections) => ({ op, batch, connections }))),
@@ -47,6 +60,11 @@ export const FIGURES = [
   ...CELLS.flatMap((cell) =>
     Object.entries(PARTS).map(([part, { text, unit }]) =>
       figure(nameOf(cell, /** @type {Part} */ (part)), `${text} (${cellText(cell)})`, unit),
+    ),
+  ),
+  ...OPS.flatMap((op) =>
+    Object.keys(STEPS).map((step) =>
+      figure(`${op}-step-${step}`, `${op}: ${step}, of nodecached --profile`, 'µs'),
     ),
   ),
   figure('itemBytes', 'memory per item (PSS)', 'bytes'),

@@ -1,11 +1,10 @@
 /*
- * From the findings about memcached to the tables, the charts and the page. Pure, except for drawing the charts.
+ * From the findings about memcached to the tables and the page. Pure.
  */
 import { formatCount } from '../../../lib/format.js';
-import { svgOf } from '../../plot/picture.js';
-import { barSpec } from '../bars.js';
 import { markdownTable, summaryText, valueText } from '../text.js';
-import { BATCHES, CONNECTIONS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS } from './cells.js';
+import { BATCHES, CONNECTIONS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS, STEPS } from './cells.js';
+import { ALL_CORES, measured, ONE_CORE } from './charts.js';
 import { ITEMS } from './measure.js';
 import { NAMES, subjects } from './subjects.js';
 import { gainsOf, isClientLimited, medianOf, signed, splitOf, targetTable } from './targets.js';
@@ -13,80 +12,6 @@ import { gainsOf, isClientLimited, medianOf, signed, splitOf, targetTable } from
 /** @typedef {import('../findings.js').Findings} Findings */
 /** @typedef {import('./cells.js').Cell} Cell */
 /** @typedef {import('./subjects.js').Subject} Subject */
-
-const ONE_CORE = 'one core for the server, another for the client';
-const ALL_CORES = 'all cores, which the client shares';
-
-/** @param {Findings} findings @returns {Subject[]} */
-function measured(findings) {
-  return subjects().filter(({ name }) => findings.runs.includes(name));
-}
-
-/** @param {Findings} findings @returns {Promise<Record<string, string>>} SVGs by name */
-export async function chartsOf(findings) {
-  const charts = { 'requests.svg': rateSpec(findings), 'cpu.svg': cpuSpec(findings) };
-  const drawn = Object.entries(charts).map(async ([name, spec]) => [name, await svgOf(spec)]);
-  return Object.fromEntries(await Promise.all(drawn));
-}
-
-/** @param {Findings} findings */
-function rateSpec(findings) {
-  const panels = [true, false].flatMap((isPinned) =>
-    OPS.map((op) => ({
-      title: `${op}: ${isPinned ? ONE_CORE : ALL_CORES}`,
-      bars: barsOf(findings, keyCell(op), 'rate', isPinned),
-    })),
-  );
-  const subtitle = [
-    `${KEY_CONNECTIONS} connections, one request at a time; medians; gray lines: smallest to largest value`,
-  ];
-  return barSpec({
-    title: 'Requests per second',
-    subtitle,
-    axis: 'requests per second',
-    panels: full(panels),
-  });
-}
-
-/** @param {Findings} findings */
-function cpuSpec(findings) {
-  const panels = OPS.map((op) => ({ title: op, bars: barsOf(findings, keyCell(op), 'us', true) }));
-  const subtitle = [
-    `${KEY_CONNECTIONS} connections, one request at a time, one core`,
-    'medians; gray lines: smallest to largest value',
-  ];
-  return barSpec({
-    title: 'CPU of the server per request',
-    subtitle,
-    axis: 'µs per request',
-    panels: full(panels),
-  });
-}
-
-/** @template {{ bars: unknown[] }} T @param {T[]} panels @returns {T[]} */
-const full = (panels) => panels.filter(({ bars }) => bars.length > 0);
-
-/** @param {Findings} findings @param {Cell} cell @param {'rate' | 'us'} part @param {boolean} isPinned @returns {import('../bars.js').Bar[]} */
-function barsOf(findings, cell, part, isPinned) {
-  const name = nameOf(cell, part);
-  const { unit } = findings.figure(name);
-  return measured(findings)
-    .filter((subject) => subject.isPinned === isPinned)
-    .flatMap(({ name: run, title }) => {
-      const summary = findings.of(name, run);
-      if (!summary) return [];
-      const { median: value, least, most } = summary;
-      const isLimited = part === 'rate' && isClientLimited(findings, run, cell);
-      const label = `${valueText(value, unit)}${isLimited ? ' *' : ''}`;
-      return [{ name: title, value, least, most, label, color: colorOf(run) }];
-    });
-}
-
-/** @param {string} run @returns {number} other servers, Node without a store, nodecached */
-function colorOf(run) {
-  if (run.includes('memcached') || run === NAMES.redis) return 3;
-  return run === NAMES.nothing ? 2 : run.includes('nodecached') ? 1 : 0;
-}
 
 /** @param {Findings} findings @param {boolean} isPinned @returns {string} a row per server and batch, a column per number of connections */
 function rateTable(findings, isPinned) {
@@ -166,6 +91,25 @@ function stepTable(findings) {
   return markdownTable(['step', 'what changed', ...OPS], rows);
 }
 
+/** @param {Findings} findings @returns {string} what nodecached's own profiler says; '' if it was not measured */
+function profileTable(findings) {
+  const rows = Object.entries(STEPS).flatMap(([step, text]) => {
+    const found = OPS.map((op) => findings.of(`${op}-step-${step}`, NAMES.nodecached));
+    if (found.every((one) => !one)) return [];
+    return [[step, text, ...found.map((one) => (one ? `${one.median.toFixed(2)} µs` : ''))]];
+  });
+  if (rows.length === 0) return '';
+  const table = markdownTable(['step', 'what it is', ...OPS.map((op) => `per ${op}`)], rows);
+  return `## The steps of a request in nodecached
+
+As \`nodecached --profile\` measures them: the median of a step times how often it occurs in a request, with ${KEY_CONNECTIONS} connections and one request at a time. A chunk contains everything
+else, and a request all steps between it and the write.
+
+${table}
+
+`;
+}
+
 /** @param {Findings} findings @returns {string} */
 function memoryTable(findings) {
   const rows = measured(findings)
@@ -203,7 +147,7 @@ ${KEY_CONNECTIONS} connections, one request at a time; in brackets: beside the s
 
 ${stepTable(findings)}
 
-## ${KEY_CONNECTIONS} connections
+${profileTable(findings)}## ${KEY_CONNECTIONS} connections
 
 ${OPS.flatMap((op) => BATCHES.map((batch) => `${cellText({ ...keyCell(op), batch })}:\n\n${detailTable(findings, op, batch)}`)).join('\n\n')}
 

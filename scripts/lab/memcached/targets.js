@@ -64,6 +64,8 @@ export function sentencesOf(findings) {
       : `Targets missed: ${missed.map((one) => `${one.what}: ${ratio(one)}, target ${one.target}`).join('; ')}.`,
     ...OPS.flatMap((op) => boundSentence(findings, op)),
     ...OPS.flatMap((op) => restSentence(findings, op)),
+    ...OPS.flatMap((op) => profileSentence(findings, op)),
+    ...OPS.flatMap((op) => roomSentence(findings, op)),
     ...OPS.flatMap((op) => gainSentence(findings, op)),
     ...batchSentences(findings),
     ...memorySentences(findings),
@@ -99,6 +101,36 @@ function restSentence(findings, op) {
       : 'and the protocol and the store are too little to measure';
   return [
     `A ${op} takes nodecached ${us(own.all)} of CPU: ${us(own.kernel)} in the kernel, ${us(nothing.user)} in Node even if it does nothing else, ${ours}. memcached needs ${us(memcached.all)}, of which ${us(memcached.kernel)} in the kernel.`,
+  ];
+}
+
+/** What the profiler of nodecached says. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
+function profileSentence(findings, op) {
+  const [chunk, request, write] = ['chunk', 'request', 'write'].map(
+    (step) => findings.of(`${op}-step-${step}`, NAMES.nodecached)?.median,
+  );
+  const all = medianOf(findings, NAMES.nodecached, keyCell(op), 'us');
+  if (!chunk || !request || !write || all === null) return [];
+  const us = (/** @type {number} */ value) => valueText(value, 'µs');
+  const before =
+    all > chunk
+      ? ` The other ${us(all - chunk)} of its CPU pass outside: the event loop, and reading from the socket.`
+      : '';
+  return [
+    `Measured inside nodecached with --profile, a ${op} usually takes ${us(chunk)} from the bytes that arrived to the answer that is sent: ${us(request)} for the request itself and ${us(write)} for the write, which is mostly the kernel.${before}`,
+  ];
+}
+
+/** What all cores have room for, which the client shares. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
+function roomSentence(findings, op) {
+  const [cell, run] = [keyCell(op), NAMES.nodecachedCores];
+  const [us, clientUs] = [medianOf(findings, run, cell, 'us'), medianOf(findings, run, cell, 'clientUs')];
+  const other = medianOf(findings, NAMES.memcachedFree, cell, 'rate');
+  if (!us || !clientUs || !other) return [];
+  const room = (coreCount() * 1e6) / (us + clientUs);
+  const verdict = room > other ? 'more than' : 'no more than';
+  return [
+    `${capital(cellText(cell))}, all cores: a request takes ${valueText(us, 'µs')} of nodecached and ${valueText(clientUs, 'µs')} of the client, so ${coreCount()} cores have room for ${valueText(room, '1/s')} at most, which is ${verdict} memcached -t 1 answers (${valueText(other, '1/s')}). Without the client on the same cores it would be ${valueText((coreCount() * 1e6) / us, '1/s')} (computed, not measured).`,
   ];
 }
 
