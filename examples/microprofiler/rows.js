@@ -3,7 +3,7 @@
  * this table; a test compares it with the code.
  *
  * A plain function that a module exports can't be measured from outside, so a method that calls it is measured instead. What reads and
- * checks the body of a publication, for example, is part of `post`, and of `publish-request` after the token was checked.
+ * checks the body of a publication, for example, is part of `post` on the admin port; on the port of the hub, no row covers it.
  */
 
 /**
