@@ -2,6 +2,7 @@
  * Bar charts as Vega-Lite specifications, for figures that are no series over time. Pure. The background is transparent, as in
  * the other charts.
  */
+import { AXIS } from '../plot/charts.js';
 import { GRAY, RUN_COLORS } from '../plot/wanted.js';
 
 const WIDTH = 520;
@@ -43,17 +44,7 @@ export function barSpec({ title, subtitle, axis, panels }) {
 const CONFIG = {
   font: FONT,
   view: { stroke: null },
-  axis: {
-    labelColor: GRAY,
-    titleColor: GRAY,
-    tickColor: GRAY,
-    domainColor: GRAY,
-    gridColor: GRAY,
-    gridOpacity: 0.25,
-    labelFontSize: 11,
-    titleFontSize: 12,
-    titleFontWeight: 'normal',
-  },
+  axis: AXIS,
   title: { fontSize: 15, subtitleFontSize: 11, subtitlePadding: 4, offset: 10 },
 };
 
