@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import memcached from '../scripts/experiments/memcached.js';
+import { coreCount, coresIn, noTwoCores } from '../scripts/lab/cores.js';
 import { Findings } from '../scripts/lab/findings.js';
-import { findCommand } from '../scripts/lab/install.js';
 import { Lab } from '../scripts/lab/lab.js';
 import { CELLS, keyCell, nameOf } from '../scripts/lab/memcached/cells.js';
 import { chartsOf } from '../scripts/lab/memcached/charts.js';
 import { measureRound, prepareGenerator } from '../scripts/lab/memcached/measure.js';
 import { pageText } from '../scripts/lab/memcached/page.js';
 import { stepsIn } from '../scripts/lab/memcached/profile.js';
-import { coreCount, NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
+import { NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../scripts/lab/memcached/targets.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
 import { noMemcached } from './helpers/memcached.js';
@@ -144,8 +144,12 @@ test('it takes at most eight minutes unless asked for more', () => {
   assert.ok(secondsOf({ ...memcached, name: 'memcached' }, PLAN) <= 480);
 });
 
-const missing =
-  noMemcached || (findCommand('taskset') ? false : 'taskset is not installed (Debian: util-linux)');
+test('a list of cores is read as the kernel writes it', () => {
+  assert.deepEqual(coresIn('0'), [0]);
+  assert.deepEqual(coresIn('0-2,5,8-9'), [0, 1, 2, 5, 8, 9]);
+});
+
+const missing = noMemcached || noTwoCores() || false;
 
 test('a round measures every cell of memcached and nodecached, and their memory', {
   skip: missing,

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { noTwoCores } from '../scripts/lab/cores.js';
 import { execute, findingsOf } from '../scripts/lab/execute.js';
 import { findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
@@ -162,7 +163,7 @@ test('a server that ends its connections early fails', async (t) => {
 
 for (const name of ['express', 'fastify', 'http', 'http-close', 'hold', 'hold-pass']) {
   const subject = subjects().find((one) => one.name === name);
-  test(`${name} gives the expected answers`, { skip: subject?.skip || false }, async (t) => {
+  test(`${name} gives the expected answers`, { skip: subject?.skip || noTwoCores() || false }, async (t) => {
     assert.ok(subject);
     const server = await startSubject(labOf(t), subject, 'one');
     await checkAnswers(name, server.port, subject.closes);
@@ -231,7 +232,7 @@ test('sentences compare CPU per request, and errors are never left out', () => {
 });
 
 test('the experiment measures two servers, and leaves a report with charts', {
-  skip: findCommand('wrk') ? false : 'wrk is not installed',
+  skip: findCommand('wrk') ? noTwoCores() || false : 'wrk is not installed (Debian: wrk)',
 }, async (t) => {
   const lab = labOf(t);
   const whole = await findExperiment('requests');

@@ -3,10 +3,11 @@
  */
 import { buildGenerator, generate } from '../../../fleet/requests/memcached/generator.js';
 import { HoldfastError } from '../../../lib/errors.js';
+import { pinned } from '../cores.js';
 import { pssBytes } from '../processes.js';
 import { CELLS, cellText, KEY_CONNECTIONS, keyCell, nameOf } from './cells.js';
 import { measureProfile } from './profile.js';
-import { countedBytes, cpuOf, pinned, startServer } from './server.js';
+import { countedBytes, cpuOf, startServer } from './server.js';
 import { NAMES, subjectOf, subjects } from './subjects.js';
 
 const KEYS = 10_000;
@@ -204,7 +205,7 @@ function jobOf({ port, subject }, { op, batch, connections }) {
  * @throws {HoldfastError} ANSWER if not every answer was right
  */
 async function run({ lab }, { subject }, job) {
-  const command = subject.isPinned ? pinned(1) : [];
+  const command = subject.isPinned ? pinned('client') : [];
   const counted = await lab.unlessAborted(generate(job, { command, signal: lab.signal }));
   const { complete, end, phase, misses, wrong, errors, failed, lastError } = counted;
   const lost = Object.values(failed).reduce((sum, count) => sum + count, 0);

@@ -6,8 +6,8 @@ import { connect } from 'node:net';
 import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { hasEnded } from '../clean.js';
+import { pinned } from '../cores.js';
 import { cpuUs, familyOf } from '../processes.js';
-import { allowedCores } from '../requests/start.js';
 import { environment } from '../server.js';
 
 const HOST = '127.0.0.1';
@@ -29,7 +29,7 @@ const POLL_MS = 20;
 /** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it accepts connections @throws {HoldfastError} PEER */
 export async function startServer(lab, subject) {
   const port = await freePort(0, HOST);
-  const words = [...(subject.isPinned ? pinned(0) : []), ...subject.command(port)];
+  const words = [...(subject.isPinned ? pinned('server') : []), ...subject.command(port)];
   const child = lab.clean.spawn(words[0], words.slice(1), { env: environment() });
   let lastWords = '';
   child.stdout?.resume();
@@ -53,12 +53,6 @@ function accepts(port) {
     socket.once('error', () => resolve(false));
     socket.once('connect', () => socket.destroy());
   });
-}
-
-/** @param {0 | 1} index @returns {string[]} what precedes a command that must run on one of the cores that we may use */
-export function pinned(index) {
-  const cores = allowedCores();
-  return ['taskset', '-c', String(cores[index] ?? cores[0])];
 }
 
 /** @param {number[]} pids @returns {{ us: number, user: number, system: number }} run time; user and system in ticks of 10 ms */

@@ -1,10 +1,11 @@
 /*
- * Starts a server of the comparison, and says which cores it and its client get.
+ * Starts a server of the comparison.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { hasEnded } from '../clean.js';
+import { coreCount, pinned } from '../cores.js';
 import { familyOf } from '../processes.js';
 import { environment } from '../server.js';
 
@@ -19,8 +20,8 @@ const POLL_MS = 20;
 /** @param {Lab} lab @param {import('./subjects.js').Subject} subject @param {Mode} mode @returns {Promise<Server>} once all its processes listen */
 export async function startSubject(lab, { name, command }, mode) {
   const port = await freePort(0, HOST);
-  const words = command(port, mode === 'one' ? 1 : allowedCores().length);
-  const [program, ...args] = mode === 'one' ? pinned(0, words) : words;
+  const words = command(port, mode === 'one' ? 1 : coreCount());
+  const [program, ...args] = mode === 'one' ? [...pinned('server'), ...words] : words;
   const child = lab.clean.spawn(program, args, { env: { ...environment(), NODE_ENV: 'production' } });
   let [said, lastWords] = ['', ''];
   child.stdout?.on('data', (data) => {
@@ -38,20 +39,6 @@ export async function startSubject(lab, { name, command }, mode) {
     await lab.sleep(POLL_MS);
   }
   return { port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
-}
-
-/** @param {0 | 1} index @param {string[]} words @returns {string[]} the command on one of the cores that we may use */
-export function pinned(index, words) {
-  return ['taskset', '-c', String(allowedCores()[index]), ...words];
-}
-
-/** @returns {number[]} such as those in '0-1,4' */
-export function allowedCores() {
-  const list = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
-  return list.split(',').flatMap((range) => {
-    const [first, last = first] = range.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  });
 }
 
 /** @param {number[]} pids @returns {number} how many sockets they have open, without stdin, stdout and stderr, which may be some */
