@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
 import { test } from 'node:test';
 import memcached from '../scripts/experiments/memcached.js';
 import { coreCount, coresIn, noTwoCores } from '../scripts/lab/cores.js';
@@ -12,6 +13,7 @@ import { stepsIn } from '../scripts/lab/memcached/profile.js';
 import { NAMES, subjects } from '../scripts/lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../scripts/lab/memcached/targets.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
+import { isListening } from '../scripts/lab/sockets.js';
 import { noMemcached } from './helpers/memcached.js';
 import { temporaryFolder } from './helpers/server.js';
 
@@ -147,6 +149,16 @@ test('it takes at most eight minutes unless asked for more', () => {
 test('a list of cores is read as the kernel writes it', () => {
   assert.deepEqual(coresIn('0'), [0]);
   assert.deepEqual(coresIn('0-2,5,8-9'), [0, 1, 2, 5, 8, 9]);
+});
+
+test('a process listens only on a port that it has opened itself', async (t) => {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(null)));
+  t.after(() => server.close());
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  assert.equal(isListening([process.pid], port), true);
+  assert.equal(isListening([process.ppid], port), false);
+  assert.equal(isListening([], port), false);
 });
 
 const missing = noMemcached || noTwoCores() || false;

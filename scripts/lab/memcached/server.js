@@ -9,6 +9,7 @@ import { hasEnded } from '../clean.js';
 import { pinned } from '../cores.js';
 import { cpuUs, familyOf } from '../processes.js';
 import { environment } from '../server.js';
+import { isListening } from '../sockets.js';
 
 const HOST = '127.0.0.1';
 const START_MS = 10_000;
@@ -26,7 +27,7 @@ const POLL_MS = 20;
  * @property {() => Promise<void>} stop
  */
 
-/** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it accepts connections @throws {HoldfastError} PEER */
+/** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it listens itself: its port may have been taken meanwhile @throws {HoldfastError} PEER */
 export async function startServer(lab, subject) {
   const port = await freePort(0, HOST);
   const words = [...(subject.isPinned ? pinned('server') : []), ...subject.command(port)];
@@ -36,23 +37,19 @@ export async function startServer(lab, subject) {
   child.stderr?.on('data', (data) => {
     lastWords = (lastWords + data).slice(-500);
   });
+  const pids = () => familyOf(child.pid ?? 0);
   const endMs = Date.now() + START_MS;
-  while (!(await accepts(port))) {
-    if (hasEnded(child) || Date.now() > endMs)
-      throw new HoldfastError('PEER', `${subject.name} did not start: ${lastWords.trim() || child.exitCode}`);
+  while (!isListening(pids(), port)) {
+    if (hasEnded(child))
+      throw new HoldfastError('PEER', `${subject.name} ended: ${lastWords.trim() || child.exitCode}`);
+    if (Date.now() > endMs)
+      throw new HoldfastError(
+        'PEER',
+        `${subject.name} did not listen within ${START_MS / 1000} s: ${lastWords.trim()}`,
+      );
     await lab.sleep(POLL_MS);
   }
-  return { subject, port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
-}
-
-/** @param {number} port @returns {Promise<boolean>} */
-function accepts(port) {
-  return new Promise((resolve) => {
-    const socket = connect(port, HOST);
-    socket.once('connect', () => resolve(true));
-    socket.once('error', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
-  });
+  return { subject, port, pids, stop: () => lab.clean.end(child) };
 }
 
 /** @param {number[]} pids @returns {{ us: number, user: number, system: number }} run time; user and system in ticks of 10 ms */

@@ -4,8 +4,9 @@
 import { HoldfastError } from '../../../lib/errors.js';
 import { pinned } from '../cores.js';
 import { cpuUs } from '../processes.js';
+import { socketsOf } from '../sockets.js';
 import { MEASURED } from './answers.js';
-import { HOST, socketsOf } from './start.js';
+import { HOST } from './start.js';
 import { parseWrk } from './wrk.js';
 
 /** Shares of the time between which the CPU of client and server is compared: wrk's start and end are not typical. */

@@ -1,7 +1,6 @@
 /*
  * Starts a server of the comparison.
  */
-import { readdirSync, readlinkSync } from 'node:fs';
 import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { hasEnded } from '../clean.js';
@@ -39,19 +38,4 @@ export async function startSubject(lab, { name, command }, mode) {
     await lab.sleep(POLL_MS);
   }
   return { port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
-}
-
-/** @param {number[]} pids @returns {number} how many sockets they have open, without stdin, stdout and stderr, which may be some */
-export function socketsOf(pids) {
-  const files = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => ({ pid, fd })));
-  return files.filter(({ pid, fd }) => Number(fd) > 2 && isSocket(`/proc/${pid}/fd/${fd}`)).length;
-}
-
-/** @param {string} path */
-function isSocket(path) {
-  try {
-    return readlinkSync(path).startsWith('socket:');
-  } catch {
-    return false; // it was closed in the meantime
-  }
 }
