@@ -58,8 +58,27 @@ test('each target says whether it was reached', () => {
   assert.match(text, /^\| nodecached on all cores .+ \| 90 % \| more than 100 %: \*\*missed\*\* \|$/m);
   assert.match(
     sentencesOf(findingsOf(FOUND))[0],
-    /^Targets missed: nodecached on all cores .+: 90 %, target more than 100 %\.$/,
+    /^Targets missed or not clear: nodecached on all cores .+: 90 %, target more than 100 %\.$/,
   );
+});
+
+test('a target is not reached if the client kept memcached from answering more', () => {
+  const limited = { ...FOUND, [one]: { ...FOUND[one], client: 97, server: 60 } };
+  assert.match(
+    targetTable(findingsOf(limited)),
+    /one core each .+ \| at most 60 % \| at least 60 %: not clear, the client was the limit \|$/m,
+  );
+  const own = { ...FOUND, [nodecached]: { ...FOUND[nodecached], client: 97, server: 60 } };
+  assert.match(
+    targetTable(findingsOf(own)),
+    /one core each .+ \| at least 60 % \| at least 60 %: reached \|$/m,
+  );
+});
+
+test('nothing is reached if nothing was measured', () => {
+  const sentences = sentencesOf(findingsOf({ [nodecached]: FOUND[nodecached] }));
+  assert.match(sentences[0], /^No target could be checked: nodecached or memcached was not measured\.$/);
+  assert.doesNotMatch(sentences.join(), /never the limit/);
 });
 
 test('the sentences say where the time goes, computed from the figures', () => {
@@ -86,12 +105,15 @@ test('the report says where the client was the limit', () => {
   assert.match(both ?? '', /^The client was never the limit/);
 });
 
-test('the report says if other programs took the cores', () => {
+test('the report says if neither side used its core', () => {
   const calm = { ...FOUND[one], client: 60, server: 99 };
   const text = (/** @type {object} */ found) => sentencesOf(findingsOf({ ...FOUND, ...found })).join('\n');
-  assert.doesNotMatch(text({ [one]: calm }), /Other programs/);
+  assert.doesNotMatch(text({ [one]: calm }), /Something else was the limit/);
   const disturbed = text({ [one]: calm, [nodecached]: { ...FOUND[nodecached], client: 30, server: 50 } });
-  assert.match(disturbed, /Other programs used the cores: in 1 of 2 comparisons with 50 connections/);
+  assert.match(
+    disturbed,
+    /In 1 of 2 comparisons with 50 connections neither .+ Something else was the limit/,
+  );
 });
 
 test('the page has every table and both charts', async () => {
