@@ -209,6 +209,37 @@ test('connections that waited to be accepted explain a high latency', () => {
   );
 });
 
+test('a share is marked if wrk was the limit, there or in what it is compared with', () => {
+  const busy = { perSecond: 100_000, clientPercent: 97, serverPercent: 60 };
+  const calm = { perSecond: 10_000, clientPercent: 30, serverPercent: 99 };
+  const limited = findingsWith({ 'axum-one': busy, 'express-one': calm });
+  assert.match(originalTable(limited), /\| express-one \| 10 % \* \|/);
+  assert.match(
+    originalTable(findingsWith({ 'axum-one': { ...busy, serverPercent: 99 }, 'express-one': calm })),
+    /\| express-one \| 10 % \|/,
+  );
+  const cores = findingsWith({ 'axum-one': busy, 'axum-cores': calm });
+  assert.match(
+    sentencesOf(cores).join('\n'),
+    /axum 0\.10 times \* \(\*: wrk was the limit in one of them\)\./,
+  );
+});
+
+test('the latency of one connection is explained only if a Hold is slower', () => {
+  const said = (/** @type {number} */ hold) =>
+    sentencesOf(findingsWith({ 'hold-one': { aloneUs: hold }, 'http-close-one': { aloneUs: 200 } })).join(
+      '\n',
+    );
+  assert.match(
+    said(3000),
+    /takes 3,000 µs with a policy that answers and 200 µs with node:http .+: a Hold collects/,
+  );
+  assert.match(
+    said(150),
+    /takes 150 µs with a policy that answers and 200 µs with node:http that ends the connection\.$/,
+  );
+});
+
 test('sentences compare CPU per request, and errors are never left out', () => {
   const findings = findingsWith({
     'express-one': { cpuUs: 60, errors: 0, perSecond: 10_000 },
