@@ -210,10 +210,12 @@ async function run({ lab }, { subject }, job) {
   const { complete, end, phase, misses, wrong, errors, failed, lastError } = counted;
   const lost = Object.values(failed).reduce((sum, count) => sum + count, 0);
   const bad = subject.answersRight ? misses + wrong : 0;
-  if ((complete === 0 && end !== 'duration') || phase === 'fill' || lost + errors + bad > 0)
+  if ((complete === 0 && end !== 'duration') || phase === 'fill' || lost + errors + bad > 0) {
+    const last = lastError ? `; the last error: ${lastError}` : '';
     throw new HoldfastError(
       'ANSWER',
-      `${lost} requests had no answer, ${errors} had errors, ${misses + wrong} a wrong one ${lastError}`,
+      `${lost} requests without an answer, ${errors} errors, ${misses + wrong} wrong answers${last}`,
     );
+  }
   return counted;
 }
