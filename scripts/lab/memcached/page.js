@@ -172,9 +172,15 @@ ${memoryTable(findings)}
 
 ${names.join('\n')}
 
-- All servers run at the same time and take turns at each cell of the tables, so that whatever changes on the machine affects all of them
+${methodText(plan)}
+${notes.map((note) => `- ${note}.\n`).join('')}`;
+}
+
+/** @param {import('../plan.js').Plan} plan */
+function methodText({ holdS }) {
+  return `- All servers run at the same time and take turns at each cell of the tables, so that whatever changes on the machine affects all of them
   alike. Before that, each is given the keys, and answers gets and sets for a while, because JS gets faster as it runs. With
-  ${KEY_CONNECTIONS} connections and one request at a time, a measurement takes ${plan.holdS} s, otherwise a third of it.
+  ${KEY_CONNECTIONS} connections and one request at a time, a measurement takes ${holdS} s, otherwise a third of it.
 - The client is [fleet/generator](../fleet/generator/src/main.rs), a native program with one thread, which checks every answer byte for byte. A connection sends its next
   request, or the next batch, when everything before is answered; the wrong values of the server that does nothing cost it a little more; a latency counts from when the batch was sent.
 - Keys are chosen at random from 10,000, values have 100 bytes.
@@ -182,6 +188,5 @@ ${names.join('\n')}
   could have used. CPU is the run time of all threads of the server; the kernel's part is from /proc/PID/stat, which has steps of 10 ms.
 - Memory per item is the growth of the server's memory (PSS) from 1,000 to ${formatCount(ITEMS)} items with keys of 12 bytes and values of 100,
   half a second later: with Node it contains garbage that was not collected yet. What servers count themselves differs: memcached and
-  nodecached count items, redis everything.
-${notes.map((note) => `- ${note}.\n`).join('')}`;
+  nodecached count items, redis everything.`;
 }
