@@ -10,11 +10,11 @@ import { measureProfile } from './profile.js';
 import { countedBytes, cpuOf, startServer } from './server.js';
 import { NAMES, subjectOf, subjects } from './subjects.js';
 
-const KEYS = 10_000;
-const VALUE_SIZE = 100;
+export const KEYS = 10_000;
+export const VALUE_SIZE = 100;
 /** Items whose memory is measured, and those that are there before. */
 export const ITEMS = 100_000;
-const FEW_ITEMS = 1000;
+export const FEW_ITEMS = 1000;
 const REST_MS = 500;
 const TIMEOUT_MS = 5000;
 const LONGER = 4;

@@ -6,7 +6,7 @@ import { markdownTable, summaryText, valueText } from '../text.js';
 import { BATCHES, CONNECTIONS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS, STEPS } from './cells.js';
 import { ALL_CORES, measured, ONE_CORE } from './charts.js';
 import { isClientLimited, medianOf } from './limits.js';
-import { ITEMS } from './measure.js';
+import { FEW_ITEMS, ITEMS, KEYS, VALUE_SIZE } from './measure.js';
 import { NAMES, subjects } from './subjects.js';
 import { gainsOf, signed, splitOf, targetTable } from './targets.js';
 
@@ -183,10 +183,10 @@ function methodText({ holdS }) {
   ${KEY_CONNECTIONS} connections and one request at a time, a measurement takes ${holdS} s, otherwise a third of it.
 - The client is [fleet/generator](../fleet/generator/src/main.rs), a native program with one thread, which checks every answer byte for byte. A connection sends its next
   request, or the next batch, when everything before is answered; the wrong values of the server that does nothing cost it a little more; a latency counts from when the batch was sent.
-- Keys are chosen at random from 10,000, values have 100 bytes.
+- Keys are chosen at random from ${formatCount(KEYS)}, values have ${VALUE_SIZE} bytes.
 - The server has the first core and the client the second; with all cores, nothing is pinned, and the client takes CPU that the server
-  could have used. CPU is the run time of all threads of the server; the kernel's part is from /proc/PID/stat, which has steps of 10 ms.
-- Memory per item is the growth of the server's memory (PSS) from 1,000 to ${formatCount(ITEMS)} items with keys of 12 bytes and values of 100,
+  could have used. A ratio says "at most" or "at least" if the client was the limit on one side of it. CPU is the run time of all threads of the server; the kernel's part is from /proc/PID/stat, which has steps of 10 ms.
+- Memory per item is the growth of the server's memory (PSS) from ${formatCount(FEW_ITEMS)} to ${formatCount(ITEMS)} items with keys of 12 bytes and values of ${VALUE_SIZE},
   half a second later: with Node it contains garbage that was not collected yet. What servers count themselves differs: memcached and
   nodecached count items, redis everything.`;
 }
