@@ -193,16 +193,14 @@ mod tests {
 
     #[test]
     fn requests_are_those_of_the_protocol() {
-        let text = |protocol, request| {
-            let (dialog, mut out) = (Dialog::new(protocol, 10, 3), Vec::new());
-            dialog.append(request, &mut out);
-            (String::from_utf8(out).unwrap(), String::from_utf8_lossy(dialog.value(7)).into_owned())
-        };
-        let (get, value) = text(Protocol::Memcached, GET);
-        assert_eq!(get, "get key-00000007\r\n");
-        assert_eq!(text(Protocol::Memcached, SET).0, format!("set key-00000007 0 0 3\r\n{value}\r\n"));
-        assert_eq!(text(Protocol::Resp, GET).0, "*2\r\n$3\r\nGET\r\n$12\r\nkey-00000007\r\n");
-        assert_eq!(text(Protocol::Resp, SET).0, format!("*3\r\n$3\r\nSET\r\n$12\r\nkey-00000007\r\n$3\r\n{value}\r\n"));
+        for (protocol, expected) in [
+            (Protocol::Memcached, "get key-00000007\r\nset key-00000007 0 0 0\r\n\r\n"),
+            (Protocol::Resp, "*2\r\n$3\r\nGET\r\n$12\r\nkey-00000007\r\n*3\r\n$3\r\nSET\r\n$12\r\nkey-00000007\r\n$0\r\n\r\n"),
+        ] {
+            let (dialog, mut out) = (Dialog::new(protocol, 10, 0), Vec::new());
+            [GET, SET].map(|request| dialog.append(request, &mut out));
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+        }
     }
 
     #[test]
