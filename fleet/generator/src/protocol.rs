@@ -198,7 +198,7 @@ mod tests {
             (Protocol::Resp, "*2\r\n$3\r\nGET\r\n$12\r\nkey-00000007\r\n*3\r\n$3\r\nSET\r\n$12\r\nkey-00000007\r\n$0\r\n\r\n"),
         ] {
             let (dialog, mut out) = (Dialog::new(protocol, 10, 0), Vec::new());
-            [GET, SET].map(|request| dialog.append(request, &mut out));
+            [GET, SET].into_iter().for_each(|request| dialog.append(request, &mut out));
             assert_eq!(String::from_utf8_lossy(&out), expected);
         }
     }
