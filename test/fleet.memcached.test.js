@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { buildGenerator } from '../fleet/requests/memcached/generator.js';
 import { reportOf, reportText } from '../fleet/requests/memcached/report.js';
-import { freePort } from '../lib/port.js';
 import { findCommand } from '../scripts/lab/install.js';
 import { noMemcached, serveCache, startMemcached } from './helpers/memcached.js';
+import { quietPort } from './helpers/port.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -153,7 +153,7 @@ test('a Unix socket can be loaded', { skip: noMemcached }, async (t) => {
 const noRedis = findCommand('redis-server') ? false : 'redis-server is not installed (Debian: redis-server)';
 
 test('redis is loaded in its own protocol', { skip: noRedis }, async (t) => {
-  const port = await freePort(0, '127.0.0.1');
+  const port = await quietPort();
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', temporaryFolder(t)];
   const { output } = run(t, findCommand('redis-server'), args);
   await until(() => output.stdout.includes('Ready to accept'), 'redis listens');
@@ -234,7 +234,7 @@ test('what is not the protocol has a cause of its own', async (t) => {
 });
 
 test('ends at once if nobody listens', async (t) => {
-  const port = await freePort(0, '127.0.0.1');
+  const port = await quietPort();
   const { code, result } = await report(t, port, '--op', 'set', '-n', '1000000', '-c', '5');
   assert.deepEqual([code, result.end, nonZero(result.failed)], [1, 'unanswered', { refused: 5 }]);
   assert.match(result.lastError, /refused/);

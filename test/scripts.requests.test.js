@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { noTwoCores } from '../scripts/lab/cores.js';
 import { execute, findingsOf } from '../scripts/lab/execute.js';
 import { findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
@@ -162,7 +163,7 @@ test('a server that ends its connections early fails', async (t) => {
 
 for (const name of ['express', 'fastify', 'http', 'http-close', 'hold', 'hold-pass']) {
   const subject = subjects().find((one) => one.name === name);
-  test(`${name} gives the expected answers`, { skip: subject?.skip || false }, async (t) => {
+  test(`${name} gives the expected answers`, { skip: subject?.skip || noTwoCores() || false }, async (t) => {
     assert.ok(subject);
     const server = await startSubject(labOf(t), subject, 'one');
     await checkAnswers(name, server.port, subject.closes);
@@ -208,6 +209,37 @@ test('connections that waited to be accepted explain a high latency', () => {
   );
 });
 
+test('a share is marked if wrk was the limit, there or in what it is compared with', () => {
+  const busy = { perSecond: 100_000, clientPercent: 97, serverPercent: 60 };
+  const calm = { perSecond: 10_000, clientPercent: 30, serverPercent: 99 };
+  const limited = findingsWith({ 'axum-one': busy, 'express-one': calm });
+  assert.match(originalTable(limited), /\| express-one \| 10 % \* \|/);
+  assert.match(
+    originalTable(findingsWith({ 'axum-one': { ...busy, serverPercent: 99 }, 'express-one': calm })),
+    /\| express-one \| 10 % \|/,
+  );
+  const cores = findingsWith({ 'axum-one': busy, 'axum-cores': calm });
+  assert.match(
+    sentencesOf(cores).join('\n'),
+    /axum 0\.10 times \* \(\*: wrk was the limit in one of them\)\./,
+  );
+});
+
+test('the latency of one connection is explained only if a Hold is slower', () => {
+  const said = (/** @type {number} */ hold) =>
+    sentencesOf(findingsWith({ 'hold-one': { aloneUs: hold }, 'http-close-one': { aloneUs: 200 } })).join(
+      '\n',
+    );
+  assert.match(
+    said(3000),
+    /takes 3,000 µs with a policy that answers and 200 µs with node:http .+: a Hold collects/,
+  );
+  assert.match(
+    said(150),
+    /takes 150 µs with a policy that answers and 200 µs with node:http that ends the connection\.$/,
+  );
+});
+
 test('sentences compare CPU per request, and errors are never left out', () => {
   const findings = findingsWith({
     'express-one': { cpuUs: 60, errors: 0, perSecond: 10_000 },
@@ -231,7 +263,7 @@ test('sentences compare CPU per request, and errors are never left out', () => {
 });
 
 test('the experiment measures two servers, and leaves a report with charts', {
-  skip: findCommand('wrk') ? false : 'wrk is not installed',
+  skip: findCommand('wrk') ? noTwoCores() || false : 'wrk is not installed (Debian: wrk)',
 }, async (t) => {
   const lab = labOf(t);
   const whole = await findExperiment('requests');

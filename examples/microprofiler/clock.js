@@ -1,8 +1,8 @@
 /*
- * The clock of the profiler: process.hrtime() as one number. Of Node's clocks with a resolution of nanoseconds it costs least on Node
- * 20, 22 and 24 (`node scripts/experiment.js profiler` measures it): what hrtime.bigint() gives has to be converted into a number, and
- * performance.now() converts to milliseconds. Where V8 inlines hrtime(), which
- * depends on the code around it, nothing is allocated; otherwise an array of 64 bytes that is garbage at once.
+ * The clock of the profiler: process.hrtime() as one number, because it is the cheapest of Node's clocks with a resolution of
+ * nanoseconds (`node scripts/experiment.js profiler` compares them). What hrtime.bigint() gives would have to be converted into a
+ * number. Where V8 inlines hrtime(), which depends on the code around it, nothing is allocated; otherwise an array of 64 bytes that
+ * is garbage at once.
  */
 const { hrtime } = process;
 

@@ -115,7 +115,10 @@ class Run {
 /** @param {import('node:child_process').ChildProcess} child @returns {Promise<number>} the exit status that a shell would show */
 function endOf(child) {
   return new Promise((resolve) => {
-    child.once('error', () => resolve(1));
+    child.once('error', ({ message }) => {
+      process.stderr.write(`microprofiler: can't start the program: ${message}\n`);
+      resolve(1);
+    });
     child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
 }

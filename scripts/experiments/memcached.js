@@ -2,12 +2,12 @@
  * nodecached next to memcached and redis: from the obvious server to the optimised one, on one core and on all. `--hold` is the time of a
  * measurement, `--repeats` the number of rounds.
  */
-import { findCommand } from '../lab/install.js';
+import { noTwoCores } from '../lab/cores.js';
 import { CONNECTIONS, FIGURES } from '../lab/memcached/cells.js';
 import { chartsOf } from '../lab/memcached/charts.js';
 import { measureRound, prepareGenerator, roundSeconds } from '../lab/memcached/measure.js';
 import { pageText } from '../lab/memcached/page.js';
-import { coreCount, subjects } from '../lab/memcached/subjects.js';
+import { subjects } from '../lab/memcached/subjects.js';
 import { sentencesOf, targetTable } from '../lab/memcached/targets.js';
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
@@ -23,7 +23,7 @@ export default {
       name,
       text,
       prepare: prepareGenerator,
-      skip: missing || missingHere(),
+      skip: missing || noTwoCores(),
     })),
   round: measureRound,
   roundSeconds,
@@ -33,9 +33,3 @@ export default {
   charts: chartsOf,
   page: pageText,
 };
-
-/** @returns {string} what keeps everything from running here, or '' */
-function missingHere() {
-  if (!findCommand('taskset')) return 'taskset is not installed (Debian: util-linux)';
-  return coreCount() < 2 ? 'it needs two cores' : '';
-}

@@ -1,11 +1,10 @@
 /*
  * Web frameworks of Node, Bun and Rust, and a Hold, answer the same requests. `--streams` is the number of connections.
  */
-import { availableParallelism } from 'node:os';
+import { noTwoCores } from '../lab/cores.js';
 import { findCommand } from '../lab/install.js';
 import { ALONE_S, measureRequests, WARM_UP_S } from '../lab/requests/measure.js';
 import { partsOf, runOf, sentencesOf } from '../lab/requests/sentences.js';
-import { allowedCores } from '../lab/requests/start.js';
 import { subjects } from '../lab/requests/subjects.js';
 import { chartsOf, FIGURES, MODES, originalTable, pageText } from '../lab/requests/table.js';
 
@@ -49,9 +48,7 @@ export default {
 
 /** @returns {string} what keeps everything from running here, or '' */
 function missingHere() {
-  if (!findCommand('wrk')) return 'wrk is not installed (Debian: wrk)';
-  if (!findCommand('taskset')) return 'taskset is not installed (Debian: util-linux)';
-  return allowedCores().length < 2 ? `it needs two cores, and there is ${availableParallelism()}` : '';
+  return findCommand('wrk') ? noTwoCores() : 'wrk is not installed (Debian: wrk)';
 }
 
 /** @param {import('../lab/experiment.js').Trial} all */

@@ -1,10 +1,9 @@
 /*
- * nodecached and memcached as child processes, and connections to them.
+ * nodecached as a child process, and connections to it.
  */
 import { spawnSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
-import { quietPort } from './port.js';
 import { run } from './server.js';
 import { until } from './until.js';
 
@@ -31,17 +30,6 @@ export async function startCached(t, args = [], file = 'server.js') {
     () => `it listens: ${output.stderr}`,
   );
   return { ...program, port: Number(found[2]) };
-}
-
-/** @param {Scope} t @param {string[]} [args] @returns {Promise<number>} the port of the real memcached */
-export async function startMemcached(t, args = []) {
-  const port = await quietPort();
-  const { output } = run(t, 'memcached', ['-u', 'nobody', '-l', '127.0.0.1', '-p', String(port), ...args]);
-  await until(
-    async () => (await talk(port, 'version\r\n').catch(() => '')) !== '',
-    () => output.stderr,
-  );
-  return port;
 }
 
 const DEADLINE_MS = 60_000;

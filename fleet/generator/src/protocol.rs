@@ -65,7 +65,8 @@ pub struct Dialog {
     /// The values of all keys: each is a part of it.
     bytes: Vec<u8>,
     size: usize,
-    /// What precedes and follows the key in a set, and the same in the answer to a get.
+    /// What precedes and follows the key in a get, in a set, and in the answer to a get.
+    get: [String; 2],
     set: [String; 2],
     hit: [String; 2],
     end: &'static str,
@@ -78,15 +79,21 @@ impl Dialog {
         let letter = |_| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[random.below(64)];
         let bytes = (0..VALUES + size).map(letter).collect();
         let name = names[0].len();
-        let (set, hit, end) = match protocol {
-            Protocol::Memcached => {
-                (["set ".into(), format!(" 0 0 {size}\r\n")], ["VALUE ".into(), format!(" 0 {size}\r\n")], "\r\nEND\r\n")
-            }
-            Protocol::Resp => {
-                ([format!("*3\r\n$3\r\nSET\r\n${name}\r\n"), format!("\r\n${size}\r\n")], [format!("${size}\r\n"), String::new()], "\r\n")
-            }
+        let (get, set, hit, end) = match protocol {
+            Protocol::Memcached => (
+                ["get ".into(), "\r\n".into()],
+                ["set ".into(), format!(" 0 0 {size}\r\n")],
+                ["VALUE ".into(), format!(" 0 {size}\r\n")],
+                "\r\nEND\r\n",
+            ),
+            Protocol::Resp => (
+                [format!("*2\r\n$3\r\nGET\r\n${name}\r\n"), "\r\n".into()],
+                [format!("*3\r\n$3\r\nSET\r\n${name}\r\n"), format!("\r\n${size}\r\n")],
+                [format!("${size}\r\n"), String::new()],
+                "\r\n",
+            ),
         };
-        Dialog { protocol, names, bytes, size, set, hit, end }
+        Dialog { protocol, names, bytes, size, get, set, hit, end }
     }
 
     fn value(&self, key: u32) -> &[u8] {
@@ -96,20 +103,12 @@ impl Dialog {
 
     pub fn append(&self, Request { op, key }: Request, out: &mut Vec<u8>) {
         let name = self.names[key as usize].as_bytes();
-        match (op, self.protocol) {
-            (Op::Set, _) => {
-                for part in [self.set[0].as_bytes(), name, self.set[1].as_bytes(), self.value(key), b"\r\n"] {
-                    out.extend_from_slice(part);
-                }
-            }
-            (Op::Get, Protocol::Memcached) => {
-                for part in [b"get ", name, b"\r\n"] {
-                    out.extend_from_slice(part);
-                }
-            }
-            (Op::Get, Protocol::Resp) => {
-                out.extend_from_slice(format!("*2\r\n$3\r\nGET\r\n${}\r\n{}\r\n", name.len(), self.names[key as usize]).as_bytes());
-            }
+        let ([before, after], value): (_, [&[u8]; 2]) = match op {
+            Op::Get => (&self.get, [b"", b""]),
+            Op::Set => (&self.set, [self.value(key), b"\r\n"]),
+        };
+        for part in [before.as_bytes(), name, after.as_bytes(), value[0], value[1]] {
+            out.extend_from_slice(part);
         }
     }
 
@@ -190,6 +189,18 @@ mod tests {
             Protocol::Resp => format!("${}\r\n", value.len()),
         };
         [head.as_bytes(), value, dialog.end.as_bytes()].concat()
+    }
+
+    #[test]
+    fn requests_are_those_of_the_protocol() {
+        for (protocol, expected) in [
+            (Protocol::Memcached, "get key-00000007\r\nset key-00000007 0 0 0\r\n\r\n"),
+            (Protocol::Resp, "*2\r\n$3\r\nGET\r\n$12\r\nkey-00000007\r\n*3\r\n$3\r\nSET\r\n$12\r\nkey-00000007\r\n$0\r\n\r\n"),
+        ] {
+            let (dialog, mut out) = (Dialog::new(protocol, 10, 0), Vec::new());
+            [GET, SET].into_iter().for_each(|request| dialog.append(request, &mut out));
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ function notesOf({ keys }, result) {
   else notes.push('Latency counts from when a request, or the batch it belongs to, was sent.');
   if (isClientLimit)
     notes.push(
-      `The client was the limit: it used ${(clientCores * 100).toFixed(0)} % of a core, so the server could answer more.`,
+      `The client was the limit: it used ${(clientCores * 100).toFixed(0)} % of a core, so the server may be able to answer more.`,
     );
   if (end === 'stopped') notes.push('The run was stopped; the figures cover the time until then.');
   if (end === 'unanswered')

@@ -5,8 +5,8 @@ import { svgOf } from '../../plot/picture.js';
 import { barSpec } from '../bars.js';
 import { valueText } from '../text.js';
 import { KEY_CONNECTIONS, keyCell, nameOf, OPS } from './cells.js';
+import { isClientLimited } from './limits.js';
 import { NAMES, subjects } from './subjects.js';
-import { isClientLimited } from './targets.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
 /** @typedef {import('./cells.js').Cell} Cell */
@@ -35,8 +35,10 @@ function rateSpec(findings) {
       bars: barsOf(findings, keyCell(op), 'rate', isPinned),
     })),
   );
+  const isMarked = panels.some(({ bars }) => bars.some(({ label }) => label.endsWith('*')));
   const subtitle = [
-    `${KEY_CONNECTIONS} connections, one request at a time; medians; gray lines: smallest to largest value`,
+    `${KEY_CONNECTIONS} connections, one request at a time`,
+    `medians; gray lines: smallest to largest value${isMarked ? '; *: the client was the limit' : ''}`,
   ];
   return barSpec({
     title: 'Requests per second',

@@ -3,17 +3,18 @@
  */
 import { buildGenerator, generate } from '../../../fleet/requests/memcached/generator.js';
 import { HoldfastError } from '../../../lib/errors.js';
+import { pinned } from '../cores.js';
 import { pssBytes } from '../processes.js';
 import { CELLS, cellText, KEY_CONNECTIONS, keyCell, nameOf } from './cells.js';
 import { measureProfile } from './profile.js';
-import { countedBytes, cpuOf, pinned, startServer } from './server.js';
+import { countedBytes, cpuOf, startServer } from './server.js';
 import { NAMES, subjectOf, subjects } from './subjects.js';
 
-const KEYS = 10_000;
-const VALUE_SIZE = 100;
+export const KEYS = 10_000;
+export const VALUE_SIZE = 100;
 /** Items whose memory is measured, and those that are there before. */
 export const ITEMS = 100_000;
-const FEW_ITEMS = 1000;
+export const FEW_ITEMS = 1000;
 const REST_MS = 500;
 const TIMEOUT_MS = 5000;
 const LONGER = 4;
@@ -204,15 +205,17 @@ function jobOf({ port, subject }, { op, batch, connections }) {
  * @throws {HoldfastError} ANSWER if not every answer was right
  */
 async function run({ lab }, { subject }, job) {
-  const command = subject.isPinned ? pinned(1) : [];
+  const command = subject.isPinned ? pinned('client') : [];
   const counted = await lab.unlessAborted(generate(job, { command, signal: lab.signal }));
   const { complete, end, phase, misses, wrong, errors, failed, lastError } = counted;
   const lost = Object.values(failed).reduce((sum, count) => sum + count, 0);
   const bad = subject.answersRight ? misses + wrong : 0;
-  if ((complete === 0 && end !== 'duration') || phase === 'fill' || lost + errors + bad > 0)
+  if ((complete === 0 && end !== 'duration') || phase === 'fill' || lost + errors + bad > 0) {
+    const last = lastError ? `; the last error: ${lastError}` : '';
     throw new HoldfastError(
       'ANSWER',
-      `${lost} requests had no answer, ${errors} had errors, ${misses + wrong} a wrong one ${lastError}`,
+      `${lost} requests without an answer, ${errors} errors, ${misses + wrong} wrong answers${last}`,
     );
+  }
   return counted;
 }

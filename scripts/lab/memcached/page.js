@@ -5,9 +5,10 @@ import { formatCount } from '../../../lib/format.js';
 import { markdownTable, summaryText, valueText } from '../text.js';
 import { BATCHES, CONNECTIONS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS, STEPS } from './cells.js';
 import { ALL_CORES, measured, ONE_CORE } from './charts.js';
-import { ITEMS } from './measure.js';
+import { isClientLimited, medianOf } from './limits.js';
+import { FEW_ITEMS, ITEMS, KEYS, VALUE_SIZE } from './measure.js';
 import { NAMES, subjects } from './subjects.js';
-import { gainsOf, isClientLimited, medianOf, signed, splitOf, targetTable } from './targets.js';
+import { gainsOf, signed, splitOf, targetTable } from './targets.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
 /** @typedef {import('./cells.js').Cell} Cell */
@@ -63,7 +64,7 @@ function detailTable(findings, op, batch) {
     'server',
     'requests per second',
     'CPU per request',
-    'of it kernel',
+    'of which kernel',
     'p50',
     'p99',
     'CPU of the server',
@@ -143,7 +144,7 @@ ${charts.map((chart) => `![${chart.replace(/^.*\/|\.svg$/g, '')}](${encodeURI(ch
 
 ## The steps from the obvious server to nodecached
 
-${KEY_CONNECTIONS} connections, one request at a time; in brackets: beside the step before.
+${KEY_CONNECTIONS} connections, one request at a time; in brackets: compared with the step before.
 
 ${stepTable(findings)}
 
@@ -171,16 +172,21 @@ ${memoryTable(findings)}
 
 ${names.join('\n')}
 
-- All servers run at the same time and take turns at each cell of the tables, so that whatever drifts on the machine affects all of them
-  alike. Before, each has the keys and has answered gets and sets for a while, because JS gets faster as it runs. With
-  ${KEY_CONNECTIONS} connections and one request at a time, a measurement takes ${plan.holdS} s, otherwise a third of it.
-- The client is [fleet/generator](../fleet/generator/src/main.rs), a native program with one thread, which checks every answer byte for byte. A connection sends its next
-  request, or the next batch, when everything before is answered; a latency counts from when the batch was sent.
-- Keys are chosen at random from 10,000, values have 100 bytes.
-- The server has the first core and the client the second; with all cores, nothing is pinned, and the client takes CPU that the server
-  could have used. CPU is the run time of all threads of the server; the kernel's part is from /proc/PID/stat, which has steps of 10 ms.
-- Memory per item is the growth of the server's memory (PSS) from 1,000 to ${formatCount(ITEMS)} items with keys of 12 bytes and values of 100,
-  half a second later: with Node it contains garbage that was not collected yet. What servers count themselves differs: memcached and
-  nodecached count items, redis everything.
+${methodText(plan)}
 ${notes.map((note) => `- ${note}.\n`).join('')}`;
+}
+
+/** @param {import('../plan.js').Plan} plan */
+function methodText({ holdS }) {
+  return `- All servers run at the same time and take turns at each cell of the tables, so that whatever changes on the machine affects all of them
+  alike. Before that, each is given the keys, and answers gets and sets for a while, because JS gets faster as it runs. With
+  ${KEY_CONNECTIONS} connections and one request at a time, a measurement takes ${holdS} s, otherwise a third of it.
+- The client is [fleet/generator](../fleet/generator/src/main.rs), a native program with one thread, which checks every answer byte for byte. A connection sends its next
+  request, or the next batch, when everything before is answered; the wrong values of the server that does nothing cost it a little more; a latency counts from when the batch was sent.
+- Keys are chosen at random from ${formatCount(KEYS)}, values have ${VALUE_SIZE} bytes.
+- The server has the first core and the client the second; with all cores, nothing is pinned, and the client takes CPU that the server
+  could have used. A ratio says "at most" or "at least" if the client was the limit on one side of it. CPU is the run time of all threads of the server; the kernel's part is from /proc/PID/stat, which has steps of 10 ms.
+- Memory per item is the growth of the server's memory (PSS) from ${formatCount(FEW_ITEMS)} to ${formatCount(ITEMS)} items with keys of 12 bytes and values of ${VALUE_SIZE},
+  half a second later: with Node it contains garbage that was not collected yet. What servers count themselves differs: memcached and
+  nodecached count items, redis everything.`;
 }

@@ -3,62 +3,25 @@
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
-import { hasEnded } from '../clean.js';
-import { cpuUs, familyOf } from '../processes.js';
-import { allowedCores } from '../requests/start.js';
-import { environment } from '../server.js';
+import { pinned } from '../cores.js';
+import { cpuUs } from '../processes.js';
+import { isListening } from '../sockets.js';
+import { startProgram } from '../starting.js';
 
 const HOST = '127.0.0.1';
-const START_MS = 10_000;
 const ANSWER_MS = 5000;
-const POLL_MS = 20;
 
 /** @typedef {import('../lab.js').Lab} Lab */
 /** @typedef {import('./subjects.js').Subject} Subject */
+/** @typedef {import('../starting.js').Program & { subject: Subject, port: number }} Server */
 
-/**
- * @typedef {object} Server
- * @property {Subject} subject
- * @property {number} port
- * @property {() => number[]} pids
- * @property {() => Promise<void>} stop
- */
-
-/** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it accepts connections @throws {HoldfastError} PEER */
+/** @param {Lab} lab @param {Subject} subject @returns {Promise<Server>} once it listens itself: its port may have been taken meanwhile @throws {import('../../../lib/errors.js').HoldfastError} PEER */
 export async function startServer(lab, subject) {
   const port = await freePort(0, HOST);
-  const words = [...(subject.isPinned ? pinned(0) : []), ...subject.command(port)];
-  const child = lab.clean.spawn(words[0], words.slice(1), { env: environment() });
-  let lastWords = '';
-  child.stdout?.resume();
-  child.stderr?.on('data', (data) => {
-    lastWords = (lastWords + data).slice(-500);
-  });
-  const endMs = Date.now() + START_MS;
-  while (!(await accepts(port))) {
-    if (hasEnded(child) || Date.now() > endMs)
-      throw new HoldfastError('PEER', `${subject.name} did not start: ${lastWords.trim() || child.exitCode}`);
-    await lab.sleep(POLL_MS);
-  }
-  return { subject, port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
-}
-
-/** @param {number} port @returns {Promise<boolean>} */
-function accepts(port) {
-  return new Promise((resolve) => {
-    const socket = connect(port, HOST);
-    socket.once('connect', () => resolve(true));
-    socket.once('error', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
-  });
-}
-
-/** @param {0 | 1} index @returns {string[]} what precedes a command that must run on one of the cores that we may use */
-export function pinned(index) {
-  const cores = allowedCores();
-  return ['taskset', '-c', String(cores[index] ?? cores[0])];
+  const words = [...(subject.isPinned ? pinned('server') : []), ...subject.command(port)];
+  const isReady = (/** @type {{ pids: () => number[] }} */ { pids }) => isListening(pids(), port);
+  return { subject, port, ...(await startProgram(lab, { name: subject.name, words, isReady })) };
 }
 
 /** @param {number[]} pids @returns {{ us: number, user: number, system: number }} run time; user and system in ticks of 10 ms */

@@ -4,8 +4,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NOTHING, STEPS } from '../../../examples/nodecached/steps.js';
+import { coreCount } from '../cores.js';
 import { findCommand } from '../install.js';
-import { allowedCores } from '../requests/start.js';
 
 const NODECACHED = fileURLToPath(new URL('../../../examples/nodecached/', import.meta.url));
 const HOST = '127.0.0.1';
@@ -46,11 +46,6 @@ export const NAMES = {
   memcachedFree: 'cores-memcached-1',
   memcachedCores: 'cores-memcached',
 };
-
-/** @returns {number} */
-export function coreCount() {
-  return allowedCores().length;
-}
 
 /** @returns {Subject[]} */
 export function subjects() {

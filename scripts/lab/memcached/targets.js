@@ -1,67 +1,83 @@
 /*
- * What was found beside the targets, and what it means in sentences. Pure.
+ * What was found, compared with the targets, and what it means in sentences. Pure.
  */
+import { coreCount } from '../cores.js';
 import { capital, known, markdownTable, valueText } from '../text.js';
-import { BATCHES, CELLS, cellText, KEY_CONNECTIONS, keyCell, nameOf, OPS } from './cells.js';
-import { coreCount, NAMES, subjectOf } from './subjects.js';
+import { BATCHES, cellText, keyCell, OPS } from './cells.js';
+import { disturbedSentences, isClientLimited, limitSentences, medianOf } from './limits.js';
+import { NAMES } from './subjects.js';
 
 /** The original reached 35 to 40 %, and 70 % with a server that did nothing. */
 const ONE_CORE = 0.6;
-/** The client was the limit if it used so much of a core, in %, while the server had clearly more left. */
-const CLIENT_LIMIT = 90;
-const ROOM = 5;
-const CORE = 100;
 const STEP = /^step-/;
 
 /** @typedef {import('../findings.js').Findings} Findings */
 /** @typedef {import('./cells.js').Cell} Cell */
-/** @typedef {import('./cells.js').Part} Part */
 
-/** @typedef {{ what: string, own: number | null, other: number | null, least: number, target: string, isMet: boolean }} Judged */
-
-/** @param {Findings} findings @param {string} run @param {Cell} cell @param {Part} part @returns {number | null} */
-export function medianOf(findings, run, cell, part) {
-  return findings.of(nameOf(cell, part), run)?.median ?? null;
-}
+/**
+ * A target and what was found.
+ * @typedef {object} Judged
+ * @property {string} what
+ * @property {number} own requests per second
+ * @property {number} other
+ * @property {string} ratio '64 %'
+ * @property {string} target
+ * @property {'reached' | 'missed' | 'unclear'} verdict unclear: the client was the limit, so the ratio could be another one
+ */
 
 /** @param {Findings} findings @returns {Judged[]} of what was measured here */
 export function judge(findings) {
   const { nodecached, memcached, nodecachedCores, memcachedFree } = NAMES;
   return OPS.flatMap((op) => [
-    judged(findings, op, [nodecached, memcached], ONE_CORE, 'nodecached / memcached -t 1, one core each'),
-    judged(findings, op, [nodecachedCores, memcachedFree], 1, 'nodecached on all cores / memcached -t 1'),
-  ]).filter(({ own, other }) => own !== null && other !== null);
+    ...judged(findings, op, [nodecached, memcached], ONE_CORE, 'nodecached / memcached -t 1, one core each'),
+    ...judged(findings, op, [nodecachedCores, memcachedFree], 1, 'nodecached on all cores / memcached -t 1'),
+  ]);
 }
 
-/** @param {Findings} findings @param {'get' | 'set'} op @param {string[]} runs @param {number} least @param {string} text @returns {Judged} */
+/** @param {Findings} findings @param {'get' | 'set'} op @param {[own: string, other: string]} runs @param {number} least @param {string} text @returns {Judged[]} none if one of them was not measured */
 function judged(findings, op, runs, least, text) {
   const cell = keyCell(op);
   const [own, other] = runs.map((run) => medianOf(findings, run, cell, 'rate'));
-  const ratio = own && other ? own / other : 0;
+  if (own === null || !other) return [];
   const target = least === 1 ? 'more than 100 %' : `at least ${percent(least)}`;
-  const isMet = least === 1 ? ratio > least : ratio >= least;
-  return { what: `${text} (${cellText(cell)})`, own, other, least, target, isMet };
+  const isMet = least === 1 ? own > other : own / other >= least;
+  const [isOwnLimited, isOtherLimited] = runs.map((run) => isClientLimited(findings, run, cell));
+  const isUnclear = isMet ? isOtherLimited : isOwnLimited;
+  const verdict = isUnclear ? 'unclear' : isMet ? 'reached' : 'missed';
+  return [
+    {
+      what: `${text} (${cellText(cell)})`,
+      own,
+      other,
+      ratio: ratioText(findings, runs, cell),
+      target,
+      verdict,
+    },
+  ];
 }
+
+const VERDICTS = {
+  reached: 'reached',
+  missed: '**missed**',
+  unclear: 'not clear, the client was the limit',
+};
 
 /** @param {Findings} findings @returns {string} the targets in Markdown */
 export function targetTable(findings) {
-  const rows = judge(findings).map(({ what, own, other, target, isMet }) => [
+  const rows = judge(findings).map(({ what, own, other, ratio, target, verdict }) => [
     what,
-    ...[own, other].map((value) => valueText(value ?? 0, '1/s')),
-    percent((own ?? 0) / (other || 1)),
-    `${target}: ${isMet ? 'reached' : '**missed**'}`,
+    valueText(own, '1/s'),
+    valueText(other, '1/s'),
+    ratio,
+    `${target}: ${VERDICTS[verdict]}`,
   ]);
   return markdownTable(['requests per second', 'nodecached', 'memcached', 'ratio', 'to reach'], rows);
 }
 
 /** @param {Findings} findings @returns {string[]} */
 export function sentencesOf(findings) {
-  const missed = judge(findings).filter(({ isMet }) => !isMet);
-  const ratio = (/** @type {Judged} */ { own, other }) => percent((own ?? 0) / (other || 1));
   return [
-    missed.length === 0
-      ? 'Every target was reached.'
-      : `Targets missed: ${missed.map((one) => `${one.what}: ${ratio(one)}, target ${one.target}`).join('; ')}.`,
+    targetSentence(judge(findings)),
     ...OPS.flatMap((op) => boundSentence(findings, op)),
     ...OPS.flatMap((op) => restSentence(findings, op)),
     ...OPS.flatMap((op) => profileSentence(findings, op)),
@@ -69,9 +85,34 @@ export function sentencesOf(findings) {
     ...OPS.flatMap((op) => gainSentence(findings, op)),
     ...batchSentences(findings),
     ...memorySentences(findings),
-    limitSentence(findings),
+    ...limitSentences(findings),
     ...disturbedSentences(findings),
   ];
+}
+
+/** @param {Judged[]} all @returns {string} */
+function targetSentence(all) {
+  if (all.length === 0) return 'No target could be checked: nodecached or memcached was not measured.';
+  const open = all.filter(({ verdict }) => verdict !== 'reached');
+  if (open.length === 0) return 'Every target that was measured was reached.';
+  const texts = open.map(
+    ({ what, ratio, target, verdict }) =>
+      `${what}: ${ratio}, target ${target}${verdict === 'unclear' ? ` (${VERDICTS.unclear})` : ''}`,
+  );
+  return `Targets missed or not clear: ${texts.join('; ')}.`;
+}
+
+/**
+ * Requests per second of one run as a share of another's. If the client was the limit in one of them, that one could do more.
+ * @param {Findings} findings @param {string[]} runs own and other @param {Cell} cell @returns {string} '64 %', 'at most 64 %'
+ */
+function ratioText(findings, runs, cell) {
+  const [own, other] = runs.map((run) => medianOf(findings, run, cell, 'rate') ?? 0);
+  const [isOwnLimited, isOtherLimited] = runs.map((run) => isClientLimited(findings, run, cell));
+  const text = percent(own / (other || 1));
+  if (isOwnLimited && isOtherLimited) return `${text} (the client was the limit for both)`;
+  if (isOwnLimited || isOtherLimited) return `${isOwnLimited ? 'at least' : 'at most'} ${text}`;
+  return text;
 }
 
 /** @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
@@ -81,9 +122,14 @@ function boundSentence(findings, op) {
     medianOf(findings, run, cell, 'rate'),
   );
   if (!nothing || !own || !memcached) return [];
-  const bound = `a server in Node that does nothing but read and answer reaches ${percent(nothing / memcached)} of memcached -t 1`;
+  const [ofMemcached, ownShare, ofBound] = [
+    [NAMES.nothing, NAMES.memcached],
+    [NAMES.nodecached, NAMES.memcached],
+    [NAMES.nodecached, NAMES.nothing],
+  ].map((runs) => ratioText(findings, runs, cell));
+  const bound = `a server in Node that does nothing but read and answer reaches ${ofMemcached} of memcached -t 1`;
   return [
-    `${capital(cellText(cell))}: ${bound}, and nodecached ${percent(own / memcached)}, which is ${percent(own / nothing)} of that bound.`,
+    `${capital(cellText(cell))}: ${bound}, and nodecached ${ownShare}, which is ${ofBound} of that bound.`,
   ];
 }
 
@@ -114,14 +160,14 @@ function profileSentence(findings, op) {
   const us = (/** @type {number} */ value) => valueText(value, 'µs');
   const before =
     all > chunk
-      ? ` The other ${us(all - chunk)} of its CPU pass outside: the event loop, and reading from the socket.`
+      ? ` The other ${us(all - chunk)} of its CPU per request are spent outside: in the event loop, and on reading from the socket.`
       : '';
   return [
     `Measured inside nodecached with --profile, a ${op} usually takes ${us(chunk)} from the bytes that arrived to the answer that is sent: ${us(request)} for the request itself and ${us(write)} for the write, which is mostly the kernel.${before}`,
   ];
 }
 
-/** What all cores have room for, which the client shares. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
+/** How many requests all cores have room for: the client needs some of them. @param {Findings} findings @param {'get' | 'set'} op @returns {string[]} */
 function roomSentence(findings, op) {
   const [cell, run] = [keyCell(op), NAMES.nodecachedCores];
   const [us, clientUs] = [medianOf(findings, run, cell, 'us'), medianOf(findings, run, cell, 'clientUs')];
@@ -153,7 +199,7 @@ function gainSentence(findings, op) {
 }
 
 /**
- * What each step gained in requests per second, beside the one before.
+ * What each step gained in requests per second, compared with the one before.
  * @param {Findings} findings @param {Cell} cell @returns {{ run: string, rate: number, gain: number }[]}
  */
 export function gainsOf(findings, cell) {
@@ -175,7 +221,7 @@ function batchSentences(findings) {
     if (!own || !memcached) return [];
     const also = redis ? `; redis ${valueText(redis, '1/s')}` : '';
     return [
-      `${capital(cellText(cell))}: nodecached ${valueText(own, '1/s')}, ${percent(own / memcached)} of memcached -t 1 (${valueText(memcached, '1/s')})${also}.`,
+      `${capital(cellText(cell))}: nodecached ${valueText(own, '1/s')}, ${ratioText(findings, [NAMES.nodecached, NAMES.memcached], cell)} of memcached -t 1 (${valueText(memcached, '1/s')})${also}.`,
     ];
   });
 }
@@ -185,44 +231,6 @@ function memorySentences(findings) {
   const runs = findings.runs.filter((run) => findings.of('itemBytes', run));
   if (runs.length === 0) return [];
   return [`Memory per item: ${runs.map((run) => `${run} ${known(findings, 'itemBytes', run)}`).join(', ')}.`];
-}
-
-/** @param {Findings} findings @param {string} run @param {Cell} cell @returns {boolean} whether the client was the limit, not the server */
-export function isClientLimited(findings, run, cell) {
-  const [client, server] = [medianOf(findings, run, cell, 'client'), medianOf(findings, run, cell, 'server')];
-  if (client === null || server === null || client < CLIENT_LIMIT) return false;
-  const { isPinned, threads } = subjectOf(run);
-  const left = isPinned ? CORE : coreCount() * CORE - client;
-  return server < Math.min(threads * CORE, left) - ROOM;
-}
-
-/** @param {Findings} findings @returns {string} */
-function limitSentence(findings) {
-  const where = findings.runs.flatMap((run) =>
-    CELLS.filter((cell) => isClientLimited(findings, run, cell)).map((cell) => `${run} (${cellText(cell)})`),
-  );
-  if (where.length === 0)
-    return `The client was never the limit: nowhere did it use ${CLIENT_LIMIT} % of a core while the server had room.`;
-  return `The client was the limit, so the server could do more: ${where.join('; ')}.`;
-}
-
-/** @param {Findings} findings @returns {string[]} measurements on a core each in which neither side used it, so somebody else did */
-function disturbedSentences(findings) {
-  const runs = findings.runs.filter((run) => subjectOf(run).isPinned);
-  const all = runs
-    .flatMap((run) => OPS.map((op) => sharesOf(findings, run, keyCell(op))))
-    .filter((one) => one.length === 2);
-  const disturbed = all.filter((shares) => Math.max(...shares) < CLIENT_LIMIT).length;
-  if (disturbed === 0) return [];
-  return [
-    `Other programs used the cores: in ${disturbed} of ${all.length} comparisons with ${KEY_CONNECTIONS} connections neither the server nor the client got ${CLIENT_LIMIT} % of its core, so their requests per second say little, and CPU per request more.`,
-  ];
-}
-
-/** @param {Findings} findings @param {string} run @param {Cell} cell @returns {number[]} % of a core that the server and the client used */
-function sharesOf(findings, run, cell) {
-  const shares = [medianOf(findings, run, cell, 'server'), medianOf(findings, run, cell, 'client')];
-  return shares.flatMap((share) => (share === null ? [] : [share]));
 }
 
 /** @param {number} ratio @returns {string} '64 %' */

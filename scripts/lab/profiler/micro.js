@@ -1,10 +1,10 @@
 /*
- * Times cases that take nanoseconds. It is easy to get this wrong, so:
+ * Times cases that take nanoseconds. This is easy to get wrong, so:
  *
  *   - what a case returns is checked, so it can't be optimised away;
- *   - each case is warmed up until it is compiled, and then the cases take turns, so what drifts affects all alike;
+ *   - each case is warmed up until it is compiled, and then the cases take turns, so that changes of the machine affect all alike;
  *   - the median of the turns counts, and the distance between the quartiles is its noise;
- *   - the empty loop is a case, and is subtracted. What is not clearly more than that has no value.
+ *   - the empty loop is a case, and is subtracted. What is not clearly more than that is not compared.
  */
 
 const WARM_UP_MS = 25;

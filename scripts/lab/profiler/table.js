@@ -13,7 +13,7 @@ import { nodesIn, nsText, sentencesOf, textIn } from './sentences.js';
 /** @typedef {import('../bars.js').Bar} Bar */
 
 const NOISE = 'noisePercent';
-/** Beside what costs nothing, this much is nothing. */
+/** Less than this counts as nothing. */
 const NOTHING_NS = 0.5;
 
 export const FIGURES = [
@@ -181,11 +181,11 @@ function methodText(findings) {
   const noise = nodesIn(findings).map(
     ({ run, title }) => `${title} ${summaryText(findings.of(NOISE, run), '%')}`,
   );
-  return `- A case is a loop that is compiled for it alone. It works on sixteen inputs in turn, and what it returns is checked, so that nothing
-  can be computed once or left out.
+  return `- A case is a loop that is compiled for it alone. It works on sixteen inputs in turn, and what it returns is checked, so that V8 can
+  neither compute anything only once nor leave it out.
 - Each case is warmed up for at least 25 ms, then all cases take turns of about 4 ms. The median of 11 turns is the value of a process.
-- The empty loop is subtracted: ${floors.join(', ')}. What is below ${NOTHING_NS} ns is not told from it.
+- The empty loop is subtracted: ${floors.join(', ')}. What is below ${NOTHING_NS} ns can't be told from it.
 - The noise within a process, as the distance between the quartiles: ${noise.join(', ')}.
 - Numbers in strings that were parsed before cost less, because V8 keeps the number with the string.
-- An answer on a socket includes its request, and both ends, which are in one process.`;
+- An answer on a socket includes its request and the work of both ends, which are in one process.`;
 }

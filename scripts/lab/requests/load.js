@@ -2,9 +2,11 @@
  * wrk, and what happens in the server meanwhile.
  */
 import { HoldfastError } from '../../../lib/errors.js';
+import { pinned } from '../cores.js';
 import { cpuUs } from '../processes.js';
+import { socketsOf } from '../sockets.js';
 import { MEASURED } from './answers.js';
-import { HOST, pinned, socketsOf } from './start.js';
+import { HOST } from './start.js';
 import { parseWrk } from './wrk.js';
 
 /** Shares of the time between which the CPU of client and server is compared: wrk's start and end are not typical. */
@@ -31,7 +33,7 @@ const REST_MS = 300;
 export async function runWrk(lab, server, mode, { connections, seconds }) {
   const url = `http://${HOST}:${server.port}${MEASURED}`;
   const words = ['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '--latency', url];
-  const [program, ...args] = mode === 'one' ? pinned(1, words) : words;
+  const [program, ...args] = mode === 'one' ? [...pinned('client'), ...words] : words;
   await lab.sleep(REST_MS);
   const before = socketsOf(serving(server));
   const child = lab.clean.spawn(program, args);

@@ -10,6 +10,8 @@ import { known, valueText } from '../text.js';
 /** With this much of a core, wrk has no time left: it is one thread. */
 const CLIENT_LIMIT_PERCENT = 90;
 const US = 'cpuUs';
+/** @type {Mode[]} */
+const MODES = ['one', 'cores'];
 
 /** @param {string} subject @param {Mode} mode @returns {string} the name of the run */
 export function runOf(subject, mode) {
@@ -33,7 +35,7 @@ export function isClientLimited(findings, run) {
 export function sentencesOf(findings) {
   return [
     frameworks(findings),
-    beyondRust(findings),
+    beyondHyper(findings),
     connections(findings),
     whereHoldIs(findings),
     perCore(findings),
@@ -48,14 +50,14 @@ export function sentencesOf(findings) {
 function frameworks(findings) {
   const list = comparedUs(findings, ['fastify', 'velocy', 'express'], 'http');
   if (!list) return '';
-  return `What a framework costs beyond node:http: one instance of node:http with a router needs ${knownUs(findings, 'http')} of CPU for a request; ${list}.`;
+  return `What a framework adds to node:http: one instance of node:http with a router needs ${knownUs(findings, 'http')} of CPU for a request; ${list}.`;
 }
 
 /** @param {Findings} findings */
-function beyondRust(findings) {
+function beyondHyper(findings) {
   const list = comparedUs(findings, ['axum', 'elysia', 'http'], 'hyper');
   if (!list) return '';
-  return `What Node costs beyond Rust: hyper by itself needs ${knownUs(findings, 'hyper')} of CPU for a request; ${list}.`;
+  return `Compared with the floor: hyper by itself needs ${knownUs(findings, 'hyper')} of CPU for a request; ${list}.`;
 }
 
 /** @param {Findings} findings */
@@ -93,19 +95,25 @@ function perCore(findings) {
     const [one, cores] = [runOf(subject, 'one'), runOf(subject, 'cores')].map(
       (run) => findings.of('perSecond', run)?.median,
     );
-    return one && cores ? [`${subject} ${times(cores / one)}`] : [];
+    const isLimited = MODES.some((mode) => isClientLimited(findings, runOf(subject, mode)));
+    return one && cores ? [`${subject} ${times(cores / one)}${isLimited ? ' *' : ''}`] : [];
   });
   if (parts.length === 0) return '';
-  return `Requests per second with one instance per core, which share the cores with wrk, relative to one instance with wrk on another core: ${parts.join(', ')}.`;
+  const mark = parts.some((part) => part.endsWith('*')) ? ' (*: wrk was the limit in one of them)' : '';
+  return `Requests per second of one instance per core (wrk shares the cores), as a multiple of those of one instance (wrk has a core of its own): ${parts.join(', ')}${mark}.`;
 }
 
 /** @param {Findings} findings */
 function alone(findings) {
-  const [hold, close] = ['hold', 'http-close'].map((subject) =>
-    known(findings, 'aloneUs', runOf(subject, 'one')),
-  );
-  if (!findings.of('aloneUs', runOf('hold', 'one'))) return '';
-  return `A single request at a time takes ${hold} with a policy that answers and ${close} with node:http that ends the connection: a Hold collects the heads of several milliseconds before it asks its policy, which is cheap, but not quick.`;
+  const runs = ['hold', 'http-close'].map((subject) => runOf(subject, 'one'));
+  const [hold, close] = runs.map((run) => findings.of('aloneUs', run));
+  if (!hold || !close) return '';
+  const [holdText, closeText] = runs.map((run) => known(findings, 'aloneUs', run));
+  const why =
+    hold.median > close.median
+      ? ': a Hold collects request heads for a while before it asks its policy about all of them, which saves CPU but takes time'
+      : '';
+  return `With one connection, a request takes ${holdText} with a policy that answers and ${closeText} with node:http that ends the connection${why}.`;
 }
 
 /** @param {Findings} findings */

@@ -1,70 +1,20 @@
 /*
- * Starts a server of the comparison, and says which cores it and its client get.
+ * Starts a server of the comparison.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
-import { hasEnded } from '../clean.js';
-import { familyOf } from '../processes.js';
-import { environment } from '../server.js';
+import { coreCount, pinned } from '../cores.js';
+import { startProgram } from '../starting.js';
 
 export const HOST = '127.0.0.1';
-const START_MS = 20_000;
-const POLL_MS = 20;
 
 /** @typedef {import('../lab.js').Lab} Lab */
 /** @typedef {'one' | 'cores'} Mode one instance pinned to a core beside the client; one per core, which the client shares */
-/** @typedef {{ port: number, pids: () => number[], stop: () => Promise<void> }} Server */
+/** @typedef {import('../starting.js').Program & { port: number }} Server */
 
-/** @param {Lab} lab @param {import('./subjects.js').Subject} subject @param {Mode} mode @returns {Promise<Server>} once all its processes listen */
+/** @param {Lab} lab @param {import('./subjects.js').Subject} subject @param {Mode} mode @returns {Promise<Server>} once all its processes listen @throws {import('../../../lib/errors.js').HoldfastError} PEER */
 export async function startSubject(lab, { name, command }, mode) {
   const port = await freePort(0, HOST);
-  const words = command(port, mode === 'one' ? 1 : allowedCores().length);
-  const [program, ...args] = mode === 'one' ? pinned(0, words) : words;
-  const child = lab.clean.spawn(program, args, { env: { ...environment(), NODE_ENV: 'production' } });
-  let [said, lastWords] = ['', ''];
-  child.stdout?.on('data', (data) => {
-    said = (said + data).slice(-500);
-  });
-  child.stderr?.on('data', (data) => {
-    lastWords = (lastWords + data).slice(-500);
-  });
-  const endMs = Date.now() + START_MS;
-  while (!/^listening$/m.test(said)) {
-    if (hasEnded(child))
-      throw new HoldfastError('PEER', `${name} ended: ${lastWords.trim() || child.exitCode}`);
-    if (Date.now() > endMs)
-      throw new HoldfastError('PEER', `${name} did not start within ${START_MS / 1000} s: ${lastWords}`);
-    await lab.sleep(POLL_MS);
-  }
-  return { port, pids: () => familyOf(child.pid ?? 0), stop: () => lab.clean.end(child) };
-}
-
-/** @param {0 | 1} index @param {string[]} words @returns {string[]} the command on one of the cores that we may use */
-export function pinned(index, words) {
-  return ['taskset', '-c', String(allowedCores()[index]), ...words];
-}
-
-/** @returns {number[]} such as those in '0-1,4' */
-export function allowedCores() {
-  const list = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
-  return list.split(',').flatMap((range) => {
-    const [first, last = first] = range.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  });
-}
-
-/** @param {number[]} pids @returns {number} how many sockets they have open, without stdin, stdout and stderr, which may be some */
-export function socketsOf(pids) {
-  const files = pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => ({ pid, fd })));
-  return files.filter(({ pid, fd }) => Number(fd) > 2 && isSocket(`/proc/${pid}/fd/${fd}`)).length;
-}
-
-/** @param {string} path */
-function isSocket(path) {
-  try {
-    return readlinkSync(path).startsWith('socket:');
-  } catch {
-    return false; // it was closed in the meantime
-  }
+  const words = mode === 'one' ? [...pinned('server'), ...command(port, 1)] : command(port, coreCount());
+  const isReady = (/** @type {{ said: string }} */ { said }) => /^listening$/m.test(said);
+  return { port, ...(await startProgram(lab, { name, words, env: { NODE_ENV: 'production' }, isReady })) };
 }

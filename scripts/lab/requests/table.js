@@ -135,7 +135,8 @@ export function originalTable(findings) {
     if (!own) return [];
     const share = (/** @type {number} */ value, /** @type {number} */ of) =>
       `${((100 * value) / of).toFixed(0)} %`;
-    const mark = markOf(findings, 'perSecond', run);
+    const isMarked = [run, ORIGINAL_BASE].some((one) => isClientLimited(findings, one));
+    const mark = isMarked ? ' *' : '';
     return [
       [run, share(own, base) + mark, share(original, ORIGINAL[ORIGINAL_BASE]), `${formatCount(original)}/s`],
     ];
@@ -194,13 +195,16 @@ function serversText(runs) {
 function originalText(findings) {
   const table = originalTable(findings);
   if (!table) return '';
-  return `## Beside the original
+  const mark = isClientLimited(findings, ORIGINAL_BASE)
+    ? `\n\\* wrk was the limit with ${ORIGINAL_BASE}, so the shares of the others are smaller than they look.\n`
+    : '';
+  return `## Compared with the original
 
 The [original](https://github.com/ishtms/learn-nodejs-hard-way) (chapter 0) used older versions on an M1 Max, and wrk on the same machine. Only the shares
 can be compared.
 
 ${table}
-
+${mark}
 `;
 }
 
@@ -209,8 +213,8 @@ function methodText({ streams, holdS, repeats }) {
   return `- \`wrk -t1 -c${streams} -d${holdS}s --latency\`, as in the original, with keep-alive. Each server is started for each measurement, has a
   warm-up, and takes turns with the others; ${repeats} ${repeats === 1 ? 'repeat' : 'repeats'}. Figures are medians, with the smallest and the largest value in brackets.
 - wrk is the client of the original: one thread in C, which reports errors and whose CPU is measured here. ${formatCount(streams)} requests are always under way,
-  so latency is mostly their number divided by the requests per second. wrk's average is plain, and its percentiles are those of the
-  requests it could send: a server that pauses gets fewer requests meanwhile.
+  so latency is mostly their number divided by the requests per second. wrk's latency is not corrected for
+  coordinated omission: a server that pauses gets no requests meanwhile, so few of them are slow.
 - Before and after each measurement, four answers are compared byte by byte: with an id, without, percent-encoded, and random. Status,
   headers (their order and the case of their names are free) and body have to be the same: \`x-powered-by\`, \`content-type\`, \`content-length\`,
   \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\`, as in the original, except for the charset in the content type, which Express and
@@ -221,5 +225,6 @@ function methodText({ streams, holdS, repeats }) {
 - One instance: server and wrk each have a core (\`taskset\`), and Rust has one thread. One per core: as many workers of node:cluster (also for Hold and
   for Bun) or threads in Rust as there are cores, without \`taskset\`. wrk takes its share of them, so CPU per request is the figure to trust there.
 - CPU is the run time of all threads of all processes of the server, divided by the requests that wrk counted. % are of one core, in the
-  middle of the measurement. The client counts as the limit when wrk needs 90 % of a core and the server is below that.`;
+  middle of the measurement. The client counts as the limit when wrk needs 90 % of a core and the server, if it has a core of its own,
+  less than 90 % of that.`;
 }
