@@ -38,7 +38,6 @@ export const BINARY_KEY = 1 << 28;
 export const LOCK = 0;
 export const PAGES_USED = 1;
 export const FLUSHED_AT = 2; // items used until then are gone from then on; 0: none
-export const SEED = 3; // of the hash
 /** Doubles at the start of a store, from byte 16. */
 export const LAST_CAS = 2;
 export const FLUSHED_CAS = 3; // items with a lower one are gone
@@ -50,6 +49,8 @@ export const RECLAIMED = 8;
 export const GET_EXPIRED = 9;
 export const GET_FLUSHED = 10;
 export const PAGES_MOVED = 11;
+/** Two words after them: the secret of the hash. */
+export const SECRET = 24;
 
 /** Words of a class. */
 export const FREE = 0; // first free chunk

@@ -5,8 +5,9 @@ import { ERROR } from './answers.js';
 import { CLASSIC } from './classic.js';
 import { COUNTER } from './counters.js';
 import { get, resumeGet } from './gets.js';
+import { keyedHash } from './hash.js';
 import { Item } from './items.js';
-import { SEED } from './layout.js';
+import { SECRET } from './layout.js';
 import { Line } from './line.js';
 import { META } from './meta/index.js';
 import { Output } from './output.js';
@@ -20,7 +21,6 @@ const E = 101;
 const T = 116;
 const SPACE = 32;
 const LONGEST_NAME = 16;
-const PRIME = 0x01000193;
 
 export class Requests {
   /**
@@ -34,7 +34,9 @@ export class Requests {
     this.shared = shared;
     this.counters = shared.rows[thread];
     this.options = options;
-    this.seed = stores[0].words[SEED]; // the same in all threads
+    // The same in all stores and threads.
+    this.secret = stores[0].words[SECRET];
+    this.secret2 = stores[0].words[SECRET + 1];
     this.line = new Line();
     this.item = new Item();
     this.isQuiet = false;
@@ -108,11 +110,7 @@ export class Requests {
 
   /** @param {Uint8Array} bytes @param {number} start @param {number} end @returns {number} */
   hash(bytes, start, end) {
-    let hash = this.seed;
-    for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], PRIME);
-    hash ^= hash >>> 15;
-    hash = Math.imul(hash, 0x2c1b3c6d);
-    return hash ^ (hash >>> 13);
+    return keyedHash(this.secret, this.secret2, bytes, start, end);
   }
 
   /** @param {number} hash of a key @returns {import('./store.js').Store} which has it */

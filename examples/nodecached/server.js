@@ -2,10 +2,10 @@
 /*
  * memcached in Node: node examples/nodecached/server.js --help
  */
-import { randomInt } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { epoch, openShared, sharedMemory, startClock } from './counters.js';
-import { SEED } from './layout.js';
+import { SECRET } from './layout.js';
 import { announce, endOnSignals, readOptions } from './options.js';
 import { memoryFor } from './store.js';
 import { startThread } from './thread.js';
@@ -19,10 +19,10 @@ const BACKLOG = 1024;
 function makeData(options) {
   const { threads, memory } = options;
   const pages = Math.floor(memory / threads);
-  const seed = randomInt(2 ** 31); // so that nobody can choose keys that share a bucket
+  const secret = randomFillSync(new Int32Array(2));
   const memories = Array.from({ length: threads }, () => {
     const each = memoryFor(pages, threads > 1);
-    new Int32Array(each)[SEED] = seed;
+    new Int32Array(each).set(secret, SECRET);
     return each;
   });
   return { options, startedAt: epoch(), pages, shared: sharedMemory(threads), memories };
