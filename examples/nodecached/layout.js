@@ -83,7 +83,10 @@ const OWNERS_AT = CLASSES_AT + SIZES.length * CLASS_WORDS * 4;
 /** An item takes about this much at least, so that a bucket has about one. */
 const BYTES_PER_BUCKET = 128;
 
-/** @param {number} pages @returns {{ ownersAt: number, tableAt: number, buckets: number, pagesAt: number, bytes: number }} */
+/** Of one store: more, and addresses would not fit 31 bits. */
+export const MOST_PAGES = 1983;
+
+/** @param {number} pages at most MOST_PAGES @returns {{ ownersAt: number, tableAt: number, buckets: number, pagesAt: number, bytes: number }} */
 export function layoutOf(pages) {
   const buckets = 2 ** Math.ceil(Math.log2((pages * PAGE_BYTES) / BYTES_PER_BUCKET));
   const tableAt = (OWNERS_AT + pages * 4 + 63) & ~63;

@@ -54,9 +54,28 @@ function startWorkers(data, server) {
   return Promise.all(others);
 }
 
+/** @template T @param {() => T | Promise<T>} action @param {(error: Error) => string} explain @returns {Promise<T>} ends the process if it fails */
+async function orEnd(action, explain) {
+  try {
+    return await action();
+  } catch (error) {
+    process.stderr.write(`${NAME}: ${explain(/** @type {Error} */ (error))}\n`);
+    process.exit(1);
+  }
+}
+
 const options = readOptions(NAME);
-if (options.profile) (await import('./profile.js')).profile(options);
-const data = makeData(options);
+const data = await orEnd(
+  () => makeData(options),
+  ({ message }) => `--memory-limit: can't have ${options.memory} MB: ${message}`,
+);
+if (options.profile) {
+  const { profile } = await import('./profile.js');
+  await orEnd(
+    () => profile(options),
+    ({ message }) => message,
+  );
+}
 startClock(openShared(data.shared, options.threads, data.startedAt));
 endOnSignals();
 const { server } = startThread(data, 0);
