@@ -21,6 +21,8 @@ const E = 101;
 const T = 116;
 const SPACE = 32;
 const LONGEST_NAME = 16;
+/** What a connection may do before others have their turn: about so many microseconds. A request or a key of get counts as one. */
+const TURN = 2000;
 
 export class Requests {
   /**
@@ -42,6 +44,7 @@ export class Requests {
     this.isQuiet = false;
     this.end = 0; // of what has arrived
     this.at = 0; // after the request that runs
+    this.left = 0; // of the turn
     this.output = new Output((bytes) => {
       this.counters[COUNTER.bytes_written] += bytes;
     });
@@ -55,12 +58,19 @@ export class Requests {
   run(connection, bytes, start, end) {
     this.end = end;
     this.at = start;
-    while (this.at < end && !connection.isBlocked && !connection.isClosing) {
+    this.left = TURN;
+    while (this.at < end && !connection.isBlocked && !connection.isWaiting && !connection.isClosing) {
       if (connection.swallow > 0) this.#swallow(connection);
       else if (connection.getting > 0) this.#resume(connection, bytes);
       else if (!this.one(connection, bytes)) break;
     }
     return this.at;
+  }
+
+  /** @param {Connection} connection @param {number} cost of what was done: 1 for a plain request */
+  spend(connection, cost) {
+    this.left -= cost;
+    if (this.left <= 0) connection.isWaiting = true;
   }
 
   /** @param {Connection} connection */
@@ -89,7 +99,10 @@ export class Requests {
       line.split();
       this.command()(this, connection);
     }
-    if (connection.need === 0) return true;
+    if (connection.need === 0) {
+      this.spend(connection, 1 + ((line.next - at) >> 10)); // long lines take time to scan
+      return true;
+    }
     this.at = at;
     return false;
   }

@@ -8,6 +8,9 @@ import { VERSION } from './options.js';
 
 /** @typedef {import('./requests.js').Requests} Requests */
 
+/** In requests that take as long. */
+const COST = 50;
+
 /** @param {Requests} requests @param {number} counter of the stores @returns {number} */
 const sum = ({ stores }, counter) => stores.reduce((all, store) => all + store.doubles[counter], 0);
 
@@ -128,7 +131,8 @@ const REPORTS = new Map([
 ]);
 
 /** @type {import('./requests.js').Command} */
-export function stats(requests) {
+export function stats(requests, connection) {
+  requests.spend(connection, COST);
   const { line, output, shared, stores } = requests;
   const name = line.text(1);
   if (name === 'reset') {
