@@ -96,7 +96,7 @@ function ofClasses({ stores }, row) {
   const rows = {};
   for (let cls = 1; cls < layout.SIZES.length; cls++) {
     const word = (/** @type {number} */ index) =>
-      stores.reduce((all, store) => all + store.words[store.classAt(cls) + index], 0);
+      stores.reduce((all, store) => all + (store.words[store.classAt(cls) + index] >>> 0), 0);
     if (word(layout.PAGES) > 0) Object.assign(rows, row(cls, word));
   }
   return rows;
