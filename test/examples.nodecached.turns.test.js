@@ -52,6 +52,16 @@ for (const [name, text, answer] of [
   });
 }
 
+test('large values take several turns', async () => {
+  const { state, receive } = connected();
+  const value = 'v'.repeat(200_000);
+  receive(`set a 0 0 ${value.length}\r\n${value}\r\n`);
+  const was = state.writes;
+  assert.equal(receive('get a\r\n'.repeat(100)), false);
+  assert.ok(state.writes - was < 25, `${state.writes - was} writes`);
+  await until(() => state.resumed > 0, 'all are answered');
+});
+
 test('some stats take several turns', async () => {
   const { state, receive } = connected();
   assert.equal(receive('stats\r\n'.repeat(100)), false);

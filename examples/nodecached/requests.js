@@ -47,6 +47,7 @@ export class Requests {
     this.left = 0; // of the turn
     this.output = new Output((bytes) => {
       this.counters[COUNTER.bytes_written] += bytes;
+      this.left -= bytes >> 10; // large answers take time to copy
     });
   }
 
