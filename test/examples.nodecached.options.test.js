@@ -49,3 +49,10 @@ test('a budget that is no time is refused', () => {
 test('a CSV that cannot be written is said in one line', () => {
   refuses(['--profile', '--profile-csv', '/nowhere/x.csv'], /server.js: can't write .*nowhere\/x.csv/);
 });
+
+for (const threads of ['1', '2']) {
+  test(`with ${threads} threads, a port that another server has is refused`, async (t) => {
+    const { port } = await startCached(t, ['-t', threads]);
+    refuses(['-p', String(port), '-t', threads], /can't listen on 127.0.0.1:\d+: .*EADDRINUSE/);
+  });
+}

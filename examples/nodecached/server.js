@@ -3,6 +3,7 @@
  * memcached in Node: node examples/nodecached/server.js --help
  */
 import { randomFillSync } from 'node:crypto';
+import { createServer } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { epoch, openShared, sharedMemory, startClock } from './counters.js';
 import { SECRET } from './layout.js';
@@ -64,6 +65,20 @@ async function orEnd(action, explain) {
   }
 }
 
+/** @param {Error} error */
+function endUnheard({ message }) {
+  process.stderr.write(`${NAME}: can't listen on ${options.address}:${options.port}: ${message}\n`);
+  process.exit(1);
+}
+
+/** A port that may be shared could belong to another server that shares it: so it is taken alone first. @returns {Promise<void>} */
+function untilFree() {
+  return new Promise((resolve) => {
+    const alone = createServer().once('error', endUnheard);
+    alone.listen(where, () => alone.close(() => resolve()));
+  });
+}
+
 const options = readOptions(NAME);
 const data = await orEnd(
   () => makeData(options),
@@ -79,12 +94,11 @@ if (options.profile) {
 startClock(openShared(data.shared, options.threads, data.startedAt));
 endOnSignals();
 const { server } = startThread(data, 0);
-server.on('error', (error) => {
-  process.stderr.write(`${NAME}: can't listen on ${options.address}:${options.port}: ${error.message}\n`);
-  process.exit(1);
-});
-const reusePort = options.threads > 1 && hasReusePort();
-server.listen({ port: options.port, host: options.address, backlog: BACKLOG, reusePort }, async () => {
+server.on('error', endUnheard);
+const where = { port: options.port, host: options.address, backlog: BACKLOG };
+const isShared = options.threads > 1 && hasReusePort();
+if (isShared) await untilFree();
+server.listen({ ...where, reusePort: isShared }, async () => {
   await startWorkers(data, server);
   announce(server);
 });
