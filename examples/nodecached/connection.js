@@ -2,6 +2,7 @@
  * One connection: cuts what arrives into requests, and stops reading while the answers don't drain.
  *
  *     reading ──── answers don't drain ───▶ blocked ──── drained ───▶ reading
+ *        ├──────── its turn is over ────────▶ waiting ─── next turn ──▶ reading
  *        └──────── quit, or a line without end ───▶ closing
  *
  * A request that hasn't arrived completely waits in `rest`, and is run when it is complete: so there is nothing to resume but long gets.
@@ -19,6 +20,7 @@ export class Connection {
     this.socket = socket;
     this.requests = requests;
     this.isBlocked = false;
+    this.isWaiting = false; // others have their turn
     this.isClosing = false;
     this.swallow = 0; // bytes to skip: the value of a request that was refused
     this.getting = 0; // the kind of the get whose next key comes now
@@ -38,27 +40,35 @@ export class Connection {
     while (this.rest && at < length && this.#isReading()) at = this.#complete(bytes, at, length);
     if (at < length && this.#isReading()) at = this.requests.run(this, bytes, at, length);
     if (at < length && !this.isClosing) this.#keep(bytes, at, length);
-    this.#finish();
-    return !this.isBlocked;
+    return this.#finish();
   }
 
-  /** Goes on where it blocked. @returns {boolean} whether to go on reading */
-  resume() {
+  /** The answers have drained. */
+  drained() {
+    if (!this.isBlocked) return;
     this.isBlocked = false;
+    this.resume();
+  }
+
+  /** Goes on where it stopped. */
+  resume() {
+    if (this.isBlocked || this.isWaiting || this.socket.destroyed) return;
     this.requests.output.sink = this;
     if (this.rest) this.#runRest();
-    this.#finish();
-    return !this.isBlocked;
+    if (this.#finish()) this.socket.resume();
   }
 
   #isReading() {
-    return !this.isBlocked && !this.isClosing;
+    return !this.isBlocked && !this.isWaiting && !this.isClosing;
   }
 
+  /** @returns {boolean} whether to go on reading */
   #finish() {
     this.requests.output.flush();
     this.requests.output.sink = null;
     if (this.isClosing) this.socket.destroySoon();
+    if (this.isWaiting) setImmediate(nextTurn, this);
+    return !this.isBlocked && !this.isWaiting;
   }
 
   /** Adds to the unfinished request what it lacks, and runs it if nothing does. @param {Buffer} bytes @param {number} at @param {number} length @returns {number} */
@@ -79,13 +89,16 @@ export class Connection {
     this.filled = 0;
     this.need = 0;
     const at = this.requests.run(this, rest, 0, filled);
-    if (at < filled && !this.isClosing) this.#keep(rest, at, filled);
+    if (at === filled || this.isClosing) return;
+    this.rest = rest.subarray(at);
+    this.filled = filled - at;
+    this.#checkRest();
   }
 
   /** @param {Buffer} bytes @param {number} at @param {number} end */
   #keep(bytes, at, end) {
     this.#append(bytes, at, end);
-    if (this.need === 0 && !this.isBlocked) this.#checkLine();
+    this.#checkRest();
   }
 
   /** The buffer grows with what has arrived, not with what was announced. @param {Buffer} bytes @param {number} at @param {number} end */
@@ -100,6 +113,11 @@ export class Connection {
     this.filled = total;
   }
 
+  /** What is left after a run is the beginning of a line, unless the run was interrupted. */
+  #checkRest() {
+    if (this.need === 0 && this.#isReading()) this.#checkLine();
+  }
+
   /** Refuses a line that is too long. */
   #checkLine() {
     if (this.filled <= MOST_LINE || !this.rest) return;
@@ -109,6 +127,12 @@ export class Connection {
     this.isClosing = true;
     this.rest = null;
   }
+}
+
+/** @param {Connection} connection */
+function nextTurn(connection) {
+  connection.isWaiting = false;
+  connection.resume();
 }
 
 /** @param {Buffer} bytes @param {number} at @param {number} length @returns {number} after the newline, or all */

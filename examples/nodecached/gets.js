@@ -50,11 +50,13 @@ function startGet(requests, connection, kind, at) {
 export const resumeGet = (requests, connection) => getKeys(requests, connection, requests.line.start);
 
 /** @param {import('./line.js').Line} line @param {number} at */
-const hasLongKey = ({ bytes, end }, at) =>
-  bytes
-    .toString('latin1', at, end)
-    .split(' ')
-    .some((key) => key.length > MOST_KEY);
+function hasLongKey({ bytes, end }, at) {
+  for (let i = at, start = at; i < end; i++) {
+    if (bytes[i] === SPACE) start = i + 1;
+    else if (i - start >= MOST_KEY) return true;
+  }
+  return false;
+}
 
 /** @param {Requests} requests @param {Connection} connection @param {number} at of the rest of the line */
 function getKeys(requests, connection, at) {
@@ -65,14 +67,15 @@ function getKeys(requests, connection, at) {
       at++;
       continue;
     }
-    if (connection.isBlocked) {
-      requests.at = at; // the next keys wait until the answers have drained
+    if (connection.isBlocked || connection.isWaiting) {
+      requests.at = at; // the next keys wait until the answers have drained, or for the next turn
       return;
     }
     let keyEnd = at;
     while (keyEnd < end && bytes[keyEnd] !== SPACE) keyEnd++;
     if (keyEnd - at > MOST_KEY) break;
     getOne(requests, connection, at, keyEnd);
+    requests.spend(connection, 1);
     at = keyEnd;
   }
   output.put(connection.getting & REFUSED ? answers.BAD_FORMAT : answers.END);

@@ -24,6 +24,9 @@ export const IS_NO_NUMBER = 5;
 const SPACE = 32;
 const RETURN = 13;
 const NEWLINE = 10;
+const ZERO = 48;
+/** Of a number's text so many bytes are read, after zeros and spaces: more than 64 bits need. */
+const MOST_DIGITS = 64;
 const WRAP = 2n ** 64n;
 
 /** The line and the value of a storage command. */
@@ -165,12 +168,20 @@ function extend(store, item, old) {
  */
 export function add(store, item, found, isIncrement, delta) {
   const length = store.words[(found >> 2) + LENGTH];
-  const at = store.valueAt(found);
-  const value = length === 0 ? undefined : readBig(store.bytes, at, at + Math.min(length, 64));
+  const end = store.valueAt(found) + length;
+  const at = digitsAt(store.bytes, store.valueAt(found), end);
+  const value = length === 0 ? undefined : readBig(store.bytes, at, Math.min(end, at + MOST_DIGITS));
   if (value === undefined) return IS_NO_NUMBER;
   const less = delta > value ? 0n : value - delta;
   const result = isIncrement ? (value + delta) % WRAP : less;
   return setNumber(store, item, found, result.toString()) ? result : FULL;
+}
+
+/** Skips what comes before a long number, without making a text of up to 1 MB. @param {Uint8Array} bytes @param {number} start @param {number} end @returns {number} */
+function digitsAt(bytes, start, end) {
+  let at = start;
+  while (end - at > MOST_DIGITS && (bytes[at] === SPACE || bytes[at] === ZERO)) at++;
+  return at;
 }
 
 /** In place if there is room: then spaces follow, as in memcached. @param {Store} store @param {Item} item @param {number} found @param {string} digits @returns {boolean} */

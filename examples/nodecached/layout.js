@@ -38,7 +38,6 @@ export const BINARY_KEY = 1 << 28;
 export const LOCK = 0;
 export const PAGES_USED = 1;
 export const FLUSHED_AT = 2; // items used until then are gone from then on; 0: none
-export const SEED = 3; // of the hash
 /** Doubles at the start of a store, from byte 16. */
 export const LAST_CAS = 2;
 export const FLUSHED_CAS = 3; // items with a lower one are gone
@@ -50,6 +49,8 @@ export const RECLAIMED = 8;
 export const GET_EXPIRED = 9;
 export const GET_FLUSHED = 10;
 export const PAGES_MOVED = 11;
+/** Two words after them: the secret of the hash. */
+export const SECRET = 24;
 
 /** Words of a class. */
 export const FREE = 0; // first free chunk
@@ -82,7 +83,10 @@ const OWNERS_AT = CLASSES_AT + SIZES.length * CLASS_WORDS * 4;
 /** An item takes about this much at least, so that a bucket has about one. */
 const BYTES_PER_BUCKET = 128;
 
-/** @param {number} pages @returns {{ ownersAt: number, tableAt: number, buckets: number, pagesAt: number, bytes: number }} */
+/** Of one store: more, and addresses would not fit 31 bits. */
+export const MOST_PAGES = 1983;
+
+/** @param {number} pages at most MOST_PAGES @returns {{ ownersAt: number, tableAt: number, buckets: number, pagesAt: number, bytes: number }} */
 export function layoutOf(pages) {
   const buckets = 2 ** Math.ceil(Math.log2((pages * PAGE_BYTES) / BYTES_PER_BUCKET));
   const tableAt = (OWNERS_AT + pages * 4 + 63) & ~63;

@@ -2,6 +2,7 @@
  * The options of all servers in this folder, their help, and how a server starts and ends.
  */
 import { parseArgs } from 'node:util';
+import { MOST_PAGES } from './layout.js';
 
 /**
  * @typedef {object} Options
@@ -31,8 +32,8 @@ const ROWS = {
     short: 'm',
     word: 'MB',
     default: '64',
-    range: [1, 2000],
-    help: 'memory for items; at least 1 per thread',
+    range: [1, 64 * MOST_PAGES],
+    help: `memory for items; 1 to ${MOST_PAGES} per thread`,
   },
   profile: { default: '', help: 'measure the steps of requests of the main thread' },
   every: { word: 'N', default: '1', range: [1, 1e9], help: 'with --profile: measure one request in N' },
@@ -71,7 +72,7 @@ function budgetsOf(given) {
   return Object.fromEntries(
     given.map((text) => {
       const [, step, figure, unit] = /^(\w+)=([\d.]+)(ns|us|µs|ms)$/.exec(text) ?? [];
-      if (!step)
+      if (!step || !(Number(figure) > 0))
         throw new OptionError(`--budget: got '${text}', expected a step and a time such as parse=4us`);
       return [step, Number(figure) * UNITS[unit]];
     }),
@@ -92,6 +93,17 @@ function valuesOf(args, without) {
   }
 }
 
+/** @param {Options} options @returns {Options} */
+function checked(options) {
+  const { memory, threads, address } = options;
+  if (address === '') throw new OptionError(`--listen: got '', expected an address such as 127.0.0.1`);
+  if (memory < threads)
+    throw new OptionError(`--memory-limit: got ${memory}, expected at least 1 per thread`);
+  if (Math.floor(memory / threads) > MOST_PAGES)
+    throw new OptionError(`--memory-limit: got ${memory}, expected at most ${MOST_PAGES} per thread`);
+  return options;
+}
+
 /** @param {Record<string, any>} values @returns {Options} */
 function optionsOf(values) {
   const number = (/** @type {string} */ flag) => numberOf(flag, values[flag] ?? ROWS[flag].default);
@@ -106,9 +118,7 @@ function optionsOf(values) {
     budgets: budgetsOf(values.budget ?? []),
     csv: values['profile-csv'] ?? '',
   };
-  if (options.memory < options.threads)
-    throw new OptionError(`--memory-limit: got ${options.memory}, expected at least 1 per thread`);
-  return options;
+  return checked(options);
 }
 
 /** What only server.js has. */

@@ -5,8 +5,9 @@ import { ERROR } from './answers.js';
 import { CLASSIC } from './classic.js';
 import { COUNTER } from './counters.js';
 import { get, resumeGet } from './gets.js';
+import { keyedHash } from './hash.js';
 import { Item } from './items.js';
-import { SEED } from './layout.js';
+import { SECRET } from './layout.js';
 import { Line } from './line.js';
 import { META } from './meta/index.js';
 import { Output } from './output.js';
@@ -20,7 +21,8 @@ const E = 101;
 const T = 116;
 const SPACE = 32;
 const LONGEST_NAME = 16;
-const PRIME = 0x01000193;
+/** What a connection may do before others have their turn: about so many microseconds. A request or a key of get counts as one. */
+const TURN = 2000;
 
 export class Requests {
   /**
@@ -34,14 +36,18 @@ export class Requests {
     this.shared = shared;
     this.counters = shared.rows[thread];
     this.options = options;
-    this.seed = stores[0].words[SEED]; // the same in all threads
+    // The same in all stores and threads.
+    this.secret = stores[0].words[SECRET];
+    this.secret2 = stores[0].words[SECRET + 1];
     this.line = new Line();
     this.item = new Item();
     this.isQuiet = false;
     this.end = 0; // of what has arrived
     this.at = 0; // after the request that runs
+    this.left = 0; // of the turn
     this.output = new Output((bytes) => {
       this.counters[COUNTER.bytes_written] += bytes;
+      this.left -= bytes >> 10; // large answers take time to copy
     });
   }
 
@@ -53,12 +59,19 @@ export class Requests {
   run(connection, bytes, start, end) {
     this.end = end;
     this.at = start;
-    while (this.at < end && !connection.isBlocked && !connection.isClosing) {
+    this.left = TURN;
+    while (this.at < end && !connection.isBlocked && !connection.isWaiting && !connection.isClosing) {
       if (connection.swallow > 0) this.#swallow(connection);
       else if (connection.getting > 0) this.#resume(connection, bytes);
       else if (!this.one(connection, bytes)) break;
     }
     return this.at;
+  }
+
+  /** @param {Connection} connection @param {number} cost of what was done: 1 for a plain request */
+  spend(connection, cost) {
+    this.left -= cost;
+    if (this.left <= 0) connection.isWaiting = true;
   }
 
   /** @param {Connection} connection */
@@ -87,7 +100,10 @@ export class Requests {
       line.split();
       this.command()(this, connection);
     }
-    if (connection.need === 0) return true;
+    if (connection.need === 0) {
+      this.spend(connection, 1 + ((line.next - at) >> 10)); // long lines take time to scan
+      return true;
+    }
     this.at = at;
     return false;
   }
@@ -108,11 +124,7 @@ export class Requests {
 
   /** @param {Uint8Array} bytes @param {number} start @param {number} end @returns {number} */
   hash(bytes, start, end) {
-    let hash = this.seed;
-    for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], PRIME);
-    hash ^= hash >>> 15;
-    hash = Math.imul(hash, 0x2c1b3c6d);
-    return hash ^ (hash >>> 13);
+    return keyedHash(this.secret, this.secret2, bytes, start, end);
   }
 
   /** @param {number} hash of a key @returns {import('./store.js').Store} which has it */

@@ -2,10 +2,11 @@
 /*
  * memcached in Node: node examples/nodecached/server.js --help
  */
-import { randomInt } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
+import { createServer } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { epoch, openShared, sharedMemory, startClock } from './counters.js';
-import { SEED } from './layout.js';
+import { SECRET } from './layout.js';
 import { announce, endOnSignals, readOptions } from './options.js';
 import { memoryFor } from './store.js';
 import { startThread } from './thread.js';
@@ -19,10 +20,10 @@ const BACKLOG = 1024;
 function makeData(options) {
   const { threads, memory } = options;
   const pages = Math.floor(memory / threads);
-  const seed = randomInt(2 ** 31); // so that nobody can choose keys that share a bucket
+  const secret = randomFillSync(new Int32Array(2));
   const memories = Array.from({ length: threads }, () => {
     const each = memoryFor(pages, threads > 1);
-    new Int32Array(each)[SEED] = seed;
+    new Int32Array(each).set(secret, SECRET);
     return each;
   });
   return { options, startedAt: epoch(), pages, shared: sharedMemory(threads), memories };
@@ -54,18 +55,50 @@ function startWorkers(data, server) {
   return Promise.all(others);
 }
 
+/** @template T @param {() => T | Promise<T>} action @param {(error: Error) => string} explain @returns {Promise<T>} ends the process if it fails */
+async function orEnd(action, explain) {
+  try {
+    return await action();
+  } catch (error) {
+    process.stderr.write(`${NAME}: ${explain(/** @type {Error} */ (error))}\n`);
+    process.exit(1);
+  }
+}
+
+/** @param {Error} error */
+function endUnheard({ message }) {
+  process.stderr.write(`${NAME}: can't listen on ${options.address}:${options.port}: ${message}\n`);
+  process.exit(1);
+}
+
+/** A port that may be shared could belong to another server that shares it: so it is taken alone first. @returns {Promise<void>} */
+function untilFree() {
+  return new Promise((resolve) => {
+    const alone = createServer().once('error', endUnheard);
+    alone.listen(where, () => alone.close(() => resolve()));
+  });
+}
+
 const options = readOptions(NAME);
-if (options.profile) (await import('./profile.js')).profile(options);
-const data = makeData(options);
+const data = await orEnd(
+  () => makeData(options),
+  ({ message }) => `--memory-limit: can't have ${options.memory} MB: ${message}`,
+);
+if (options.profile) {
+  const { profile } = await import('./profile.js');
+  await orEnd(
+    () => profile(options),
+    ({ message }) => message,
+  );
+}
 startClock(openShared(data.shared, options.threads, data.startedAt));
 endOnSignals();
 const { server } = startThread(data, 0);
-server.on('error', (error) => {
-  process.stderr.write(`${NAME}: can't listen on ${options.address}:${options.port}: ${error.message}\n`);
-  process.exit(1);
-});
-const reusePort = options.threads > 1 && hasReusePort();
-server.listen({ port: options.port, host: options.address, backlog: BACKLOG, reusePort }, async () => {
+server.on('error', endUnheard);
+const where = { port: options.port, host: options.address, backlog: BACKLOG };
+const isShared = options.threads > 1 && hasReusePort();
+if (isShared) await untilFree();
+server.listen({ ...where, reusePort: isShared }, async () => {
   await startWorkers(data, server);
   announce(server);
 });

@@ -27,7 +27,7 @@ import {
   USED_AT,
 } from './layout.js';
 
-/** Between attempts to move a page to a class that evicts: in evictions. */
+/** Between attempts to move a page to a class that evicts: in evictions, a power of 2. */
 const BALANCE_EVERY = 256;
 
 export class Slabs {
@@ -74,7 +74,9 @@ export class Slabs {
       this.#cut(words[PAGES_USED]++, cls);
       return true;
     }
-    if (words[at + EVICTED] % BALANCE_EVERY === BALANCE_EVERY - 1 && this.#balance(cls, at)) return true;
+    // The counter may wrap around: it is a word, also when it is negative.
+    if ((words[at + EVICTED] & (BALANCE_EVERY - 1)) === BALANCE_EVERY - 1 && this.#balance(cls, at))
+      return true;
     const oldest = words[at + OLDEST];
     const victim = oldest !== 0 && oldest === this.pinned ? words[(oldest >> 2) + NEWER] : oldest;
     if (victim === 0) return this.#movePage(this.#donor(cls), cls);

@@ -44,9 +44,7 @@ function connect(requests, accepted, buffer) {
   };
   const socket = withBuffer(accepted, buffer, onRead);
   const connection = new Connection(socket, requests);
-  socket.on('drain', () => {
-    if (connection.isBlocked && connection.resume()) socket.resume();
-  });
+  socket.on('drain', () => connection.drained());
   socket.on('error', () => {}); // 'close' follows
   socket.on('close', () => Atomics.sub(requests.shared.words, SHARED.connections, 1));
   socket.resume();

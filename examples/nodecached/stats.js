@@ -8,6 +8,9 @@ import { VERSION } from './options.js';
 
 /** @typedef {import('./requests.js').Requests} Requests */
 
+/** In requests that take as long. */
+const COST = 50;
+
 /** @param {Requests} requests @param {number} counter of the stores @returns {number} */
 const sum = ({ stores }, counter) => stores.reduce((all, store) => all + store.doubles[counter], 0);
 
@@ -93,7 +96,7 @@ function ofClasses({ stores }, row) {
   const rows = {};
   for (let cls = 1; cls < layout.SIZES.length; cls++) {
     const word = (/** @type {number} */ index) =>
-      stores.reduce((all, store) => all + store.words[store.classAt(cls) + index], 0);
+      stores.reduce((all, store) => all + (store.words[store.classAt(cls) + index] >>> 0), 0);
     if (word(layout.PAGES) > 0) Object.assign(rows, row(cls, word));
   }
   return rows;
@@ -128,7 +131,8 @@ const REPORTS = new Map([
 ]);
 
 /** @type {import('./requests.js').Command} */
-export function stats(requests) {
+export function stats(requests, connection) {
+  requests.spend(connection, COST);
   const { line, output, shared, stores } = requests;
   const name = line.text(1);
   if (name === 'reset') {

@@ -8,6 +8,9 @@ const VALUES: usize = 4096;
 /// No line that is not a value is longer.
 const MOST_LINE: usize = 4096;
 
+/// A wrong value that is longer than the right one by more than this is not waited for, because it would fill the memory.
+const MOST_EXCESS: usize = 1 << 20;
+
 #[derive(Clone, Copy, PartialEq)]
 pub enum Protocol {
     Memcached,
@@ -161,7 +164,8 @@ impl Dialog {
             (Protocol::Resp, [word]) => word.strip_prefix('$').and_then(|length| length.parse().ok()),
             _ => None,
         };
-        let Some(after) = length.and_then(|length| length.checked_add(self.end.len())) else { return Answer::Garbled };
+        let Some(length) = length.filter(|length| *length <= self.size + MOST_EXCESS) else { return Answer::Garbled };
+        let after = length + self.end.len();
         match rest.get(..after) {
             None => Answer::Partial,
             Some(value) if value.ends_with(self.end.as_bytes()) => Answer::Whole { bytes: before + after, verdict: Verdict::Wrong },
@@ -245,6 +249,7 @@ mod tests {
         assert_eq!(dialog.read(SET, b"END\r\n"), Answer::Garbled);
         assert_eq!(dialog.read(GET, b"VALUE key-00000007 0 5\r\n1234567890123456"), Answer::Garbled);
         assert_eq!(dialog.read(GET, &[b'x'; 5000]), Answer::Garbled);
+        assert_eq!(dialog.read(GET, b"VALUE key-00000007 0 9999999999\r\nx"), Answer::Garbled);
         let resp = Dialog::new(Protocol::Resp, 10, 5);
         assert_eq!(resp.read(GET, b"$-1\r\n"), whole(5, Verdict::Miss));
         assert_eq!(resp.read(SET, b"-OOM command not allowed\r\n"), whole(26, Verdict::Error));

@@ -1,6 +1,7 @@
 /*
  * `node fleet/cli.js requests memcached://…`: loads a cache from the native generator, and reports as ab does.
  */
+import { HoldfastError } from '../../../lib/errors.js';
 import { machineLine } from '../../../lib/machine.js';
 import { abortOnSignals } from '../../signals.js';
 import { durationOf } from '../options.js';
@@ -9,6 +10,9 @@ import { addressOf } from './address.js';
 import { buildGenerator, generate } from './generator.js';
 import { reportOf, reportText } from './report.js';
 import { softwareOf } from './software.js';
+
+/** Of values on their way at the same time. */
+const MOST_GIGABYTES = 4;
 
 /**
  * @typedef {object} Values
@@ -30,6 +34,7 @@ import { softwareOf } from './software.js';
  * @throws {import('../../../lib/errors.js').HoldfastError} BAD_OPTION, NO_HOST, NOT_LOCAL, NO_GENERATOR
  */
 export async function runCache(url, values) {
+  checkSize(values);
   const address = await addressOf(url);
   const { signal, status } = abortOnSignals();
   const say = values.quiet
@@ -44,6 +49,14 @@ export async function runCache(url, values) {
   const report = reportOf(job, counted, server, machineLine());
   process.stdout.write(values.json ? `${JSON.stringify(report)}\n` : reportText(report, address));
   process.exitCode = status() || (report.isOk ? 0 : 1);
+}
+
+/** Batches are put together in memory, and so are their answers. @param {Values} values @throws {HoldfastError} BAD_OPTION */
+function checkSize({ concurrency, pipeline, valueSize }) {
+  const gigabytes = (concurrency * pipeline * valueSize) / 2 ** 30;
+  if (gigabytes <= MOST_GIGABYTES) return;
+  const given = `got values of ${gigabytes.toFixed(1)} GB at once (--concurrency x --pipeline x --value-size)`;
+  throw new HoldfastError('BAD_OPTION', `requests ${given}: expected at most ${MOST_GIGABYTES} GB`);
 }
 
 /** @param {Values} values @param {import('./address.js').Address} address @returns {import('./generator.js').Job} */
