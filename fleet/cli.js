@@ -30,7 +30,7 @@ const COMMANDS = [run, start, status, set, stop];
 const REQUESTS = {
   name: 'requests',
   words: 'URL',
-  summary: 'load a route that answers requests, and report as Apache ab does',
+  summary: 'load a route that answers requests, or memcached, and report as Apache ab does',
 };
 
 async function main() {

@@ -31,7 +31,7 @@ const ARROWS = {
   native: [],
   lib: [],
   fleet: ['native', 'limits', 'lib', 'monitor/fields.js'],
-  scripts: ['fleet', 'monitor', 'native', 'limits', 'lib'],
+  scripts: ['fleet', 'monitor', 'native', 'limits', 'lib', 'examples'],
   examples: [], // only the package, as users import it
 };
 

@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 /** What a test imports that starts something. */
 const STARTS =
-  /node:child_process|playwright-core|\b(startServer|run)\b.*'\.\/helpers\/server\.js'|helpers\/(browser|client|dialers|hold|moto|namespace|package|proxy|tmux)\.js/;
+  /node:child_process|playwright-core|\b(startServer|run)\b.*'\.\/helpers\/server\.js'|helpers\/(browser|client|dialers|hold|memcached|moto|namespace|package|proxy|tmux)\.js/;
 const USES_CARGO = /^native\.(cargo|package)\./;
 
 const REPORTERS = [

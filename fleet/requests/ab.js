@@ -5,7 +5,7 @@ import { formatCount, printable } from '../../lib/format.js';
 import { sumOf } from '../drone/causes.js';
 
 /** ab's kilobyte. */
-const KILOBYTE = 1024;
+export const KILOBYTE = 1024;
 /** The column where the figures begin. */
 const COLUMN = 24;
 
@@ -138,7 +138,7 @@ export function reportText({ asked, result, latencyFrom, notes, machine }) {
 }
 
 /** @param {string} name @param {string} value */
-function line(name, value) {
+export function line(name, value) {
   return `${`${name}:`.padEnd(COLUMN)}${value}`.trimEnd();
 }
 
@@ -149,7 +149,7 @@ function documentLength({ documentBytes, lengthsVary }) {
 }
 
 /** @param {Record<string, number>} failed @returns {string[]} */
-function failedLines(failed) {
+export function failedLines(failed) {
   const kinds = Object.entries(failed).filter(([, count]) => count > 0);
   const all = line('Failed requests', String(sumOf(failed)));
   return kinds.length === 0 ? [all] : [all, `   (${listed(kinds)})`];
@@ -169,9 +169,10 @@ function listed(counts) {
 }
 
 /** @param {import('./tally.js').Latency} latency @returns {string[]} none if nothing was answered */
-function percentileLines({ count, percentiles }) {
+export function percentileLines({ count, percentiles }) {
   if (count === 0) return [];
-  const rows = Object.entries(percentiles).map(([percent, ms]) => {
+  const sorted = Object.entries(percentiles).sort(([one], [other]) => Number(one) - Number(other));
+  const rows = sorted.map(([percent, ms]) => {
     const longest = percent === '100' ? ' (longest request)' : '';
     return `${percent.padStart(4)}%  ${ms.toFixed(3).padStart(10)}${longest}`;
   });

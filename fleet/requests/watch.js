@@ -7,19 +7,30 @@ const REPORT_MS = 1000;
 
 /** @param {import('./load.js').Load} load */
 export function watch({ tally, plan }) {
-  const { isTTY } = process.stderr;
-  let before = 0;
-  const timer = setInterval(() => {
-    const { complete } = tally;
-    const of = Number.isFinite(plan.requests) ? ` of ${formatCount(plan.requests)}` : '';
-    const counts = `${formatCount(complete)}${of} answered, ${formatCount(complete - before)} in the last second`;
-    const line = `requests: ${counts}, failed ${formatCount(tally.failures())}`;
-    process.stderr.write(isTTY ? `\r\x1b[K${line}` : `${line}\n`);
-    before = complete;
-  }, REPORT_MS);
+  const progress = showProgress(plan.requests);
+  const timer = setInterval(() => progress.show(tally.complete, tally.failures()), REPORT_MS);
   return {
     close: () => {
       clearInterval(timer);
+      progress.close();
+    },
+  };
+}
+
+/** @param {number} requests planned; Infinity for no limit */
+export function showProgress(requests) {
+  const { isTTY } = process.stderr;
+  const of = Number.isFinite(requests) ? ` of ${formatCount(requests)}` : '';
+  let before = 0;
+  return {
+    /** Once a second. @param {number} complete @param {number} failed */
+    show: (complete, failed) => {
+      const counts = `${formatCount(complete)}${of} answered, ${formatCount(complete - before)} in the last second`;
+      const line = `requests: ${counts}, failed ${formatCount(failed)}`;
+      process.stderr.write(isTTY ? `\r\x1b[K${line}` : `${line}\n`);
+      before = complete;
+    },
+    close: () => {
       if (isTTY) process.stderr.write('\r\x1b[K');
     },
   };

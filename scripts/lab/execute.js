@@ -39,7 +39,8 @@ export async function execute(experiment, plan, lab, command) {
   } finally {
     const problems = await lab.close();
     lab.noteBusy();
-    if (report.end !== 'interrupted') report.charts = await drawCharts(lab, report);
+    if (report.end !== 'interrupted')
+      report.charts = [...(await drawCharts(lab, report)), ...(await writeCharts(experiment, report, lab))];
     report.notes = [...lab.notes, ...problems.map(messageOf)];
     interpret(experiment, report);
     writeFileSync(join(lab.folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
@@ -144,6 +145,14 @@ async function runTrial(all, trial) {
   } finally {
     await restore();
   }
+}
+
+/** @param {Experiment} experiment @param {Report} report @param {Lab} lab @returns {Promise<string[]>} the names of its own charts */
+async function writeCharts(experiment, report, { folder }) {
+  if (!experiment.charts || report.outcomes.length === 0) return [];
+  const charts = await experiment.charts(findingsOf(experiment, report));
+  for (const [name, svg] of Object.entries(charts)) writeFileSync(join(folder, name), svg);
+  return Object.keys(charts);
 }
 
 /**

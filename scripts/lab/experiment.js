@@ -60,6 +60,8 @@ const MOST_EDITS = 4;
  * @property {(findings: import('./findings.js').Findings) => string[]} read turns figures into sentences
  * @property {(findings: import('./findings.js').Findings) => string} [comparison] a Markdown table: the findings beside targets, or
  *   beside what others found
+ * @property {(findings: import('./findings.js').Findings) => Promise<Record<string, string>>} [charts] SVGs by the names of their
+ *   files, in addition to those of the CSVs
  * @property {(report: import('./report.js').Report, findings: import('./findings.js').Findings) => string} [page] what --to writes
  *   instead of the whole report
  */

@@ -64,7 +64,7 @@ export const PEER_LIST = [
     name: 'bun',
     text: `Bun.serve with a ReadableStream per client, one process; the installed Bun, or ${BUN}`,
     params: { accept: 'text' },
-    prepare: async (lab) => (findCommand('bun') ? '' : (await installPackage(lab, 'bun', BUN)).problem),
+    prepare: prepareBun,
     command: (port, intervalMs) => [bun(), join(PEERS, 'bun.js'), String(port), String(intervalMs)],
   },
   {
@@ -106,7 +106,13 @@ function betterSse() {
   return join(root, entry ?? 'index.js');
 }
 
-function bun() {
+/** @param {Lab} lab @returns {Promise<string>} why there is no Bun; '' if there is */
+export async function prepareBun(lab) {
+  return findCommand('bun') ? '' : (await installPackage(lab, 'bun', BUN)).problem;
+}
+
+/** @returns {string} its path; it exists after prepareBun */
+export function bun() {
   const own = join(cacheFolder(), `bun-${BUN}`, 'node_modules', 'bun', 'bin');
   return findCommand('bun') || join(own, existsSync(join(own, 'bun')) ? 'bun' : 'bun.exe');
 }

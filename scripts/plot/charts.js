@@ -45,21 +45,24 @@ export function specOf(chart, runs) {
   };
 }
 
+/** How all our charts draw their axes. @type {Spec} */
+export const AXIS = {
+  labelColor: GRAY,
+  titleColor: GRAY,
+  tickColor: GRAY,
+  domainColor: GRAY,
+  gridColor: GRAY,
+  gridOpacity: 0.25,
+  labelFontSize: 11,
+  titleFontSize: 12,
+  titleFontWeight: 'normal',
+};
+
 /** @type {Spec} */
 const CONFIG = {
   font: FONT,
   view: { stroke: GRAY, strokeOpacity: 0.5 },
-  axis: {
-    labelColor: GRAY,
-    titleColor: GRAY,
-    tickColor: GRAY,
-    domainColor: GRAY,
-    gridColor: GRAY,
-    gridOpacity: 0.25,
-    labelFontSize: 11,
-    titleFontSize: 12,
-    titleFontWeight: 'normal',
-  },
+  axis: AXIS,
   title: {
     anchor: 'start',
     frame: 'group',
