@@ -58,7 +58,7 @@ function panelSpec({ title, bars }, most, axis) {
     field: 'name',
     type: 'nominal',
     sort: null,
-    axis: { title: null, ticks: false, domain: false, labelLimit: 400 },
+    axis: { title: null, ticks: false, domain: false, labelLimit: 0 },
   };
   const color = { field: 'color', type: 'nominal', scale: null };
   return {
