@@ -123,6 +123,7 @@ class Server {
       revoke: async (request) =>
         (this.nodes ?? this.workers.revocations).revoke(await revocationsIn(request)),
       collectGarbage: () => this.collectGarbage(),
+      reload: () => this.reload(),
       drain: () => this.drain(),
       live: this.sourceOfDashboards(),
     });
@@ -144,7 +145,7 @@ class Server {
     /** With NOTIFY_SOCKET. @type {import('./primary/notify.js').Notify | null} */
     this.notify = null;
     this.workers.on('note', (line) => this.note(line));
-    onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
+    onSignals(SIGNALS, (signal) => (signal === 'SIGHUP' ? this.hangUp() : this.end(SIGNAL_STATUS[signal])));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
@@ -282,6 +283,32 @@ class Server {
   collectGarbage() {
     this.workers.gc();
     this.note('requested GC in every worker');
+  }
+
+  /** Other workers take over, with the code that is on disk now. @returns {string} what happens now @throws {HoldfastError} why it can't */
+  reload() {
+    const { workers, transport } = this;
+    if (this.state !== 'running') throw new HoldfastError('CLOSED', `the server is ${this.state}`);
+    if (transport.name !== 'hold')
+      throw new HoldfastError(
+        'NOT_NATIVE',
+        `the ${transport.name} transport can't move streams: restart the server instead`,
+      );
+    if (workers.replacements.isReloading)
+      throw new HoldfastError('BUSY', 'the workers are being reloaded already');
+    void workers.replacements.reload();
+    return `reloading ${formatNoun(workers.slots.length, 'worker')}`;
+  }
+
+  /** SIGHUP. */
+  hangUp() {
+    if (this.config.sighup === 'drain' || this.state !== 'running')
+      return void this.end(SIGNAL_STATUS.SIGHUP);
+    try {
+      this.reload();
+    } catch (error) {
+      this.note(`not reloaded: ${messageOf(error)}`);
+    }
   }
 
   /** As Ctrl-C, but a second call does nothing. @returns {string} what happens now; '' if it was draining already */
