@@ -74,6 +74,11 @@ export class StreamHolder extends Teller {
     return this.shards !== null;
   }
 
+  /** Hands its streams over to another one; null without the native core. */
+  get handover() {
+    return this.shards?.handover ?? null;
+  }
+
   /** Whether each shard has its own descriptor table, so that the process can hold more streams than its limit. */
   get hasOwnTables() {
     return this.shards?.hasOwnTables ?? false;
