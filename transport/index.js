@@ -28,7 +28,6 @@ import { MOST_SHARDS } from './options.js';
  * @property {import('./handover.js').Handover | null} handover null if this transport can't hand its streams over
  * @property {import('./holder.js').StreamHolder['onStreamClose']} onStreamClose
  * @property {import('./holder.js').StreamHolder['countChannels']} countChannels
- * @property {any} [handover] moves streams to another worker, or takes them; null without the native core
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
  *   start; histograms since the last reset
  * @property {(periodMs: number) => Promise<void>} close stops accepting, closes the streams evenly over the period, and
