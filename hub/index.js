@@ -217,6 +217,17 @@ export class Hub {
     return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
   }
 
+  async settled() {
+    await this.core.order.feed.emptied;
+  }
+
+  /** @param {any} _stream */
+  takeIn(_stream) {}
+
+  get quiet() {
+    return null;
+  }
+
   /** @param {import('./revocations.js').Revocation[]} list */
   endAll(list) {
     for (const one of checkedRevocations(list)) this.end(one);
