@@ -134,7 +134,7 @@ const STREAM_NAME = {
 };
 const FILE = text('FILE', 'a file');
 /** The kernel takes 108 bytes, with a 0 at the end. */
-const MOST_SOCKET_BYTES = 107;
+export const MOST_SOCKET_BYTES = 107;
 /** @type {import('./options.js').Kind} */
 const CONTROL = {
   expected: `a path of at most ${MOST_SOCKET_BYTES} bytes, or '' for none`,

@@ -28,6 +28,8 @@ const SILENT_MS = 60_000;
 /** On one connection: who sends very many at once does not read the answers. */
 const MOST_REQUESTS = 100;
 const RETRY_AFTER_S = 1;
+/** How long answers may take when another server takes over. */
+const FINISH_MS = 1000;
 
 /** @typedef {import('../lib/router.js').Answer} Answer */
 /** @typedef {import('../lib/router.js').Route} Route */
@@ -105,6 +107,12 @@ export class Admin {
     const bound = await openPort(this.server, { port, host: this.host, flag: 'admin-port' });
     this.access.useCookieOf(bound);
     return bound;
+  }
+
+  /** Another server gets the port; requests that are being answered are finished, if it is soon. */
+  leavePort() {
+    this.server.close();
+    setTimeout(() => this.server.closeAllConnections(), FINISH_MS).unref();
   }
 
   /** @returns {Answer} */

@@ -36,8 +36,9 @@ const COUNT_MS = 2500;
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
- * Emits 'note' (line), a line for the log, and 'change' when a worker answered or ended.
- * @extends {EventEmitter<{ note: [string], change: [] }>}
+ * Emits 'note' (line), a line for the log, 'change' when a worker answered or ended, and 'lost' (error) when one died that was to take
+ * over streams.
+ * @extends {EventEmitter<{ note: [string], change: [], lost: [HoldfastError] }>}
  */
 export class Workers extends EventEmitter {
   /**
@@ -63,6 +64,8 @@ export class Workers extends EventEmitter {
     this.slots = [];
     /** Workers beside the slots: they are about to take one over, or have handed theirs over. @type {Set<Slot>} */
     this.aside = new Set();
+    /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
+    this.isArriving = false;
     /** While streams move. */
     this.pause = new Pause();
     this.replacements = new Replacements(this);
@@ -97,6 +100,7 @@ export class Workers extends EventEmitter {
    */
   start(port, broker, presence, takesOver = false) {
     this.config = { ...this.config, port };
+    this.isArriving = takesOver;
     this.broker = broker;
     this.presence = presence;
     return new Promise((resolve, reject) => {
@@ -214,7 +218,7 @@ export class Workers extends EventEmitter {
     slot.asks.close(`it ended (${how})`);
     if (this.aside.has(slot)) this.exitedAside(slot, how, lost);
     else if (this.ending) this.exitedWhileEnding(slot, how, lost);
-    else if (this.starting) this.exitedWhileStarting(slot, how);
+    else if (this.starting || this.isArriving) this.exitedWhileStarting(slot, how);
     else this.restart(slot, how, lost);
     this.emit('change');
   }
@@ -237,7 +241,9 @@ export class Workers extends EventEmitter {
   exitedWhileStarting(slot, how) {
     slot.state = 'dead';
     const line = `worker ${slot.id} exited (${how}) before it was listening`;
-    this.failed(slot, new HoldfastError('WORKER_DIED', line));
+    const error = new HoldfastError('WORKER_DIED', line);
+    if (this.starting) this.failed(slot, error);
+    else this.emit('lost', error);
   }
 
   /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
@@ -262,6 +268,13 @@ export class Workers extends EventEmitter {
     successor.unread.unshift(...old.unread.splice(0));
     if (old.snapshot) old.snapshot = { ...old.snapshot, streams: 0 };
     this.emit('change');
+  }
+
+  /** Counters of all workers there ever were, as far as they have reported. */
+  get counts() {
+    const counts = this.retired;
+    for (const { snapshot } of this.slots) if (snapshot) addCounts(counts, snapshot);
+    return counts;
   }
 
   /** Counters of workers that have no slot any more, so that totals never fall, and of the primary. */
@@ -382,6 +395,18 @@ export class Workers extends EventEmitter {
     if (allGone()) return;
     this.kill();
     await this.until(allGone, EXIT_GRACE_MS);
+  }
+
+  /**
+   * This server had handed everything over, but the other one is gone: its workers start again, and those that still run are replaced by
+   * some that listen.
+   */
+  async revive() {
+    this.ending = false;
+    for (const slot of [...this.slots]) {
+      if (slot.state === 'ready') await this.replacements.replace(slot, { listens: true });
+      else if (slot.state === 'gone') this.slots[slot.id - 1] = this.fork(slot.id, 0, slot.broker);
+    }
   }
 
   /** Ends the workers now. */

@@ -82,9 +82,17 @@ export class Replacements {
    * @returns {Promise<boolean>} whether another one has its slot
    */
   replace(old, how = {}) {
-    const replaced = this.last.then(() => this.replaceNow(old, how));
-    this.last = replaced.catch((error) => this.workers.note(`worker ${old.id}: ${messageOf(error)}`));
-    return replaced.catch(() => false);
+    return this.inTurn(() => this.replaceNow(old, how)).catch((error) => {
+      this.workers.note(`worker ${old.id}: ${messageOf(error)}`);
+      return false;
+    });
+  }
+
+  /** @template T @param {() => Promise<T>} act what nothing else may move streams in @returns {Promise<T>} */
+  inTurn(act) {
+    const done = this.last.then(act);
+    this.last = done.catch(() => {});
+    return done;
   }
 
   /** @param {Slot} old @param {{ failures?: number, startMs?: number, listens?: boolean }} how */
@@ -136,7 +144,10 @@ export class Replacements {
     return new NewSide({
       workers: slots.map(({ asks }) => asks),
       shards: slots.map(() => workers.plan.shards),
-      flush: async () => workers.broker?.flush(),
+      flush: async () => {
+        await workers.publications.sent();
+        workers.broker?.flush();
+      },
     });
   }
 
