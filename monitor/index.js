@@ -2,6 +2,7 @@
  * The monitor: once per refresh it collects a sample, makes a frame of it, and passes it to every view.
  */
 import { performance } from 'node:perf_hooks';
+import { closedOf, lostOf } from '../lib/counts.js';
 import { messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Sampler } from '../lib/sampler.js';
@@ -72,11 +73,12 @@ export class Monitor {
     if (!this.timer) this.schedule();
   }
 
-  /** @returns {Legacy | null} what the next server goes on with; null before the first frame */
-  get legacy() {
+  /** @param {import('../lib/counts.js').Counts} counts now @returns {Legacy | null} what the next server goes on with; null before the first frame */
+  legacy(counts) {
     if (!this.reading) return null;
-    const { counts, ended, base, peakStreams, distributions, cpuSecondsOf } = this.reading;
+    const { base, peakStreams, distributions, cpuSecondsOf } = this.reading;
     const elapsedMs = performance.now() - this.startedMs;
+    const ended = closedOf(counts) + lostOf(counts);
     return { elapsedMs, counts, ended, base, peakStreams, distributions, cpuSecondsOf: [...cpuSecondsOf] };
   }
 

@@ -19,7 +19,7 @@ const REQUEST_MS = 5000;
  * @typedef {object} Server
  * @property {string} state
  * @property {{ port: number, adminPort: number }} ports
- * @property {{ pause: () => Promise<void>, resume: () => void, legacy: object | null } | null} monitor
+ * @property {{ pause: () => Promise<void>, resume: () => void, legacy: (counts: import('../../lib/counts.js').Counts) => object | null } | null} monitor
  * @property {Promise<{ path: string, suspend: () => Promise<void>, resume: () => Promise<void> } | null>} log
  * @property {{ leavePort: () => void }} admin
  * @property {(port: number) => Promise<number>} openAdmin
@@ -175,10 +175,12 @@ export class Succession {
     server.notify?.rest();
     server.admin.leavePort();
     await (await server.log)?.suspend();
+    this.close();
+    const { counts } = workers;
     return {
       watchdogMs: server.notify?.watchdogMs ?? 0,
-      counts: workers.counts,
-      reading: server.monitor?.legacy ?? null,
+      counts,
+      reading: server.monitor?.legacy(counts) ?? null,
     };
   }
 
@@ -190,6 +192,7 @@ export class Succession {
       await (await server.log)?.resume();
       const { adminPort } = server.ports;
       if (adminPort) await server.openAdmin(adminPort).catch((error) => this.note(messageOf(error)));
+      await this.open().catch((error) => this.note(messageOf(error)));
     }
     server.monitor?.resume();
   }
