@@ -49,7 +49,7 @@ export class Move {
    * @param {PresenceMove | null} [options.presence] with --subscriptions
    * @param {number} [options.pauseMs] for which old workers move streams in one round
    * @param {number} [options.deadlineMs] no round begins after it
-   * @param {() => void} [options.onRound] after each
+   * @param {() => void} [options.onRound] when its streams are not the old workers' any more
    * @param {(line: string) => void} options.onNote
    */
   constructor({ sources, targets, feed, presence = null, pauseMs = 300, deadlineMs = 15_000, ...listeners }) {
@@ -133,8 +133,8 @@ export class Move {
       this.onNote(`${messageOf(answer.reason)}; its streams go on`);
       return [];
     });
-    this.streams += await this.targets.go(presence);
     this.onRound();
+    this.streams += await this.targets.go(presence);
   }
 
   /** The old workers go on with everything that is not released. */

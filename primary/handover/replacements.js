@@ -121,7 +121,7 @@ export class Replacements {
       targets: this.sideOf([successor]),
       feed: this.feed,
       presence: workers.presence && { pass: (_, __, ids) => this.passPresence(old, successor, ids) },
-      onRound: () => move.rounds === 1 && workers.swap(old, successor),
+      onRound: () => void (move.rounds === 1 && this.swap(old, successor)),
       onNote: (line) => workers.note(line),
     });
     this.move = move;
@@ -136,6 +136,13 @@ export class Replacements {
     } finally {
       this.move = null;
     }
+  }
+
+  /** @param {Slot} old @param {Slot} successor */
+  swap(old, successor) {
+    const isGone = successor.state === 'gone';
+    this.workers.swap(old, successor);
+    if (isGone) this.workers.restart(successor, 'while it took over', 0);
   }
 
   /** @param {Slot[]} slots new workers */
