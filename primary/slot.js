@@ -26,6 +26,7 @@ const STEADY_MS = 60_000;
  * @property {Snapshot[]} unread those not used in a frame yet
  * @property {boolean} takesOver whether it has started without listening, to get the streams of another worker
  * @property {Asks} asks what a handover asks of it
+ * @property {number} received streams that another worker has handed over to it
  * @property {string} crash what its JS has thrown; '' if it has not
  * @property {boolean} drained it has sent its last message
  * @property {NodeJS.Timeout | undefined} timer of the back-off, or of the start
@@ -55,6 +56,7 @@ export function makeSlot(id, failures, process, broker, takesOver) {
     unread: [],
     takesOver,
     asks,
+    received: 0,
     crash: '',
     drained: false,
     timer: undefined,

@@ -288,7 +288,7 @@ export class Workers extends EventEmitter {
   /**
    * Adds the counters of a dead worker to those of all dead workers.
    * @param {Slot} slot
-   * @returns {number} the streams it had in its last snapshot
+   * @returns {number} the streams it had in its last snapshot, or before it
    */
   retire(slot) {
     const { snapshot } = slot;
@@ -299,10 +299,10 @@ export class Workers extends EventEmitter {
     slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
-    if (!snapshot) return 0;
-    addCounts(this.dead, snapshot);
-    this.dead.lostWithWorkers += snapshot.streams;
-    return snapshot.streams;
+    const lost = snapshot?.streams ?? slot.received;
+    if (snapshot) addCounts(this.dead, snapshot);
+    this.dead.lostWithWorkers += lost;
+    return lost;
   }
 
   /**

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { native } from '../native/index.js';
-import { assertAllGot, openStreams, post, publishAllTheTime, startOld } from './helpers/handover.js';
+import { assertAllGot, OPTIONS, openStreams, post, publishAllTheTime, startOld } from './helpers/handover.js';
 import { startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
@@ -31,7 +31,7 @@ test('reloading replaces all workers, and streams lose nothing', { skip }, async
   await assertAllGot(ofHub, sent);
   assert.equal(clients.filter(({ closed }) => closed).length, 0);
   const totals = await server.untilTotals(({ streams }) => streams === 60, 'all streams are counted');
-  assert.equal(totals.opened - totals.closed, 60 + totals.lost, 'what was opened before still counts');
+  assert.equal(Number(totals.opened) - Number(totals.closed), 60, 'what was opened before still counts');
   assert.equal(totals.lost, 0);
   const { workers } = await server.frame();
   assert.equal(workers.filter(({ pid }) => before.includes(pid)).length, 0);
@@ -42,9 +42,11 @@ test('a message on a channel reaches each stream once while workers are replaced
   const server = await startOld(t);
   const { ofChannel } = await openStreams(t, server.port, 40);
   assert.equal(await post(server, '/reload'), '202 reloading 2 workers');
+  /** @type {string[]} */
   const sent = [];
   while (!/reloaded/.test(server.output.stderr)) {
-    const data = String(sent.length);
+    const data = `${sent.length}`;
+    /** @type {string} */
     const url = `http://127.0.0.1:${server.adminPort}/publish?channel=news`;
     const response = await fetch(url, { method: 'POST', body: data });
     assert.deepEqual([response.status, await response.json()], [202, { listeners: 20 }]);
@@ -90,3 +92,45 @@ for (const step of ['connect', 'sync', 'go']) {
     await openStreams(t, server.port, 4);
   });
 }
+
+const CRASH = { nodeArgs: ['--import', './test/fixtures/crash.js'] };
+
+test('when the JS of a worker throws, another one gets its streams', { skip }, async (t) => {
+  const server = await startServer(t, ['--workers', '2', ...OPTIONS], CRASH);
+  const { clients, ofHub } = await openStreams(t, server.port, 60);
+  const publisher = publishAllTheTime(t, server.port);
+  const [crashed, other] = server.workerPids;
+  process.kill(crashed, 'SIGUSR2');
+  await untilSaid(server, /worker 1: pid \d+ took over \d+ streams from pid \d+/);
+  await assertAllGot(ofHub, await publisher.stop());
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+  assert.match(server.output.stderr, /worker 1: Error: a bug in JS/);
+  assert.match(
+    server.output.stderr,
+    /worker 1 \(pid \d+\) has crashed: a bug in JS; another worker takes over its streams/,
+  );
+  await until(async () => {
+    const { workers, totals } = await server.frame();
+    assert.equal(totals.lost, 0);
+    const pids = workers.map(({ pid }) => pid);
+    return !pids.includes(crashed) && pids.includes(other);
+  }, 'only the other worker is still there');
+});
+
+test('workers that crash again and again are replaced less and less often, and keep their streams', {
+  skip,
+}, async (t) => {
+  const how = { ...CRASH, prefix: ['env', 'CRASH_AT_ONCE=1'] };
+  const server = await startServer(t, ['--workers', '1', ...OPTIONS], how);
+  const { clients } = await openStreams(t, server.port, 20);
+  await untilSaid(server, /worker 1: pid \d+ took over 20 streams/, 3);
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+  assert.doesNotMatch(server.output.stderr, /died/);
+});
+
+test('a crash of a worker of the http transport ends it, and it is restarted', { skip }, async (t) => {
+  const server = await startServer(t, ['--transport', 'http', '--workers', '1'], CRASH);
+  process.kill(server.workerPids[0], 'SIGUSR2');
+  await untilSaid(server, /died \(status 1\).*restarting/);
+  await untilSaid(server, /worker 1 \(pid \d+\) is listening/);
+});

@@ -49,7 +49,7 @@ export class Move {
    * @param {PresenceMove | null} [options.presence] with --subscriptions
    * @param {number} [options.pauseMs] for which old workers move streams in one round
    * @param {number} [options.deadlineMs] no round begins after it
-   * @param {() => void} [options.onRound] when its streams are not the old workers' any more
+   * @param {(streams: number) => void} [options.onRound] when its streams are not the old workers' any more
    * @param {(line: string) => void} options.onNote
    */
   constructor({ sources, targets, feed, presence = null, pauseMs = 300, deadlineMs = 15_000, ...listeners }) {
@@ -114,15 +114,16 @@ export class Move {
       const wantsIds = this.presence !== null;
       const moved = await this.askAll('move', { ms: this.pauseMs, wantsIds }, this.pauseMs + PAUSED_STEP_MS);
       if (this.isStopped) throw new HoldfastError('HANDOVER', 'the server is ending');
-      await this.commit();
-      return sumOf(moved);
+      const sum = sumOf(moved);
+      await this.commit(sum.prepared);
+      return sum;
     } finally {
       this.feed.thaw();
     }
   }
 
-  /** The new workers have all that was moved: from here on, only forwards. */
-  async commit() {
+  /** The new workers have all that was moved: from here on, only forwards. @param {number} prepared */
+  async commit(prepared) {
     const answers = await Promise.allSettled(
       this.sources.map((source) => source.ask('release', {}, STEP_MS)),
     );
@@ -133,7 +134,7 @@ export class Move {
       this.onNote(`${messageOf(answer.reason)}; its streams go on`);
       return [];
     });
-    this.onRound();
+    this.onRound(prepared);
     this.streams += await this.targets.go(presence);
   }
 

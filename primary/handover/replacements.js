@@ -121,7 +121,10 @@ export class Replacements {
       targets: this.sideOf([successor]),
       feed: this.feed,
       presence: workers.presence && { pass: (_, __, ids) => this.passPresence(old, successor, ids) },
-      onRound: () => void (move.rounds === 1 && this.swap(old, successor)),
+      onRound: (streams) => {
+        successor.received += streams;
+        if (move.rounds === 1) this.swap(old, successor);
+      },
       onNote: (line) => workers.note(line),
     });
     this.move = move;
@@ -142,7 +145,9 @@ export class Replacements {
   swap(old, successor) {
     const isGone = successor.state === 'gone';
     this.workers.swap(old, successor);
-    if (isGone) this.workers.restart(successor, 'while it took over', 0);
+    if (!isGone) return;
+    this.workers.dead.lostWithWorkers += successor.received;
+    this.workers.restart(successor, 'while it took over', successor.received);
   }
 
   /** @param {Slot[]} slots new workers */

@@ -44,7 +44,7 @@ export const frameOf = async (adminPort) => (await fetch(`http://127.0.0.1:${adm
 export const untilTotals = (adminPort, condition, what) =>
   until(async () => {
     const { totals } = await frameOf(adminPort).catch(() => ({ totals: {} }));
-    return condition(totals) && totals;
+    return condition(totals) && /** @type {Record<string, any>} */ (totals);
   }, what);
 
 /** @param {TestContext} t @param {number} port @param {number} count of streams, half of the hub and half of a channel */
