@@ -40,7 +40,6 @@ export class BrokerServer {
     /** @type {Item[]} to be sent */
     this.items = [];
     this.isSending = false;
-    this.isFrozen = false;
     this.first = broker.first;
     /** @type {{ last: number, resolve: () => void }[]} batches that some worker has not delivered yet */
     this.batches = [];
@@ -187,17 +186,13 @@ export class BrokerServer {
   /** @param {Item} item */
   queue(item) {
     this.items.push(item);
-    if (this.isSending || this.isFrozen) return;
+    if (this.isSending) return;
     this.isSending = true;
     setImmediate(() => this.sendTurn());
   }
 
   /** Sends what has come in this turn; if it is much, only a part of it. */
   sendTurn() {
-    if (this.isFrozen) {
-      this.isSending = false;
-      return;
-    }
     this.sendSome();
     if (this.items.length > 0) setImmediate(() => this.sendTurn());
     else this.isSending = false;
@@ -205,7 +200,6 @@ export class BrokerServer {
 
   /** @param {number} [first] of the history that the items are about */
   sendAll(first) {
-    if (this.isFrozen) return;
     while (this.items.length > 0) this.sendSome(first);
   }
 
@@ -244,26 +238,7 @@ export class BrokerServer {
     }
   }
 
-  freeze() {
-    this.sendAll();
-    this.isFrozen = true;
-  }
-
-  thaw() {
-    if (!this.isFrozen) return;
-    this.isFrozen = false;
-    if (this.items.length > 0 && !this.isSending) {
-      this.isSending = true;
-      setImmediate(() => this.sendTurn());
-    }
-  }
-
-  flush() {
-    this.sendAll();
-  }
-
   tellFirst() {
-    if (this.isFrozen) return;
     if (this.items.length === 0) this.sendFeeds([], this.broker.first);
   }
 }
