@@ -444,6 +444,68 @@ fn a_ping_that_was_due_during_the_round_is_sent_at_once() {
     assert_eq!(read_now(&mut client), "\n");
 }
 
+/// A number below `most`, from a generator of Lehmer's.
+fn random(state: &mut u64, most: u64) -> u64 {
+    *state = *state * 48_271 % 0x7fff_ffff;
+    *state % most
+}
+
+/// Streams move to and fro between two shards while both are told the same publications, whose fan-outs span many turns.
+fn moves_to_and_fro(mut state: u64) {
+    const CHANNELS: [&str; 3] = ["a", "b", "c"];
+    let mut pair = Pair::new(ByHand::new(options()).step_by_step(), options());
+    pair.taker.shard.set_slice(0);
+    let mut clients = Vec::new();
+    let mut published = Vec::new();
+    for step in 0..60 {
+        if clients.len() < 12 {
+            let channels: Vec<&str> = CHANNELS.into_iter().filter(|_| random(&mut state, 2) == 0).collect();
+            // What is still on its way is not for it.
+            let client = pair.giver.stream(TEXT, &channels).0;
+            clients.push((client, channels, published.len(), String::new()));
+        }
+        for _ in 0..random(&mut state, 4) {
+            let (channel, data) = (CHANNELS[random(&mut state, 3) as usize], format!("{}.", published.len()));
+            published.push((channel, data.clone()));
+            for by_hand in [&mut pair.giver, &mut pair.taker] {
+                by_hand.say(&publish(channel, data.as_bytes()));
+            }
+        }
+        for (client, .., read) in &mut clients {
+            if random(&mut state, 3) == 0 {
+                *read += &read_now(client);
+            }
+        }
+        if step % 3 > 0 {
+            continue;
+        }
+        pair.connect();
+        let report = pair.prepare();
+        assert!(!report.is_broken);
+        if random(&mut state, 3) == 0 {
+            pair.take_back();
+        } else {
+            pair.complete();
+            say_to(&mut pair.giver, ShardMessage::Withdraw);
+            say_to(&mut pair.taker, ShardMessage::DropParked);
+            assert_eq!(streams(&pair.giver).0, 0);
+            std::mem::swap(&mut pair.giver, &mut pair.taker);
+        }
+    }
+    pair.giver.finish();
+    for (client, channels, from, read) in &mut clients {
+        read.push_str(&read_now(client));
+        let due = published[*from..].iter().filter(|(channel, _)| channels.contains(channel));
+        assert_eq!(*read, due.map(|(_, data)| data.as_str()).collect::<String>(), "on {channels:?}");
+    }
+    assert_eq!((streams(&pair.giver), streams(&pair.taker)), ((12, 12), (0, 0)));
+}
+
+#[test]
+fn streams_that_move_to_and_fro_get_everything_once_and_in_order() {
+    (1..40).for_each(moves_to_and_fro);
+}
+
 #[test]
 fn real_shards_share_the_streams_by_weight_with_tables_of_their_own() {
     let mut giver = Held::start(options_with(|options| options.ping_interval_ms = 60_000));
