@@ -66,6 +66,8 @@ export class Workers extends EventEmitter {
     this.aside = new Set();
     /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
     this.isArriving = false;
+    /** Another server was about to take over, and died with the listening sockets. */
+    this.isReviving = false;
     /** While streams move. */
     this.pause = new Pause();
     this.replacements = new Replacements(this);
@@ -343,6 +345,7 @@ export class Workers extends EventEmitter {
 
   /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
+    if (this.isReviving) return 'the workers are being replaced by some that listen';
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;
       if (silentFrames >= this.silentAfter) return `worker ${id} does not report`;
@@ -403,10 +406,12 @@ export class Workers extends EventEmitter {
    */
   async revive() {
     this.ending = false;
+    this.isReviving = true;
     for (const slot of [...this.slots]) {
       if (slot.state === 'ready') await this.replacements.replace(slot, { listens: true });
       else if (slot.state === 'gone') this.slots[slot.id - 1] = this.fork(slot.id, 0, slot.broker);
     }
+    this.isReviving = false;
   }
 
   /** Ends the workers now. */

@@ -31,7 +31,7 @@ const STEP_MS = 12_000;
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
  * @property {() => Promise<void>} resume undoes both
- * @property {() => Promise<void>} closeBroker @property {() => boolean} isBrokerClosed
+ * @property {() => Promise<import('../../broker/messages.js').Place | undefined>} closeBroker @property {() => boolean} isBrokerClosed
  * @property {(error: HoldfastError) => void} fail ends the process with status 1
  * @property {(line: string) => void} leave ends the process
  * @property {(line: string) => void} note
@@ -73,7 +73,7 @@ export class Departure {
       alive: () => {},
       ready: came,
       serving: came,
-      close: () => void this.old.closeBroker().then(() => this.lines.send({ type: 'closed' })),
+      close: () => void this.old.closeBroker().then((place) => this.lines.send({ type: 'closed', place })),
       done: came,
     };
   }
@@ -166,10 +166,11 @@ export class Departure {
     if (old.state() === 'draining') return;
     if (old.isBrokerClosed())
       return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
+    // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
+    const revived = this.move && this.move.rounds > 0 ? old.workers.revive() : null;
     old.note(`not taken over: ${why}; this server goes on`);
     await old.resume();
-    // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
-    if (this.move && this.move.rounds > 0) await old.workers.revive();
+    await revived;
   }
 }
 

@@ -51,7 +51,9 @@ export class Lines {
   /** @param {string} line */
   read(line) {
     try {
-      this.onMessage(JSON.parse(line));
+      const message = JSON.parse(line);
+      if (typeof message?.type !== 'string') throw new SyntaxError('not a message');
+      this.onMessage(message);
     } catch (error) {
       if (!(error instanceof SyntaxError) && !(error instanceof HoldfastError)) throw error;
       this.destroy(); // whoever this is does not speak the protocol

@@ -1,6 +1,7 @@
 /*
  * What a server has to do with the one before it (`--takeover`), and with the one after it (the control socket).
  */
+import { setTimeout as after } from 'node:timers/promises';
 import { controlPathOf } from '../../lib/config.js';
 import { messageOf } from '../../lib/errors.js';
 import { Arrival } from './arrival.js';
@@ -9,6 +10,8 @@ import { Departure, refusalOf } from './departure.js';
 
 /** How long somebody on the control socket may take to say what they want. */
 const REQUEST_MS = 5000;
+/** How long the last changes of the list of subscriptions may take to be stored. */
+const FLUSH_MS = 1000;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').Accepted} Accepted */
@@ -24,7 +27,8 @@ const REQUEST_MS = 5000;
  * @property {{ leavePort: () => void }} admin
  * @property {(port: number) => Promise<number>} openAdmin
  * @property {import('../notify.js').Notify | null} notify
- * @property {() => Promise<void>} closeBroker
+ * @property {import('../../broker/server.js').BrokerServer | null} broker
+ * @property {{ flush: () => Promise<unknown> } | null} presence
  * @property {(line: string) => void} leave ends the process with 0
  * @property {(error: unknown) => void} fail ends it with 1
  */
@@ -160,7 +164,8 @@ export class Succession {
       resume: () => this.resume(),
       closeBroker: async () => {
         this.isBrokerClosed = true;
-        await server.closeBroker();
+        await Promise.race([server.presence?.flush(), after(FLUSH_MS)]);
+        return server.broker?.closeForHandover();
       },
       isBrokerClosed: () => this.isBrokerClosed,
       leave: (line) => server.leave(line),
