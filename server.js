@@ -12,7 +12,9 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from './broker/index.js';
+import { prepareInheritance } from './broker/inherit.js';
 import { BrokerServer } from './broker/server.js';
+import { SwitchBroker } from './broker/switch.js';
 import { Nodes } from './hub/nodes/index.js';
 import { Presence } from './hub/presence/index.js';
 import { PresenceServer } from './hub/presence/server.js';
@@ -215,12 +217,16 @@ class Server {
 
   async finishTakeover() {
     this.notify?.tookOver(this.moved?.watchdogMs ?? 0);
-    await this.succession.finish(async (closeOther) => this.switchBroker(closeOther));
+    await this.succession.finish(() => this.prepareInheritance());
+    if (this.broker?.broker.bus) this.startNodes(this.broker.broker.bus);
     this.note(`took over ${formatNoun(this.moved?.streams ?? 0, 'stream')} from pid ${this.before?.pid}`);
   }
 
-  /** @param {() => Promise<void>} _closeOther */
-  async switchBroker(_closeOther) {}
+  /** The publications of the other server become this one's. */
+  prepareInheritance() {
+    const broker = /** @type {SwitchBroker} */ (this.broker?.broker);
+    return prepareInheritance(broker, this.brokerOptions, this.ending.signal);
+  }
 
   /** The other process that waits for it, if there is one. @param {string} csvPath */
   tell(csvPath) {
@@ -292,7 +298,7 @@ class Server {
   async brokerOfOther() {
     const { accepted, broker } = await this.succession.connect();
     this.before = accepted;
-    return broker;
+    return new SwitchBroker(broker, this.config);
   }
 
   /** Other servers on the same stream know this one from now on. @param {import('./broker/nats/bus.js').Bus} bus */

@@ -20,20 +20,28 @@ const PAGE = 1000;
  * @param {import('./switch.js').SwitchBroker} broker whose first broker is that of the other server
  * @param {Options} options of the next one: they should name the same store
  * @param {AbortSignal} [signal] ends waiting for NATS
- * @returns {Promise<{ switch: () => Promise<void>, cancel: () => Promise<void> }>} as soon as little is left to be done. Call `switch` once the
- *   other server has done `BrokerServer.closeForHandover()`; if it rejects, everything goes on with the first broker
+ * @returns {Promise<{ switch: (closeOther?: () => Promise<void>) => Promise<void>, cancel: () => Promise<void> }>} as soon as little is left to
+ *   be done. `closeOther` has the other server do `BrokerServer.closeForHandover()`; what this one is given then waits already. If `switch`
+ *   rejects, everything goes on with the first broker
  * @throws {import('../lib/errors.js').HoldfastError} NATS, STORE
  */
 export async function prepareInheritance(broker, options, signal) {
+  const switchTo =
+    (/** @type {() => Promise<Broker>} */ open) =>
+    async (closeOther = async () => {}) =>
+      broker.switchTo(async () => {
+        await closeOther();
+        return open();
+      });
   if (options.nats && options.store === '') {
     const next = await openBroker(options, signal);
-    return { switch: () => broker.switchTo(async () => next), cancel: () => next.close() };
+    return { switch: switchTo(async () => next), cancel: () => next.close() };
   }
   if (options.nats || options.store !== '')
-    return { switch: () => broker.switchTo(() => openBroker(options, signal)), cancel: async () => {} };
+    return { switch: switchTo(() => openBroker(options, signal)), cancel: async () => {} };
   const heir = new Heir(broker.current, options);
   await heir.copy();
-  return { switch: () => broker.switchTo(() => heir.complete()), cancel: () => heir.cancel() };
+  return { switch: switchTo(() => heir.complete()), cancel: () => heir.cancel() };
 }
 
 /** Copies the history of a broker into memory, while that one goes on. */

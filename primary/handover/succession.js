@@ -89,12 +89,13 @@ export class Succession {
 
   /**
    * The last part of a takeover: this server is complete without the other one.
-   * @param {(closeOther: () => Promise<void>) => Promise<void>} switchBroker
+   * @param {() => Promise<{ switch: (closeOther: () => Promise<void>) => Promise<void> }>} prepare of the broker
    */
-  async finish(switchBroker) {
+  async finish(prepare) {
     const arrival = /** @type {Arrival} */ (this.arrival);
-    this.workers.inherited = await arrival.serve();
-    await switchBroker(() => arrival.closeOther());
+    const [counts, inheritance] = await Promise.all([arrival.serve(), prepare()]);
+    this.workers.inherited = counts;
+    await inheritance.switch(() => arrival.closeOther());
     arrival.finish();
     this.arrival = null;
   }
