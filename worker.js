@@ -12,6 +12,7 @@ import { selectorsIn } from './hub/streams/audience.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { NOTHING } from './lib/tops.js';
+import { Steps } from './primary/handover/steps.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
@@ -39,10 +40,14 @@ let broker = null;
 let presence = null;
 /** @type {Hub} as soon as there is a transport */
 let hub;
+/** Moves streams to other workers, and takes theirs. @type {Steps | null} */
+let steps = null;
+let hasCrashed = false;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
+for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, crash);
 process.on('message', (message) => {
   dispatch(handlers, /** @type {import('./primary/messages.js').ToWorker} */ (message));
 });
@@ -58,7 +63,7 @@ const handlers = {
   },
 
   /** @param {import('./primary/messages.js').Publish} message */
-  publish: (message) => void publish(message).catch(fail),
+  publish: (message) => void publish(message).catch(crash),
 
   /** @param {import('./primary/messages.js').Feed} message */
   feed: (message) => broker?.feed(message),
@@ -82,7 +87,10 @@ const handlers = {
   },
 
   /** @param {import('./primary/messages.js').Count} message */
-  count: (message) => void count(message).catch(fail),
+  count: (message) => void count(message).catch(crash),
+
+  /** @param {import('./primary/messages.js').Handover} message */
+  handover: (message) => void steps?.answer(message).then(tell),
 
   gc: () => collectGarbage(),
 
@@ -91,26 +99,32 @@ const handlers = {
 };
 
 /** @param {import('./primary/messages.js').Start} message */
-async function start({ type, config, transport: name, place, ...share }) {
+async function start({ type, config, transport: name, takesOver, place, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
   const inner = innerServer((request, response) => {
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
-    else void serve(made, own, request, response).catch(fail);
+    else void serve(made, own, request, response).catch(crash);
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
-  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail, onNote: note });
+  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: crash, onNote: note });
   if (presence) hub.attend(presence);
   await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
-  const bound = await made.listen(port, host).catch((error) => {
-    throw codeOf(error) ? listenError(error, 'port', port, host) : error;
-  });
+  steps = new Steps({ handover: made.handover ?? null, hub, flush: () => presence?.flush() });
+  const bound = takesOver ? port : await listen(made, port, host);
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
-  tell({ type: 'ready', port: bound });
+  tell({ type: 'ready', port: bound, shards: share.shards });
+}
+
+/** @param {import('./transport/index.js').Transport} made @param {number} port @param {string} host @returns {Promise<number>} the port */
+function listen(made, port, host) {
+  return made.listen(port, host).catch((error) => {
+    throw codeOf(error) ? listenError(error, 'port', port, host) : error;
+  });
 }
 
 /** @param {import('./lib/config.js').Config} config */
@@ -176,6 +190,18 @@ function collectGarbage() {
 /** @param {unknown} error that ends this worker */
 function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
+}
+
+/**
+ * A bug in JS, or what can't be gone on after. The shards are threads and still well, so the primary moves their streams to another
+ * worker; until then, messages are answered as far as they can be. A worker without shards has nothing that could be saved.
+ * @param {unknown} error
+ */
+function crash(error) {
+  note(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  if (!transport?.handover) return fail(error);
+  if (!hasCrashed) tell({ type: 'crashed', message: messageOf(error) });
+  hasCrashed = true;
 }
 
 /** @param {string} line for the log: the primary reads what its workers write */

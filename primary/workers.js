@@ -5,11 +5,13 @@
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { createInterface } from 'node:readline';
-import { addCounts, noCounts } from '../lib/counts.js';
+import { addCounts, joinCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Census } from './census.js';
+import { Pause } from './handover/pause.js';
+import { Replacements } from './handover/replacements.js';
 import { Publications } from './publications.js';
 import { Revocations } from './revocations.js';
 import { backOff, keepSnapshot, makeSlot } from './slot.js';
@@ -34,8 +36,9 @@ const COUNT_MS = 2500;
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
- * Emits 'note' (line), a line for the log, and 'change' when a worker answered or ended.
- * @extends {EventEmitter<{ note: [string], change: [] }>}
+ * Emits 'note' (line), a line for the log, 'change' when a worker answered or ended, and 'lost' (error) when one died that was to take
+ * over streams.
+ * @extends {EventEmitter<{ note: [string], change: [], lost: [HoldfastError] }>}
  */
 export class Workers extends EventEmitter {
   /**
@@ -54,11 +57,23 @@ export class Workers extends EventEmitter {
     this.ending = false;
     this.lastId = 0;
     /** Counters of dead workers, so that totals never fall, and of the primary. */
-    this.retired = noCounts();
+    this.dead = noCounts();
+    /** Those of a server that this one has taken over from. */
+    this.inherited = noCounts();
     /** @type {Slot[]} */
     this.slots = [];
-    this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
-    this.revocations = new Revocations(REVOKE_MS);
+    /** Workers beside the slots: they are about to take one over, or have handed theirs over. @type {Set<Slot>} */
+    this.aside = new Set();
+    /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
+    this.isArriving = false;
+    /** While streams move. */
+    this.pause = new Pause();
+    this.replacements = new Replacements(this);
+    /** @type {Promise<void>} the last samples */
+    this.sampling = Promise.resolve();
+    const { maxQueueBytes } = config;
+    this.publications = new Publications({ maxQueueBytes, answerMs: PUBLISH_MS, pause: this.pause });
+    this.revocations = new Revocations(REVOKE_MS, this.pause);
     this.census = new Census(COUNT_MS);
     /** @type {BrokerServer | null} */
     this.broker = null;
@@ -79,23 +94,25 @@ export class Workers extends EventEmitter {
    * @param {number} port to listen on
    * @param {BrokerServer} broker that feeds them
    * @param {PresenceServer | null} presence
+   * @param {boolean} [takesOver] whether they will get their listening sockets from another server
    * @returns {Promise<number>} the port, once all workers listen
    * @throws {HoldfastError} the reason if a worker can't
    */
-  start(port, broker, presence) {
+  start(port, broker, presence, takesOver = false) {
     this.config = { ...this.config, port };
+    this.isArriving = takesOver;
     this.broker = broker;
     this.presence = presence;
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
-      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker));
+      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker, takesOver));
     });
   }
 
-  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @returns {Slot} */
-  fork(id, failures, broker) {
+  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @param {boolean} [takesOver] @returns {Slot} */
+  fork(id, failures, broker, takesOver = false) {
     const process = cluster.fork();
-    const slot = makeSlot(id, failures, process, broker);
+    const slot = makeSlot(id, failures, process, broker, takesOver);
     const ofPresence = this.presence?.handlersOf(slot) ?? NO_PRESENCE;
     const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot), ...ofPresence };
     process.on('message', (message) => dispatch(handlers, message));
@@ -131,6 +148,10 @@ export class Workers extends EventEmitter {
       revoked: ({ id }) => this.revocations.answered(slot, id, undefined),
       /** @param {import('./messages.js').Counted} message */
       counted: ({ id, top }) => this.census.answered(slot, id, top),
+      /** @param {import('./messages.js').HandedOver} message */
+      handedOver: (message) => slot.asks.answered(message),
+      /** @param {import('./messages.js').Crashed} message */
+      crashed: ({ message }) => this.replacements.crashed(slot, message),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -144,7 +165,12 @@ export class Workers extends EventEmitter {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
     const { config, transport, plan } = this;
     const { workers, shards, capacity, connectionLimit } = plan;
-    const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
+    const share = {
+      shards,
+      phase: (slot.id - 1) * shards,
+      phases: workers * shards,
+      takesOver: slot.takesOver,
+    };
     slot.state = 'starting';
     // Not only when it is ready: it may have streams before we know.
     const place = slot.broker.add(slot, (message) => this.send(slot, message));
@@ -167,6 +193,8 @@ export class Workers extends EventEmitter {
     clearTimeout(slot.timer);
     if (this.port !== 0 && this.port !== port) this.note(`the port is now ${port}`);
     this.port = port;
+    this.emit('change');
+    if (this.aside.has(slot)) return;
     if (!this.starting) this.note(`${nameOf(slot)} is listening`);
     else if (this.slots.every(({ state }) => state === 'ready')) {
       this.starting.resolve(port);
@@ -177,7 +205,7 @@ export class Workers extends EventEmitter {
   /** @param {Slot} slot @param {HoldfastError} error */
   failed(slot, error) {
     if (this.ending) return;
-    if (!this.starting) return this.note(`worker ${slot.id}: ${error.message}`);
+    if (!this.starting || this.aside.has(slot)) return this.note(`worker ${slot.id}: ${error.message}`);
     this.starting.reject(error);
     this.starting = null;
     this.ending = true;
@@ -187,10 +215,19 @@ export class Workers extends EventEmitter {
   exited(slot, how) {
     const lost = this.retire(slot);
     clearTimeout(slot.timer);
-    if (this.ending) this.exitedWhileEnding(slot, how, lost);
-    else if (this.starting) this.exitedWhileStarting(slot, how);
+    slot.asks.close(`it ended (${how})`);
+    if (this.aside.has(slot)) this.exitedAside(slot, how, lost);
+    else if (this.ending) this.exitedWhileEnding(slot, how, lost);
+    else if (this.starting || this.isArriving) this.exitedWhileStarting(slot, how);
     else this.restart(slot, how, lost);
     this.emit('change');
+  }
+
+  /** A worker that has no slot, or not any more. @param {Slot} slot @param {string} how @param {number} lost */
+  exitedAside(slot, how, lost) {
+    this.aside.delete(slot);
+    slot.state = 'gone';
+    if (lost > 0) this.note(`${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost`);
   }
 
   /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
@@ -204,7 +241,9 @@ export class Workers extends EventEmitter {
   exitedWhileStarting(slot, how) {
     slot.state = 'dead';
     const line = `worker ${slot.id} exited (${how}) before it was listening`;
-    this.failed(slot, new HoldfastError('WORKER_DIED', line));
+    const error = new HoldfastError('WORKER_DIED', line);
+    if (this.starting) this.failed(slot, error);
+    else this.emit('lost', error);
   }
 
   /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
@@ -219,10 +258,37 @@ export class Workers extends EventEmitter {
     }, delayMs);
   }
 
+  /** A worker gives its slot to another one, which has its streams. @param {Slot} old @param {Slot} successor */
+  swap(old, successor) {
+    this.aside.delete(successor);
+    this.aside.add(old);
+    this.slots[old.id - 1] = successor;
+    old.state = 'draining';
+    old.askedId = 0;
+    successor.unread.unshift(...old.unread.splice(0));
+    if (old.snapshot) old.snapshot = { ...old.snapshot, streams: 0 };
+    this.emit('change');
+  }
+
+  /** Counters of all workers there ever were, as far as they have reported. */
+  get counts() {
+    const counts = this.retired;
+    for (const { snapshot } of this.slots) if (snapshot) addCounts(counts, snapshot);
+    return counts;
+  }
+
+  /** Counters of workers that have no slot any more, so that totals never fall, and of the primary. */
+  get retired() {
+    const counts = structuredClone(this.dead);
+    joinCounts(counts, this.inherited);
+    for (const { snapshot } of this.aside) if (snapshot) addCounts(counts, snapshot);
+    return counts;
+  }
+
   /**
    * Adds the counters of a dead worker to those of all dead workers.
    * @param {Slot} slot
-   * @returns {number} the streams it had in its last snapshot
+   * @returns {number} the streams it had in its last snapshot, or before it
    */
   retire(slot) {
     const { snapshot } = slot;
@@ -233,19 +299,27 @@ export class Workers extends EventEmitter {
     slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
-    if (!snapshot) return 0;
-    addCounts(this.retired, snapshot);
-    this.retired.lostWithWorkers += snapshot.streams;
-    return snapshot.streams;
+    const lost = snapshot?.streams ?? slot.received;
+    if (snapshot) addCounts(this.dead, snapshot);
+    this.dead.lostWithWorkers += lost;
+    return lost;
   }
 
   /**
    * Asks every worker for its snapshot, except those that have not answered the last request yet. A worker that does not
-   * answer for too many frames is killed, and replaced like any other that dies.
+   * answer for too many frames is killed, and replaced like any other that dies. While streams move, they would be counted in both
+   * workers or in none, so it waits.
    * @param {number} deadlineMs
    * @returns {Promise<void>} resolves when all have answered, or at the deadline
    */
   async sample(deadlineMs) {
+    await this.pause.passed();
+    this.sampling = this.sampleNow(deadlineMs);
+    await this.sampling;
+  }
+
+  /** @param {number} deadlineMs */
+  async sampleNow(deadlineMs) {
     for (const slot of this.slots) {
       const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
       if (!canAnswer || slot.askedId !== 0) continue;
@@ -294,7 +368,7 @@ export class Workers extends EventEmitter {
   /** Counts what the primary itself has done. @param {Partial<Record<import('../lib/hubcounters.js').HubCounterName, number>>} counts */
   count(counts) {
     for (const [name, count] of Object.entries(counts))
-      this.retired[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
+      this.dead[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
   }
 
   gc() {
@@ -308,24 +382,37 @@ export class Workers extends EventEmitter {
    */
   async drain(periodMs) {
     this.ending = true;
-    for (const slot of this.slots) {
+    await this.replacements.stop();
+    for (const slot of [...this.slots, ...this.aside]) {
       clearTimeout(slot.timer);
       if (slot.state === 'dead') slot.state = 'gone';
       if (slot.state === 'gone') continue;
       slot.state = 'draining';
       this.send(slot, { type: 'drain', periodMs });
     }
-    const allGone = () => this.slots.every(({ state }) => state === 'gone');
+    const allGone = () => this.aside.size === 0 && this.slots.every(({ state }) => state === 'gone');
     await this.until(allGone, periodMs + EXIT_GRACE_MS);
     if (allGone()) return;
     this.kill();
     await this.until(allGone, EXIT_GRACE_MS);
   }
 
+  /**
+   * This server had handed everything over, but the other one is gone: its workers start again, and those that still run are replaced by
+   * some that listen.
+   */
+  async revive() {
+    this.ending = false;
+    for (const slot of [...this.slots]) {
+      if (slot.state === 'ready') await this.replacements.replace(slot, { listens: true });
+      else if (slot.state === 'gone') this.slots[slot.id - 1] = this.fork(slot.id, 0, slot.broker);
+    }
+  }
+
   /** Ends the workers now. */
   kill() {
     this.ending = true;
-    for (const slot of this.slots) {
+    for (const slot of [...this.slots, ...this.aside]) {
       clearTimeout(slot.timer);
       if (slot.state !== 'gone' && slot.state !== 'dead') slot.process.process.kill('SIGKILL');
     }
@@ -374,6 +461,6 @@ export class Workers extends EventEmitter {
 const NO_PRESENCE = { attendance: () => {}, list: () => {} };
 
 /** @param {Slot} slot @returns {string} */
-function nameOf({ id, pid }) {
+export function nameOf({ id, pid }) {
   return `worker ${id} (pid ${pid})`;
 }

@@ -96,6 +96,9 @@ export class Presence {
     this.changed(owner, table, id, text, false);
   }
 
+  /** @param {object} _from @param {object} _to @param {number[]} _ids */
+  move(_from, _to, _ids) {}
+
   /** All streams of a worker have ended, because it died. @param {object} worker */
   retire(worker) {
     const owner = this.owners.get(worker);
