@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from '../../broker/index.js';
+import { prepareInheritance } from '../../broker/inherit.js';
 import { RemoteBroker } from '../../broker/remote.js';
+import { SwitchBroker } from '../../broker/switch.js';
 import { natsBinaries, startNats } from './nats.js';
 
 let streams = 0;
@@ -62,6 +64,21 @@ export function onDisk(options) {
   return { ...options, store };
 }
 
+/** One that has been exchanged for its heir. @param {Broker} first @param {Options} options @returns {Promise<Broker>} */
+async function inherited(first, options) {
+  const broker = new SwitchBroker(first, options);
+  const inheritance = await prepareInheritance(broker, options);
+  if (options.store !== '') await first.close();
+  await inheritance.switch();
+  return broker;
+}
+
+/** @param {Options} options @returns {Promise<Broker>} */
+async function inheritedOnDisk(options) {
+  const placed = onDisk(options);
+  return inherited(await openBroker(placed), placed);
+}
+
 /** @typedef {{ name: string, open: (options: Options) => Promise<Broker>, skip?: string, isShared?: boolean }} Kind `isShared` with other nodes */
 
 /** @type {Kind[]} */
@@ -71,6 +88,15 @@ export const BROKERS = [
   { name: 'disk without sync', open: (options) => openBroker({ ...onDisk(options), syncs: false }) },
   { name: 'remote of memory', open: openRemote },
   { name: 'remote of disk', open: (options) => openRemote(onDisk(options)) },
+  {
+    name: 'switch of a remote',
+    open: async (options) => new SwitchBroker(await openRemote(options), options),
+  },
+  {
+    name: 'memory that was inherited',
+    open: async (options) => inherited(await openRemote(options), options),
+  },
+  { name: 'disk that was inherited', open: inheritedOnDisk },
 ];
 
 /** @returns {Promise<Kind[]>} each broker in a stream of its own, on servers that end with this file of tests */
