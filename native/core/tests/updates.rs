@@ -214,7 +214,8 @@ fn a_stream_ends_when_its_time_is_over_and_not_before() {
         by_hand.turn(10_000);
         now += 10_000.0;
     }
-    (read_now(&mut soon), read_now(&mut later));
+    read_now(&mut soon);
+    read_now(&mut later);
     let (late, late_id) = by_hand.connect_and_ask();
     by_hand.say(&[label(its, 1, 2, now + 60_000.0), publish("news", b"1")].concat());
     by_hand.say(&[hold(late_id, TEXT, &[]), label(late_id, 0, 0, now + 60_000.0), label(id, 0, 0, NEVER)].concat());
