@@ -3,6 +3,7 @@
  */
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
+import { selectorOfKey } from './matching/selectors.js';
 import { Nodes } from './nodes/index.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
@@ -12,7 +13,9 @@ import { pairsOf, queryOf } from './protocol/query.js';
 import { answerSubscriptions } from './protocol/subscriptions.js';
 import { checkedRevocations } from './revocations.js';
 import { settingsOf } from './settings.js';
+import { QUIET } from './streams/audience.js';
 import { HubCore } from './streams/core.js';
+import { TakenStreams } from './streams/taken.js';
 import { Subscribers } from './subscribers.js';
 
 /** How long the same reason to refuse a token is not noted again. */
@@ -52,6 +55,7 @@ export class Hub {
     this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
+    this.taken = new TakenStreams((key) => selectorOfKey(key, rules.baseUrl));
   }
 
   /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */
@@ -217,15 +221,33 @@ export class Hub {
     return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
   }
 
-  async settled() {
-    await this.core.order.feed.emptied;
+  /** Once the Hold has been told of everything that was fed so far. @returns {Promise<void>} */
+  settled() {
+    return this.core.settled();
   }
 
-  /** @param {any} _stream */
-  takeIn(_stream) {}
-
+  /**
+   * How the channels of streams begin that another process can hand over without telling this hub of each; the others go to
+   * `takeIn`.
+   * @returns {readonly string[]} empty if it wants to know all of them
+   */
   get quiet() {
-    return null;
+    return this.core.limits?.countsStreams ? [] : QUIET;
+  }
+
+  /** What another process needs to know before it takes over streams of this hub. @returns {import('./streams/taken.js').Note[]} */
+  notes() {
+    return this.core.audience.notes();
+  }
+
+  /** @param {readonly import('./streams/taken.js').Note[]} notes of a hub whose streams come here */
+  learn(notes) {
+    this.taken.learn(notes);
+  }
+
+  /** A stream that another process has handed over. @param {import('./streams/taken.js').Taken} stream */
+  takeIn(stream) {
+    this.core.takeIn(stream, this.taken.placeOf(stream.channels));
   }
 
   /** @param {import('./revocations.js').Revocation[]} list */

@@ -292,6 +292,7 @@ export class Shards {
    */
   async close(periodMs) {
     this.isDraining = true;
+    this.handover.takeBack(); // in a round, nothing that is said takes effect
     const gone = new Promise((resolve) => {
       this.onDrained = () => resolve(undefined);
     });

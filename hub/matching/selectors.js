@@ -116,6 +116,21 @@ export function parseSelector(kind, value, baseUrl, limits) {
   return selector;
 }
 
+/** How the keys of selectors begin. @type {Record<string, SelectorKind>} */
+const KINDS = { '=': 'exact', '~': 'urlpattern', '%': 'template' };
+
+/**
+ * @param {string} key of a selector @param {string} baseUrl of the hub
+ * @returns {Selector}
+ * @throws {SelectorError}
+ */
+export function selectorOfKey(key, baseUrl) {
+  if (key === ALL.key) return ALL;
+  const kind = KINDS[key[0]];
+  if (!kind) throw new SelectorError('not the key of a selector');
+  return parseSelector(kind, key.slice(1), baseUrl);
+}
+
 /** @param {'urlpattern' | 'template'} kind @param {string} value @param {string} baseUrl @returns {Selector} */
 function compiled(kind, value, baseUrl) {
   try {

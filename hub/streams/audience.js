@@ -19,6 +19,8 @@ const ALL = `${OURS}a`;
 const GRANTED = `${OURS}g`;
 const PRIVATE_PREFIXES = [ALL];
 const PREFIXES = [ALL, PUBLIC];
+/** How the channels begin for which nothing is kept here. */
+export const QUIET = PREFIXES.map((prefix) => `${prefix}=`);
 
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {import('../access/grants.js').Session} Session */
@@ -100,6 +102,15 @@ export class Audience {
     }
   }
 
+  /** @returns {import('./taken.js').Note[]} what the names of its channels don't say: for a process that takes its streams over */
+  notes() {
+    const uses = [...this.uses.values()].filter(({ grants }) => grants.length > 1);
+    const notes = uses.map(
+      ({ key, grants }) => /** @type {const} */ ([key, grants.map((grant) => grant.key)]),
+    );
+    return [...new Map(notes.map(([channel, keys]) => [keptIn(channel)?.session ?? '', keys]))];
+  }
+
   /** @param {string} channel of a pattern @returns {SelectorIndex<Use>} where it is */
   patternsLike(channel) {
     return channel.startsWith(ALL) ? this.covered : this.open;
@@ -126,6 +137,20 @@ export class Audience {
     const patterns = uses.filter(({ selector }) => selector.kind !== 'all').map(({ key }) => key);
     return [...PREFIXES.map((prefix) => `${prefix}=${topic}`), ...patterns];
   }
+}
+
+/**
+ * @param {string} channel
+ * @returns {{ selector: string, session: string } | null} the keys of what is counted for it; null if nothing is. The session is '' if there
+ *   are no grants
+ */
+export function keptIn(channel) {
+  if (QUIET.some((prefix) => channel.startsWith(prefix))) return null;
+  if (PREFIXES.some((prefix) => channel.startsWith(prefix)))
+    return { selector: channel.slice(ALL.length), session: '' };
+  if (!channel.startsWith(GRANTED)) return null; // an application's
+  const end = channel.indexOf('\n');
+  return { selector: channel.slice(GRANTED.length, end), session: channel.slice(end + 1) };
 }
 
 /**

@@ -184,6 +184,24 @@ export class HubCore {
     this.places.set(id, place);
   }
 
+  /**
+   * A stream that another process has handed over is held here from now on. If it can't be known what it has asked for, it ends: its
+   * client comes back.
+   * @param {import('./taken.js').Taken} stream @param {Place | null} place
+   */
+  takeIn({ id, subject, address }, place) {
+    if (!place) return this.hold.end(id);
+    if (this.limits) this.limits.keep(id, this.limits.count(address, subject));
+    if (place.uses.length === 0) return;
+    this.audience.enter(place);
+    this.places.set(id, place);
+  }
+
+  /** @returns {Promise<void>} once the Hold has been told of everything that was fed so far */
+  async settled() {
+    while (this.order.feed.emptied) await this.order.feed.emptied;
+  }
+
   /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
   list(id, place, dialect) {
     place.listing ||= textOf(dialect, place.selectors, place.session);

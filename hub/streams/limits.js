@@ -132,6 +132,23 @@ export class Limits {
     );
   }
 
+  /**
+   * A stream that is open already, and has come from another process.
+   * @param {string} address @param {number} subject
+   * @returns {Taken} to be kept, even if it is too many
+   */
+  count(address, subject) {
+    const plain = plainAddress(address);
+    const always = () => true;
+    const site = plain === '' ? null : (this.sites?.take(siteOf(plain), always) ?? null);
+    return { site, subject: subject === 0 ? null : (this.subjects?.take(subject, always) ?? null) };
+  }
+
+  /** Whether it counts open streams. */
+  get countsStreams() {
+    return this.sites !== null || this.subjects !== null;
+  }
+
   /** @param {string} address @returns {Share<string> | null} */
   takeSite(address) {
     if (!this.sites) return null;

@@ -14,7 +14,7 @@ use crate::shard::Shard;
 use crate::socket::Socket;
 use crate::telemetry::add;
 
-/// How many slots earlier a row may be due. It is pinged at once if there is no place.
+/// How many slots earlier a row may be due. If there is no place, it is pinged at once.
 const MOST_SLOTS: u64 = 256;
 /// In a receipt, for a listener.
 const ACCEPTED: u64 = 1;
@@ -109,8 +109,8 @@ impl Shard {
 
     /// A free row whose ping is due at this time, or else before it: a table may be too small to have rows for every time.
     fn place_for(&mut self, due_ns: u64) -> Option<u32> {
-        let slot_ns = self.pinger.wheel.slot_ns();
-        (0..MOST_SLOTS).find_map(|slots| self.place_at(due_ns.saturating_sub(slots * slot_ns)))
+        let (slots, slot_ns) = self.pinger.wheel.slots();
+        (0..slots.min(MOST_SLOTS)).find_map(|slots| self.place_at(due_ns.saturating_sub(slots * slot_ns)))
     }
 
     fn place_at(&mut self, due_ns: u64) -> Option<u32> {
