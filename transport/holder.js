@@ -18,19 +18,27 @@ import {
   checkKeys,
   checkPeriod,
   checkPort,
+  checkSignal,
+  checkTag,
 } from './checks.js';
 import { Door } from './door.js';
 import { listenFailure } from './failures.js';
+import { Offer } from './offer.js';
+import { checkPath } from './offerpath.js';
 import { limitsInJs, settingsOf } from './options.js';
 import { closed, overCapacity, Shards } from './shards.js';
-import { Streams } from './streams.js';
+import { isInJs, Streams } from './streams.js';
+import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
 import { Teller } from './teller.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
+/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding, tag?: string }} AdoptOptions */
+
+/** Where a Hold listens; `address` is '' for all. @typedef {{ address: string, port: number }} Place */
+/** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
 export class StreamHolder extends Teller {
   /**
@@ -63,6 +71,13 @@ export class StreamHolder extends Teller {
     /** Accepts connections. */
     this.front = this.shards ?? new Door(settings, connectionLimit, streams, tally, listener);
     this.isListening = false;
+    /** Where it listens. @type {Place | null} */
+    this.place = null;
+    this.isPlaceInherited = false;
+    /** To another process, to take over the streams. @type {Offer | null} */
+    this.offer = null;
+    /** Adoptions that are in progress. */
+    this.adopting = 0;
     this.isDraining = false;
     /** @type {Promise<void> | undefined} */
     this.closing = undefined;
@@ -72,6 +87,11 @@ export class StreamHolder extends Teller {
   /** Whether the native core holds the streams. */
   get isNative() {
     return this.shards !== null;
+  }
+
+  /** Moves streams to another process; null without the native core. */
+  get handover() {
+    return this.shards?.handover ?? null;
   }
 
   /** Whether each shard has its own descriptor table, so that the process can hold more streams than its limit. */
@@ -94,6 +114,7 @@ export class StreamHolder extends Teller {
     };
     const address = host === '' ? '' : (await lookup(host).catch(failed)).address;
     if (this.isDraining) throw closed();
+    if (this.isPlaceInherited && this.place) return this.takePlace(this.place, address, port);
     if (this.isListening)
       throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
     this.isListening = true;
@@ -104,7 +125,45 @@ export class StreamHolder extends Teller {
       return failed(error);
     });
     if (this.isDraining) throw closed();
+    this.place = { address, port: bound };
     return bound;
+  }
+
+  /**
+   * The listening sockets of another process have come with its streams. They are used once `listen` is called.
+   * @param {Place} place
+   */
+  inherit(place) {
+    this.place = place;
+    this.isPlaceInherited = true;
+    this.isListening = true;
+  }
+
+  /**
+   * @param {Place} place where the sockets listen that have come
+   * @param {string} address @param {number} port as given to `listen`
+   * @returns {number} the port
+   */
+  takePlace(place, address, port) {
+    const isSame = address === place.address && (port === 0 || port === place.port);
+    if (!isSame)
+      throw new HoldfastError(
+        'LISTENING',
+        `this Hold has taken over the port ${place.port} of ${place.address || 'all addresses'}: listen there, not on ${port} of ${address || 'all addresses'}`,
+      );
+    this.isPlaceInherited = false;
+    this.shards?.keepAlive();
+    this.shards?.takeHeads();
+    return place.port;
+  }
+
+  /** After the process has died that had the listening sockets. */
+  async listenAgain() {
+    const { place } = this;
+    if (!place || this.isDraining) return;
+    await this.front.listen(place.address, place.port).catch((error) => {
+      throw listenFailure(error, place.address, place.port);
+    });
   }
 
   /**
@@ -119,12 +178,14 @@ export class StreamHolder extends Teller {
    */
   async adopt(served, options = {}) {
     const response = /** @type {import('node:http').ServerResponse} */ (served);
-    checkKeys('adopt', options, ['channels', 'encoding']);
-    const { channels: given = [], encoding = 'events' } = options;
+    checkKeys('adopt', options, ['channels', 'encoding', 'tag']);
+    const { channels: given = [], encoding = 'events', tag } = options;
     const channels = checkedChannels(given);
     checkAdoptionBytes(channels);
     checkEncoding(encoding);
+    checkTag(tag);
     if (this.isDraining) throw closed();
+    this.adopting++;
     try {
       const socket = checkOpen(response);
       if (response.req.method === 'HEAD') {
@@ -133,10 +194,14 @@ export class StreamHolder extends Teller {
       }
       const found = adoptable(response, socket, encoding);
       await comeToRest(response, found.socket);
-      return await this.take(response, found, encoding, channels);
+      const id = await this.take(response, found, encoding, channels);
+      if (tag && !isInJs(id)) this.shards?.tag(id, tag);
+      return id;
     } catch (error) {
       if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss('client-gone');
       throw error;
+    } finally {
+      this.adopting--;
     }
   }
 
@@ -175,6 +240,37 @@ export class StreamHolder extends Teller {
   }
 
   /**
+   * Offers the streams, and the listening sockets, to a process that calls `Hold.takeOver` with the same path.
+   * @param {string} path of a Unix socket, which is created with mode 0600
+   * @param {HandOverOptions} [options]
+   * @returns {Promise<number>} how many streams the other process took, once those that could not move have been ended
+   * @throws {HoldfastError} NOT_NATIVE, BUSY, CLOSED, HANDOVER, BAD_ARGUMENT, or the reason of the signal
+   */
+  async handOver(path, options = {}) {
+    checkPath(path);
+    checkKeys('handOver', options, ['periodMs', 'signal']);
+    const { periodMs = 0, signal } = options;
+    checkPeriod(periodMs);
+    checkSignal(signal);
+    if (!this.handover) throw notNative();
+    if (this.isDraining) throw closed();
+    if (this.offer)
+      throw new HoldfastError('BUSY', 'this Hold offers its streams already: it can be once at a time');
+    signal?.throwIfAborted();
+    const offer = new Offer(this, periodMs);
+    this.offer = offer;
+    const withdraw = () => void offer.withdraw(signal?.reason);
+    signal?.addEventListener('abort', withdraw);
+    try {
+      await offer.open(path);
+      return await offer.result;
+    } finally {
+      signal?.removeEventListener('abort', withdraw);
+      this.offer = null;
+    }
+  }
+
+  /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
    * them is up to the application.
    * @param {number} [periodMs]
@@ -189,6 +285,7 @@ export class StreamHolder extends Teller {
   /** @param {number} periodMs */
   async drain(periodMs) {
     this.isDraining = true;
+    await this.offer?.withdraw(closed());
     await this.listening?.catch(() => {});
     await Promise.all([this.front.close(periodMs), this.streams.drain(periodMs)]);
   }
