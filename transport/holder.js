@@ -89,7 +89,7 @@ export class StreamHolder extends Teller {
     return this.shards !== null;
   }
 
-  /** Moves streams to another process; null without the native core. */
+  /** Hands its streams over to another one; null without the native core. */
   get handover() {
     return this.shards?.handover ?? null;
   }

@@ -11,6 +11,7 @@ import { stopReading } from './adopt.js';
 import { bind, claimPort, withCode } from './bind.js';
 import { Commands } from './commands.js';
 import { pingsOf } from './encodings.js';
+import { Handover } from './handover.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
@@ -87,6 +88,7 @@ export class Shards {
       pings: Object.values(pingsOf(settings.ping)),
       proxies: [...settings.proxies],
     });
+    this.handover = new Handover(this.core, this.count, () => this.flush());
     this.bell = this.openBell();
   }
 
@@ -228,6 +230,12 @@ export class Shards {
     this.flushSoon();
   }
 
+  /** @param {number} id @param {string} tag '' for none */
+  tag(id, tag) {
+    this.commands.tag(id, tag);
+    this.flushSoon();
+  }
+
   /** @param {string} channel @param {CloseReason} reason */
   endChannel(channel, reason) {
     this.commands.endChannel(channel, reason);
@@ -307,6 +315,7 @@ export class Shards {
     clearInterval(wait);
     clearInterval(this.anchor);
     this.isStopped = true;
+    this.handover.fail('this Hold was closed');
     this.heads.stop();
     this.core.stop();
     this.reportEnds(this.core.takeEvents(0).closed, 0);
@@ -367,6 +376,7 @@ export class Shards {
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
+    const events = this.core.takeEvents(this.isPostponing ? 0 : HEADS_PER_BATCH);
     const {
       heads,
       lines,
@@ -379,7 +389,7 @@ export class Shards {
       failed,
       drained,
       hasMore,
-    } = this.core.takeEvents(this.isPostponing ? 0 : HEADS_PER_BATCH);
+    } = events;
     if (heads.length > 0) {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
@@ -389,6 +399,7 @@ export class Shards {
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const { token, ...found } of counted) this.counted(token, topOfShard(found));
     for (const shard of failed) this.onError(shardFailed(shard));
+    this.handover.take(events);
     // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
     else this.reportEnds(closed, drained);
