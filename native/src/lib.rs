@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use holdfast_core::framing::{ENCODING_NAMES, FRAMING_NAMES, Format};
-use holdfast_core::labels::Kind;
 use holdfast_core::id::Id;
+use holdfast_core::labels::Kind;
 use holdfast_core::mail::{self, Events};
 use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};

@@ -105,7 +105,6 @@ impl Listener {
             Err(_) => Accepted::Gone,
         }
     }
-
 }
 
 impl Accepting {

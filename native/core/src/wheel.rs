@@ -60,6 +60,10 @@ impl Wheel {
         wheel
     }
 
+    pub fn slot_ns(&self) -> u64 {
+        self.slot_ns
+    }
+
     /// When the next slot is due, on the clock of the caller.
     pub fn due_ns(&self) -> u64 {
         match self.current {

@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, sockopt,
 };
 use rustix::process::geteuid;
 
@@ -23,6 +23,9 @@ const QUEUE: i32 = 256;
 const READ_BYTES: usize = 65_536;
 /// No frame is larger. A stream may have a backlog of many megabytes.
 const MOST_FRAME_BYTES: usize = 1 << 30;
+
+/// What came in one piece, with its descriptors.
+pub type Frame = (Vec<u8>, VecDeque<OwnedFd>);
 
 /// The peer has closed, or does not speak our language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +160,7 @@ impl Peer {
     }
 
     /// The next whole frame, with the descriptors that the kernel had room for in our table.
-    pub fn next_frame(&mut self) -> Result<Option<(Vec<u8>, VecDeque<OwnedFd>)>, Gone> {
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, Gone> {
         let Some((size, rest)) = self.input.split_first_chunk() else { return Ok(None) };
         let size = u32::from_le_bytes(*size) as usize;
         if size > MOST_FRAME_BYTES {

@@ -38,7 +38,8 @@ pub struct Giving {
 #[derive(Debug)]
 struct Taker {
     peer: Peer,
-    hello: Hello,
+    /// None until it has come.
+    hello: Option<Hello>,
     /// Rows that it was sent.
     sent: usize,
     has_listeners: bool,
@@ -71,12 +72,16 @@ struct Round {
 impl Taker {
     /// Whether it can be sent something.
     fn is_free(&self) -> bool {
-        !self.is_gone && self.parcel.is_none() && !self.peer.is_sending()
+        !self.is_gone && self.hello.is_some() && self.parcel.is_none() && !self.peer.is_sending()
+    }
+
+    fn weight(&self) -> f64 {
+        self.hello.map_or(0.0, |hello| hello.weight)
     }
 
     /// How many of `rows` are left for it.
     fn share_left(&self, rows: usize, weights: f64) -> usize {
-        let share = (rows as f64 * self.hello.weight / weights).ceil() as usize;
+        let share = (rows as f64 * self.weight() / weights).ceil() as usize;
         share.saturating_sub(self.sent)
     }
 }
@@ -89,7 +94,7 @@ impl Giving {
 
     /// The taker that is to be sent something now, and how many rows.
     fn next_taker(&self, rows: usize) -> Option<(usize, usize)> {
-        let weights: f64 = self.takers.iter().map(|taker| taker.hello.weight).sum();
+        let weights: f64 = self.takers.iter().map(Taker::weight).sum();
         let left = |taker: &Taker| taker.share_left(rows, weights);
         let all_have_theirs = self.takers.iter().all(|taker| taker.is_gone || left(taker) == 0);
         let free = self.takers.iter().enumerate().filter(|(_, taker)| taker.is_free());
@@ -109,16 +114,12 @@ impl Shard {
         Ok(self.giving.offer.as_ref().map_or(String::new(), |offer| offer.name().to_string()))
     }
 
-    /// Somebody has connected. Who doesn't understand our records gets none.
+    /// Somebody has connected.
     pub(in crate::shard) fn accept_takers(&mut self) {
-        while let Some(mut peer) = self.giving.offer.as_ref().and_then(Offer::accept) {
-            // It has said hello before anything else happens.
-            let _ = peer.read();
-            let Ok(Some((frame, _))) = peer.next_frame() else { continue };
-            let Ok(hello) = Hello::decode(&frame) else { continue };
+        while let Some(peer) = self.giving.offer.as_ref().and_then(Offer::accept) {
             let token = TAKERS + self.giving.takers.len() as u64;
-            if hello.version >= VERSION && self.watch_peer(&peer, token).is_ok() {
-                let taker = Taker { peer, hello, sent: 0, has_listeners: false, parcel: None, is_gone: false };
+            if self.watch_peer(&peer, token).is_ok() {
+                let taker = Taker { peer, hello: None, sent: 0, has_listeners: false, parcel: None, is_gone: false };
                 self.giving.takers.push(taker);
             }
         }
@@ -127,11 +128,13 @@ impl Shard {
     /// From now on rows move, for so long; what JS says afterwards waits.
     pub(in crate::shard) fn begin_round(&mut self, length_ms: u64, wants_ids: bool) {
         self.accept_takers();
+        // Whoever is to take part has said hello before the round.
+        (0..self.giving.takers.len()).for_each(|number| self.handle_taker(number));
         let listeners = std::mem::take(&mut self.door.listeners);
         for listener in &listeners {
             self.reactor.forget(listener);
         }
-        let is_broken = self.giving.takers.is_empty();
+        let is_broken = !self.giving.takers.iter().any(Taker::is_free);
         self.giving.listeners.extend(listeners);
         for taker in &mut self.giving.takers {
             taker.sent = 0;
@@ -310,8 +313,12 @@ impl Shard {
     fn serve_taker(&mut self, number: usize) -> Result<(), Gone> {
         let read = self.giving.takers[number].peer.read();
         while let Some((frame, _)) = self.giving.takers[number].peer.next_frame()? {
-            let receipt = Receipt::decode(&frame).map_err(|_| Gone)?;
-            self.take_receipt(number, &receipt)?;
+            if self.giving.takers[number].hello.is_none() {
+                self.giving.takers[number].hello = Some(hello_in(&frame)?);
+            } else {
+                let receipt = Receipt::decode(&frame).map_err(|_| Gone)?;
+                self.take_receipt(number, &receipt)?;
+            }
         }
         read?;
         self.giving.takers[number].peer.send_more()
@@ -421,4 +428,9 @@ impl Shard {
         all.append(&mut self.giving.listeners);
         all
     }
+}
+
+/// Whoever doesn't understand our records gets none.
+fn hello_in(frame: &[u8]) -> Result<Hello, Gone> {
+    Hello::decode(frame).ok().filter(|hello| hello.version >= VERSION).ok_or(Gone)
 }

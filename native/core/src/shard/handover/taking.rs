@@ -14,6 +14,8 @@ use crate::shard::Shard;
 use crate::socket::Socket;
 use crate::telemetry::add;
 
+/// How many slots earlier a row may be due. It is pinged at once if there is no place.
+const MOST_SLOTS: u64 = 256;
 /// In a receipt, for a listener.
 const ACCEPTED: u64 = 1;
 const REFUSED: u64 = 0;
@@ -105,8 +107,13 @@ impl Shard {
         self.rows.id_of(index).bits()
     }
 
-    /// A free row whose ping is due at this time.
+    /// A free row whose ping is due at this time, or else before it: a table may be too small to have rows for every time.
     fn place_for(&mut self, due_ns: u64) -> Option<u32> {
+        let slot_ns = self.pinger.wheel.slot_ns();
+        (0..MOST_SLOTS).find_map(|slots| self.place_at(due_ns.saturating_sub(slots * slot_ns)))
+    }
+
+    fn place_at(&mut self, due_ns: u64) -> Option<u32> {
         let (wheel, most) = (&self.pinger.wheel, self.rows.most());
         let first = wheel.rows_due(due_ns).next()?;
         let new = || Box::new(wheel.rows_due(due_ns).take_while(move |row| (*row as usize) < most)) as Box<_>;
