@@ -54,7 +54,9 @@ describe('takeOver', NEEDS_NATIVE, () => {
       for (const i of clients.keys()) await next.ask('publish', { channel: `own${i}`, message: `own${i};` });
       for (const [i, client] of clients.entries()) {
         await client.untilRead(new RegExp(`own${i};`));
-        assert.deepEqual([client.body(), client.closed], [`Welcome!all;own${i};`, false]);
+        // One whose time of the day no shard has left is pinged at once.
+        assert.equal(client.body().replace('ping', ''), `Welcome!all;own${i};`);
+        assert.equal(client.closed, false);
       }
       const [before, after] = [await old.ask('state'), await next.ask('state')];
       assert.deepEqual([before.streams, after.streams, after.opened], [0, 20, 0]);

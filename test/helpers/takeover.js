@@ -11,7 +11,7 @@ import { until } from './until.js';
 
 /**
  * `port`: null for a Hold that does not listen. `dieAt`, `dieAfter`: the number of the answer (1 connect, 2 sync, 3 go, 4 sync, …).
- * @typedef {{ path: string, port?: number | null, name?: string, shards?: number, dieAt?: number, dieAfter?: number, offers?: boolean, pingIntervalMs?: number, capacity?: number }} Options
+ * @typedef {{ path: string, port?: number | null, name?: string, shards?: number, dieAt?: number, dieAfter?: number, offers?: boolean, pingIntervalMs?: number, capacity?: number, maxBacklogBytes?: number }} Options
  */
 
 /** @param {TestContext} t @returns {string} of a socket, in a folder of its own */
