@@ -158,11 +158,9 @@ function checkedHold(given) {
   const channels = names === undefined ? undefined : checkedChannels(names);
   checkWelcome(welcome);
   const labels = own === undefined ? undefined : checkedLabels(own);
-  if (always && labels)
-    throw badArgument("a decision with 'always' can't have labels: each stream has its own");
   checkTag(tag);
-  if (always && tag !== undefined)
-    throw badArgument("a decision with 'always' can't have a tag: each stream has its own");
+  if (always && (labels || tag !== undefined))
+    throw badArgument("a decision with 'always' can't have labels or a tag: each stream has its own");
   return { hold, channels, headers, welcome, always, labels, tag };
 }
 
