@@ -1,46 +1,34 @@
 /*
  * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
- * said to the streams goes through teller.js.
+ * said to the streams goes through teller.js, and responses become streams in adopter.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
 
 import { lookup } from 'node:dns/promises';
-import { codeOf, HoldfastError } from '../lib/errors.js';
+import { HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
-import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
-import {
-  badArgument,
-  checkAdoptionBytes,
-  checkEncoding,
-  checkedChannels,
-  checkKeys,
-  checkPeriod,
-  checkPort,
-  checkSignal,
-  checkTag,
-} from './checks.js';
+import { Adopter } from './adopter.js';
+import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
 import { listenFailure } from './failures.js';
 import { Offer } from './offer.js';
 import { checkPath } from './offerpath.js';
 import { limitsInJs, settingsOf } from './options.js';
-import { closed, overCapacity, Shards } from './shards.js';
-import { isInJs, Streams } from './streams.js';
+import { closed, Shards } from './shards.js';
+import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
-import { Teller } from './teller.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding, tag?: string }} AdoptOptions */
 
 /** Where a Hold listens; `address` is '' for all. @typedef {{ address: string, port: number }} Place */
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
-export class StreamHolder extends Teller {
+export class StreamHolder extends Adopter {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -76,9 +64,6 @@ export class StreamHolder extends Teller {
     this.isPlaceInherited = false;
     /** To another process, to take over the streams. @type {Offer | null} */
     this.offer = null;
-    /** Adoptions that are in progress. */
-    this.adopting = 0;
-    this.isDraining = false;
     /** @type {Promise<void> | undefined} */
     this.closing = undefined;
     if (native && settings.shards > 1 && !this.hasOwnTables) warnOnce(SHARED_DESCRIPTORS);
@@ -164,79 +149,6 @@ export class StreamHolder extends Teller {
     await this.front.listen(place.address, place.port).catch((error) => {
       throw listenFailure(error, place.address, place.port);
     });
-  }
-
-  /**
-   * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
-   * stream opens and closes at once; so it does after the head was sent if the request is a HEAD.
-   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
-   *   Content-Length; its head is sent now unless it was already
-   * @param {AdoptOptions} [options]
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response then still
-   *   belongs to the application, but its head may have been sent
-   */
-  async adopt(served, options = {}) {
-    const response = /** @type {import('node:http').ServerResponse} */ (served);
-    checkKeys('adopt', options, ['channels', 'encoding', 'tag']);
-    const { channels: given = [], encoding = 'events', tag } = options;
-    const channels = checkedChannels(given);
-    checkAdoptionBytes(channels);
-    checkEncoding(encoding);
-    checkTag(tag);
-    if (this.isDraining) throw closed();
-    this.adopting++;
-    try {
-      const socket = checkOpen(response);
-      if (response.req.method === 'HEAD') {
-        answerHead(response, encoding);
-        return this.streams.miss('drain');
-      }
-      const found = adoptable(response, socket, encoding);
-      await comeToRest(response, found.socket);
-      const id = await this.take(response, found, encoding, channels);
-      if (tag && !isInJs(id)) this.shards?.tag(id, tag);
-      return id;
-    } catch (error) {
-      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss('client-gone');
-      throw error;
-    } finally {
-      this.adopting--;
-    }
-  }
-
-  /**
-   * @param {import('node:http').ServerResponse} response after `comeToRest`
-   * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
-   * @param {readonly string[]} channels
-   * @returns {Promise<number>}
-   */
-  async take(response, found, encoding, channels) {
-    try {
-      if (this.shards && found.canLeaveJs && found.socket)
-        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
-      return this.adoptInJs(response, found, encoding, channels);
-    } catch (error) {
-      giveBack(response);
-      throw error;
-    }
-  }
-
-  /**
-   * @param {import('node:http').ServerResponse} response
-   * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
-   * @param {readonly string[]} channels
-   */
-  adoptInJs(response, { socket, isCompressed }, encoding, channels) {
-    if (this.isDraining) throw closed();
-    if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
-    if (!this.streams.channels.hasRoomFor(channels))
-      throw overCapacity('the channels of the streams in JS take maxChannelBytes already');
-    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
-    if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
-    return stream.id;
   }
 
   /**
