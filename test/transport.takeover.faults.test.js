@@ -160,6 +160,11 @@ describe('an offer', NEEDS_NATIVE, () => {
     await assert.rejects(first, { name: 'AbortError' });
     assert.ok(!existsSync(path));
     await assert.rejects(hold.handOver(path, { signal: abort.signal }), { name: 'AbortError' });
+    const early = new AbortController();
+    const third = hold.handOver(path, { signal: early.signal });
+    early.abort();
+    await assert.rejects(third, { name: 'AbortError' });
+    assert.ok(!existsSync(path));
     const second = hold.handOver(path);
     await until(() => existsSync(path), 'the socket');
     await Promise.all([hold.close(), assert.rejects(second, withCode('CLOSED'))]);

@@ -40,11 +40,13 @@ export class Offer {
       this.resolve = resolve;
       this.reject = reject;
     });
+    this.result.catch(() => {}); // it may be withdrawn before anybody waits for it
   }
 
   /** @param {string} path */
   async open(path) {
     this.removePath = await listenAt(this.server, path);
+    if (this.isOver) await this.closePath(); // it was withdrawn meanwhile
   }
 
   /**

@@ -87,8 +87,9 @@ export class Rounds {
     try {
       await this.link.ask('sync', {}, SYNC_MS);
       const moved = await this.move();
-      await this.handover.release();
       this.isCommitted = true;
+      // Only a shard that fails rejects, and its streams are lost anyway.
+      await this.handover.release().catch((error) => this.holder.report(error));
       const going = this.link.ask('go', {}, ANSWER_MS);
       this.resume();
       this.streams += await going;
