@@ -62,21 +62,14 @@ async function measureRun({ lab, plan, name, record }, run, streams) {
   for (let i = 1; i <= TAKEOVERS; i++) {
     lab.status = () => `[${name}] ${run} streams: takeover ${i}`;
     await lab.sleep(plan.holdS * 1000);
-    const { pauseMs: usualMs } = await clients.take();
+    const usual = await clients.take();
     const { tookMs, movedMs } = await generations.next();
     await lab.sleep(plan.holdS * 1000); // for pings that are late
     const { pauseMs, latenessMs } = await clients.take();
     const movedPerSecond = movedMs ? (streams / movedMs) * 1000 : null;
-    const usual = i === 1 ? null : usualMs; // before that, streams were opened
-    record(run, {
-      movedPerSecond,
-      movedMs,
-      pauseMs,
-      usualMs: usual,
-      latenessMs,
-      tookMs,
-      ...generations.size(),
-    });
+    record(run, { movedPerSecond, movedMs, pauseMs, latenessMs, tookMs, ...generations.size() });
+    // Before the first one, streams were opened.
+    if (i > 1) record(run, { usualMs: usual.pauseMs, usualLatenessMs: usual.latenessMs });
   }
   await clients.finish();
   record(run, { faults: 0 }); // or else it has thrown

@@ -16,6 +16,7 @@ export const FIGURES = [
   figure('pauseMs', 'longest time from publishing to the client during a takeover', 'ms'),
   figure('usualMs', 'the same without a takeover', 'ms'),
   figure('latenessMs', 'latest ping during a takeover', 'ms'),
+  figure('usualLatenessMs', 'the same without a takeover', 'ms'),
   figure('tookMs', 'from the command until the old server is gone', 'ms'),
   figure('descriptors', 'descriptors of a generation', 'count'),
   figure('memoryBytes', 'resident memory of a generation', 'bytes'),
