@@ -141,6 +141,7 @@ export class Departure {
       shards: this.request.shards,
       connect: (links) => asks.ask('connect', { links }, STEP_MS),
       sync: () => asks.ask('sync', {}, STEP_MS),
+      learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
       go: (presence) => asks.ask('go', { presence }, STEP_MS),
       drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),
     };
