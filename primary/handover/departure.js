@@ -168,7 +168,7 @@ export class Departure {
     if (old.isBrokerClosed())
       return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
     // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
-    const revived = this.move && this.move.rounds > 0 ? old.workers.revive() : null;
+    const revived = this.move && this.move.rounds > 0 ? old.workers.replacements.revive() : null;
     old.note(`not taken over: ${why}; this server goes on`);
     await old.resume();
     await revived;

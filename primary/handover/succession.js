@@ -83,7 +83,7 @@ export class Succession {
     const { workers } = this;
     const arrival = /** @type {Arrival} */ (this.arrival);
     const moved = await arrival.receive(workers, workers.replacements.sideOf(workers.slots));
-    workers.inherited = moved.counts;
+    workers.totals.inherited = moved.counts;
     return moved;
   }
 
@@ -94,7 +94,7 @@ export class Succession {
   async finish(prepare) {
     const arrival = /** @type {Arrival} */ (this.arrival);
     const [counts, inheritance] = await Promise.all([arrival.serve(), prepare()]);
-    this.workers.inherited = counts;
+    this.workers.totals.inherited = counts;
     await inheritance.switch(() => arrival.closeOther());
     arrival.finish();
     this.arrival = null;
