@@ -22,7 +22,7 @@ const FLUSH_MS = 1000;
  * @typedef {object} Server
  * @property {string} state
  * @property {{ port: number, adminPort: number }} ports
- * @property {{ pause: () => Promise<void>, resume: () => void, legacy: (counts: import('../../lib/counts.js').Counts) => object | null } | null} monitor
+ * @property {{ pause: () => Promise<void>, resume: () => void, legacy: object | null } | null} monitor
  * @property {Promise<{ path: string, suspend: () => Promise<void>, resume: () => Promise<void> } | null>} log
  * @property {{ leavePort: () => void }} admin
  * @property {(port: number) => Promise<number>} openAdmin
@@ -186,7 +186,7 @@ export class Succession {
     return {
       watchdogMs: server.notify?.watchdogMs ?? 0,
       counts,
-      reading: server.monitor?.legacy(counts) ?? null,
+      reading: server.monitor?.legacy ?? null,
     };
   }
 
