@@ -13,10 +13,10 @@ import { cutOff, mergeTops } from '../../lib/tops.js';
 import { SelectorIndex } from '../matching/selectorindex.js';
 
 /** No channel of an application begins like this. */
-const OURS = '\u0001';
-const PUBLIC = `${OURS}s`;
-const ALL = `${OURS}a`;
-const GRANTED = `${OURS}g`;
+export const OURS = '\u0001';
+export const PUBLIC = `${OURS}s`;
+export const ALL = `${OURS}a`;
+export const GRANTED = `${OURS}g`;
 const PRIVATE_PREFIXES = [ALL];
 const PREFIXES = [ALL, PUBLIC];
 
