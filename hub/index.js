@@ -222,6 +222,16 @@ export class Hub {
     this.core.takeIn(stream);
   }
 
+  /** @returns {import('./streams/taken.js').Note[]} what the hub that takes its streams has to `learn` before */
+  notes() {
+    return this.core.notes();
+  }
+
+  /** @param {import('./streams/taken.js').Note[]} notes of all hubs whose streams come next */
+  learn(notes) {
+    this.core.taken.learn(notes);
+  }
+
   /** Streams whose channels all begin with one of these need not be taken in. */
   get quiet() {
     return this.core.quiet;

@@ -26,7 +26,7 @@ async function startBoth(t, options) {
   const hub = new Hub({ hold, jwt: { secret: SECRET }, anonymous: true, broker, ...options });
   await hub.start();
   /** Hands all streams over. @returns {Promise<import('../hub/streams/taken.js').Stream[]>} those that are taken in */
-  const move = async () => {
+  const move = async (/** @type {(hub: Hub) => any[]} */ notesOf = () => []) => {
     const [from, to] = [old.hold.handover, hold.handover];
     assert.ok(from && to);
     /** @type {import('../hub/streams/taken.js').Stream[]} */
@@ -34,6 +34,7 @@ async function startBoth(t, options) {
     to.connect(from.offer().map((name) => ({ shard: 0, name, weight: 1 })));
     await Promise.all([old.hub.settled(), hub.settled()]);
     await from.move({ ms: 300, wantsIds: false });
+    hub.learn(JSON.parse(JSON.stringify(notesOf(old.hub))));
     await from.release();
     await to.go({
       quiet: hub.quiet,
@@ -141,19 +142,32 @@ test(
   },
 );
 
+const MANY = Array.from({ length: 20 }, (_, i) => `${'x'.repeat(100)}${i}`);
+
 test(
   'what the channels of a stream do not say ends it, and its client comes back',
   NEEDS_NATIVE,
   async (t) => {
     const { subscribe, move, hub, newCloses } = await startBoth(t);
-    const grants = Array.from({ length: 20 }, (_, i) => `${'x'.repeat(100)}${i}`);
-    const client = await subscribe('match=a', bearer(draftToken({ subscribe: grants })));
+    const client = await subscribe('match=a', bearer(draftToken({ subscribe: MANY })));
     await move();
     await client.untilClosed();
     assert.equal(newCloses.length, 1);
     assert.equal(hub.core.places.size, 0);
   },
 );
+
+test('grants that are too long for a channel come in a note', NEEDS_NATIVE, async (t) => {
+  const { subscribe, move, publish, old, hub } = await startBoth(t);
+  const client = await subscribe('match=a', bearer(draftToken({ subscribe: MANY })));
+  await move((oldHub) => oldHub.notes());
+  await publish(['a', MANY[3]], true);
+  await until(() => datasOf(client).length === 1, 'the publication');
+  assert.equal(hub.notes().length, 1);
+  client.close();
+  await until(() => hub.notes().length === 0, 'it is forgotten');
+  assert.equal(old.hub.notes().length, 1); // nobody has told it that the stream has moved: its process ends
+});
 
 test("streams that are not the hub's are none of its business", async (t) => {
   const { hub } = await startHub(t, 'JS', { maxStreamsPerAddress: 1, proxies: [] });

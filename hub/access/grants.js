@@ -217,6 +217,11 @@ function keyOf(selectors) {
   return text.length <= MOST_KEY_LENGTH ? text : HASHED + hash('sha256', JSON.stringify(keys), 'base64url');
 }
 
+/** @param {string} key of a Session @returns {boolean} whether its grants can't be read from it */
+export function isHashed(key) {
+  return key.startsWith(HASHED);
+}
+
 /**
  * @param {string} key of a Session @param {string} baseUrl of the hub
  * @returns {readonly Selector[] | null} its subscribe grants; null if they can't be known

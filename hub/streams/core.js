@@ -16,7 +16,7 @@ import { Audience, OURS } from './audience.js';
 import { LimitError } from './limits.js';
 import { labelsOf, retryMs } from './openings.js';
 import { Order } from './order.js';
-import { QUIET, TakenPlaces } from './taken.js';
+import { notesOf, QUIET, TakenPlaces } from './taken.js';
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('../../broker/index.js').Draft} Draft */
@@ -205,6 +205,11 @@ export class HubCore {
     if (place.uses.length === 0) return;
     this.audience.enter(place);
     this.places.set(id, place);
+  }
+
+  /** @returns {import('./taken.js').Note[]} */
+  notes() {
+    return notesOf(this.audience);
   }
 
   /** Prefixes of channels: streams that are only on such ones need not be taken in. */

@@ -15,6 +15,8 @@ const BETWEEN = '\u0002';
 
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {Place['uses'][number]} Use */
+/** @typedef {import('../matching/selectors.js').Selector} Selector */
+/** @typedef {[sessionKey: string, grants: string[]]} Note the keys of the grants of a session whose own key is a hash */
 
 /**
  * @typedef {object} Stream as the Hold reports it
@@ -30,6 +32,17 @@ export class TakenPlaces {
     this.baseUrl = baseUrl;
     /** By their channels. @type {Recent<Place>} */
     this.recent = new Recent(MOST_RECENT);
+    /** Grants by the keys of sessions from which they can't be read. @type {Map<string, readonly Selector[]>} */
+    this.learned = new Map();
+  }
+
+  /** @param {readonly Note[]} notes of the hubs whose streams come next, instead of those before */
+  learn(notes) {
+    this.learned.clear();
+    for (const [key, grants] of notes) {
+      const selectors = grants.map((one) => selectorOfKey(one, this.baseUrl));
+      if (selectors.every((one) => one !== null)) this.learned.set(key, selectors);
+    }
   }
 
   /**
@@ -64,7 +77,18 @@ export class TakenPlaces {
     const end = isGranted ? text.indexOf('\n') : text.length;
     if (end < 0) return null;
     const selector = selectorOfKey(text.slice(0, end), this.baseUrl);
-    const grants = isGranted ? grantsIn(text.slice(end + 1), this.baseUrl) : [];
+    const grants = isGranted ? this.grantsOf(text.slice(end + 1)) : [];
     return selector && grants && { key: channel, selector, grants };
   }
+
+  /** @param {string} key of a session @returns {readonly Selector[] | null} */
+  grantsOf(key) {
+    return this.learned.get(key) ?? grantsIn(key, this.baseUrl);
+  }
+}
+
+/** @param {import('./audience.js').Audience} audience @returns {Note[]} what the hub that takes its streams can't read from their channels */
+export function notesOf({ hashed }) {
+  const grants = new Map([...hashed].map(([use, key]) => [key, use.grants]));
+  return [...grants].map(([key, selectors]) => [key, selectors.map((one) => one.key)]);
 }
