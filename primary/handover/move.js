@@ -36,7 +36,7 @@ const EMPTY_BREAK_MS = 250;
  * @typedef {{ freeze: () => void | Promise<void>, thaw: () => void }} Feed
  *
  * What a new worker has to know of streams on the list of subscriptions.
- * @typedef {{ worker: number, entries: unknown }} PresenceOf
+ * @typedef {{ worker: number, entries: import('../../hub/presence/moves.js').Entry[] }} PresenceOf
  * @typedef {{ pass: (source: number, target: number, ids: number[]) => PresenceOf[] }} PresenceMove takes ids, old and new in turn; moves
  *   what is in this process, and returns what another one needs
  */
