@@ -156,7 +156,7 @@ impl Shard {
     }
 
     /// What is parked belongs to this shard. Streams are reported unless all their channels begin with one of `quiet`; None
-    /// reports none.
+    /// reports none, and an empty list all, even those without channels.
     pub(in crate::shard) fn go(&mut self, quiet: Option<&[Box<[u8]>]>) {
         self.taking.places.clear();
         let parked = std::mem::take(&mut self.taking.parked);
@@ -199,7 +199,7 @@ impl Shard {
         let channels = self.channels.names_of(index);
         let tag = self.tags.get(&index).cloned().unwrap_or_default();
         let is_quiet = |channel: &[u8]| quiet.iter().any(|prefix| channel.starts_with(prefix));
-        if tag.is_empty() && channels.iter().all(|channel| is_quiet(channel)) {
+        if !quiet.is_empty() && tag.is_empty() && channels.iter().all(|channel| is_quiet(channel)) {
             return;
         }
         let address = self.rows.socket(index).filter(|_| self.options.reports_addresses).and_then(Socket::peer);
