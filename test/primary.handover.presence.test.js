@@ -44,10 +44,10 @@ test('streams that move stay on the list, with their ids, and nothing is announc
   assert.equal(datasOf(observer).length, 1, 'nobody was announced');
   clients[0].close();
   await until(() => datasOf(observer).length === 2, 'one end is announced');
-  const { active, match, id } = JSON.parse(datasOf(observer)[1] ?? '');
+  const { active, match, subscriber } = JSON.parse(datasOf(observer)[1] ?? '');
   assert.deepEqual([active, match], [false, 'topic-0']);
   assert.deepEqual(
     await listed(old.port),
-    before.filter((one) => one !== id),
+    before.filter((id) => !id.endsWith(encodeURIComponent(subscriber))),
   );
 });
