@@ -184,7 +184,11 @@ export class Departure {
       return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
     // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
     const revived = this.move && this.move.rounds > 0 ? old.workers.replacements.revive() : null;
-    old.note(`not taken over: ${why}; this server goes on`);
+    const lost = this.move?.released ?? 0;
+    old.workers.totals.retire(null, lost);
+    old.note(
+      `not taken over: ${why}; ${lost > 0 ? `${formatNoun(lost, 'stream')} lost; ` : ''}this server goes on`,
+    );
     await old.resume();
     await revived;
   }
