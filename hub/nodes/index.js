@@ -7,6 +7,9 @@
  *
  * Every node has the streams of all nodes, so it makes lists itself, and announces the end of a node that dies. All survivors do, with
  * the same keys, so the broker stores each end once.
+ *
+ * A node can go on in another process (primary/handover): `handOver`, before the broker is closed, makes it silent, and the next process
+ * has Nodes with its state within a lease. It says that it is back, so others tell it what it has missed, and they ask for its whole table.
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { printable } from '../../lib/format.js';
