@@ -56,7 +56,7 @@ const MOST_TABLES = 8;
  */
 
 /** @type {Watcher} */
-const NOBODY = { entered: () => {}, left: () => {}, retired: () => {} };
+export const NOBODY = { entered: () => {}, left: () => {}, retired: () => {} };
 
 export class Presence {
   /**

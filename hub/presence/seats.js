@@ -1,7 +1,7 @@
 /*
  * Which streams a worker has. Those that it has opened are known by its own number and their ids. A stream that it took over from
  * another worker keeps the number and the id with which it was announced, because the id of its subscriber follows from them; here it
- * has another id, and a place in a map, about 40 bytes.
+ * has another id, and a place in a map, about 60 bytes.
  */
 
 /** @typedef {import('./table.js').Owner} Owner */
