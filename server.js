@@ -43,7 +43,7 @@ import { Succession } from './primary/handover/succession.js';
 import { watchNeighbours } from './primary/neighbours.js';
 import { openNotify } from './primary/notify.js';
 import { Topics } from './primary/topics.js';
-import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
+import { checkMemory, startLines, urlOf } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, claimPort, createTransport, joinPort } from './transport/index.js';
 
@@ -360,17 +360,8 @@ class Server {
 
   /** Other workers take over, with the code that is on disk now. @returns {string} what happens now @throws {HoldfastError} why it can't */
   reload() {
-    const { workers, transport } = this;
     if (this.state !== 'running') throw new HoldfastError('CLOSED', `the server is ${this.state}`);
-    if (transport.name !== 'hold')
-      throw new HoldfastError(
-        'NOT_NATIVE',
-        `the ${transport.name} transport can't move streams: restart the server instead`,
-      );
-    if (workers.replacements.isReloading)
-      throw new HoldfastError('BUSY', 'the workers are being reloaded already');
-    void workers.replacements.reload();
-    return `reloading ${formatNoun(workers.slots.length, 'worker')}`;
+    return this.workers.replacements.begin();
   }
 
   /** SIGHUP. */
@@ -396,16 +387,9 @@ class Server {
    * @param {string} csvPath
    */
   describe(csvPath) {
-    const { config, plan, transport, admin } = this;
-    const { port, adminPort } = this.ports;
-    if (csvPath) this.note(`CSV in ${csvPath}`);
-    if (adminPort) this.note(`admin on ${urlOf(config.adminHost, adminPort)}: ${admin.paths}`);
-    if (transport.note) this.note(transport.note);
-    this.note(openLine(config));
-    this.note(limitsLine(config, plan, transport, port));
-    this.note(planLine(plan, transport));
-    const dashboard = adminPort ? `; dashboard on ${urlOf(config.adminHost, adminPort)}` : '';
-    this.note(`listening on ${urlOf(config.host, port)}${dashboard}`);
+    const { config, plan, transport, admin, ports } = this;
+    for (const line of startLines({ config, plan, transport, csvPath, paths: admin.paths, ...ports }))
+      this.note(line);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones
   }
 
@@ -497,12 +481,6 @@ class Server {
     if (this.monitor) this.monitor.note(line);
     else process.stderr.write(`holdfast: ${line}\n`);
   }
-}
-
-/** @param {string} host '' for all @param {number} port @returns {string} where a browser of this machine finds it */
-function urlOf(host, port) {
-  const isAll = host === '' || host === '0.0.0.0' || host === '::';
-  return `http://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 main().catch((error) => exitWith('holdfast', error));

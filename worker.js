@@ -16,7 +16,7 @@ import { Steps } from './primary/handover/steps.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { innerServer } from './transport/inner.js';
+import { innerServer, retire } from './transport/inner.js';
 import { serve } from './transport/serve.js';
 import { refusalOf, serverPolicy } from './transport/wire.js';
 
@@ -30,8 +30,13 @@ if (!process.send) {
 /** The primary must answer sooner than publishers usually stop waiting (5 s). */
 const ANSWER_MS = 4000;
 
+/** Connections of publishers end with their next response, or if there is none for so long. Only if another worker has the streams. */
+const RETIRE_IDLE_MS = 1000;
+
 /** @type {import('./transport/index.js').Transport | null} */
 let transport = null;
+/** What requests are passed on to. @type {import('node:http').Server | null} */
+let inner = null;
 /** @type {Sampler | null} */
 let sampler = null;
 /** @type {RemoteBroker | null} */
@@ -104,7 +109,7 @@ async function start({ type, config, transport: name, takesOver, place, ...share
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
-  const inner = innerServer((request, response) => {
+  inner = innerServer((request, response) => {
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
     else void serve(made, own, request, response).catch(crash);
   }, config);
@@ -168,7 +173,10 @@ async function count({ id, most }) {
 
 /** @param {number} periodMs */
 async function drain(periodMs) {
+  const limits = { idleMs: Math.min(periodMs, RETIRE_IDLE_MS), mostMs: periodMs };
+  const retired = inner && steps?.hasReleased ? retire(inner, limits) : null;
   await transport?.close(periodMs);
+  await retired;
   presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));

@@ -17,31 +17,47 @@ const PAGE = 1000;
 /** @typedef {Parameters<typeof openBroker>[0]} Options */
 
 /**
+ * @typedef {object} Inheritance
+ * @property {(closeOther: () => Promise<void>) => Promise<void>} switch from now on the next broker decides. Meanwhile publications wait, and
+ *   `closeOther` has the other server do `closeForHandover` (broker/server.js). If it rejects, everything goes on with the first broker
+ * @property {() => Promise<void>} cancel instead of `switch`, or after it has rejected
+ */
+
+/**
  * @param {import('./switch.js').SwitchBroker} broker whose first broker is that of the other server
  * @param {Options} options of the next one: they should name the same store
  * @param {AbortSignal} [signal] ends waiting for NATS
- * @returns {Promise<{ switch: (closeOther?: () => Promise<void>) => Promise<void>, cancel: () => Promise<void> }>} as soon as little is left to
- *   be done. `closeOther` has the other server do `BrokerServer.closeForHandover()`; what this one is given then waits already. If `switch`
- *   rejects, everything goes on with the first broker
+ * @returns {Promise<Inheritance>} as soon as little is left to be done
  * @throws {import('../lib/errors.js').HoldfastError} NATS, STORE
  */
 export async function prepareInheritance(broker, options, signal) {
-  const switchTo =
-    (/** @type {() => Promise<Broker>} */ open) =>
-    async (closeOther = async () => {}) =>
-      broker.switchTo(async () => {
-        await closeOther();
-        return open();
-      });
+  const opened = () => openBroker(options, signal);
   if (options.nats && options.store === '') {
-    const next = await openBroker(options, signal);
-    return { switch: switchTo(async () => next), cancel: () => next.close() };
+    const next = await opened();
+    return inheritanceOf(broker, async () => next, next);
   }
-  if (options.nats || options.store !== '')
-    return { switch: switchTo(() => openBroker(options, signal)), cancel: async () => {} };
+  if (options.nats || options.store !== '') return inheritanceOf(broker, opened);
   const heir = new Heir(broker.current, options);
   await heir.copy();
-  return { switch: switchTo(() => heir.complete()), cancel: () => heir.cancel() };
+  return inheritanceOf(broker, () => heir.complete(), heir);
+}
+
+/**
+ * @param {import('./switch.js').SwitchBroker} broker
+ * @param {() => Promise<Broker>} complete called when the other server stores nothing any more
+ * @param {{ close: () => Promise<void> }} [part] what is there already
+ * @returns {Inheritance}
+ */
+function inheritanceOf(broker, complete, part) {
+  return {
+    async switch(closeOther) {
+      await broker.switchTo(async () => {
+        await closeOther();
+        return complete();
+      });
+    },
+    cancel: async () => part?.close(),
+  };
 }
 
 /** Copies the history of a broker into memory, while that one goes on. */
@@ -108,7 +124,7 @@ export class Heir {
   }
 
   /** @returns {Promise<void>} */
-  cancel() {
+  close() {
     this.pursuit?.end();
     return this.broker.close();
   }

@@ -2,7 +2,6 @@
  * The monitor: once per refresh it collects a sample, makes a frame of it, and passes it to every view.
  */
 import { performance } from 'node:perf_hooks';
-import { closedOf, lostOf } from '../lib/counts.js';
 import { messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Sampler } from '../lib/sampler.js';
@@ -21,8 +20,8 @@ const DEADLINE_SHARE = 0.5;
  */
 
 /**
- * What the monitor of one server has added up, for that of the next.
- * @typedef {Pick<import('./frame.js').Reading, 'elapsedMs' | 'counts' | 'ended' | 'base' | 'peakStreams' | 'distributions'> & { cpuSecondsOf: [number, number][] }} Legacy
+ * What the monitor of one server has added up, for that of the next: its last frame, and how long it has run by now.
+ * @typedef {Pick<import('./frame.js').Reading, 'elapsedMs' | 'counts' | 'ended' | 'base' | 'peakStreams' | 'distributions'> & { nowMs: number, cpuSecondsOf: [number, number][] }} Legacy
  */
 
 export class Monitor {
@@ -43,7 +42,7 @@ export class Monitor {
     this.startedMs = 0;
     /** Number of the next frame: refreshes since the start. */
     this.turn = 0;
-    this.legacyMs = legacy?.elapsedMs ?? 0;
+    this.legacyMs = legacy?.nowMs ?? 0;
     /** @type {import('./frame.js').Reading | null} */
     this.reading = legacy && readingOf(legacy);
     /** @type {NodeJS.Timeout | undefined} */
@@ -73,13 +72,21 @@ export class Monitor {
     if (!this.timer) this.schedule();
   }
 
-  /** @param {import('../lib/counts.js').Counts} counts now @returns {Legacy | null} what the next server goes on with; null before the first frame */
-  legacy(counts) {
+  /** @returns {Legacy | null} what the next server goes on with; null before the first frame */
+  get legacy() {
     if (!this.reading) return null;
-    const { base, peakStreams, distributions, cpuSecondsOf } = this.reading;
-    const elapsedMs = performance.now() - this.startedMs;
-    const ended = closedOf(counts) + lostOf(counts);
-    return { elapsedMs, counts, ended, base, peakStreams, distributions, cpuSecondsOf: [...cpuSecondsOf] };
+    const { elapsedMs, counts, ended, base, peakStreams, distributions, cpuSecondsOf } = this.reading;
+    const nowMs = performance.now() - this.startedMs;
+    return {
+      nowMs,
+      elapsedMs,
+      counts,
+      ended,
+      base,
+      peakStreams,
+      distributions,
+      cpuSecondsOf: [...cpuSecondsOf],
+    };
   }
 
   /** Waits for the next multiple of the refresh: frames don't drift, and those that a stall missed are skipped. */

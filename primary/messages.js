@@ -58,7 +58,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {import('../hub/presence/messages.js').Room} Room
  * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
  * @typedef {{ type: 'count', id: number, most: number }} Count
- * @typedef {{ type: 'handover', id: number, step: string, ms?: number, wantsIds?: boolean, sources?: import('./handover/links.js').Link[] }} Handover
+ * @typedef {{ type: 'handover', id: number, step: string, ms?: number, wantsIds?: boolean, sources?: import('./handover/links.js').Link[], notes?: any[] }} Handover
  *   a step of a handover, and what it needs
  * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Handover | Gc | Drain} ToWorker
  *

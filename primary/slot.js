@@ -74,3 +74,8 @@ export function backOff({ startedMs, failures: before }) {
   const failures = performance.now() - startedMs > STEADY_MS ? 1 : before + 1;
   return { failures, delayMs: Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** (failures - 1)) };
 }
+
+/** @param {Slot} slot @returns {string} for people */
+export function nameOf({ id, pid }) {
+  return `worker ${id} (pid ${pid})`;
+}

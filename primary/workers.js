@@ -5,7 +5,6 @@
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { createInterface } from 'node:readline';
-import { addCounts, joinCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
@@ -14,15 +13,15 @@ import { Pause } from './handover/pause.js';
 import { Replacements } from './handover/replacements.js';
 import { Publications } from './publications.js';
 import { Revocations } from './revocations.js';
-import { backOff, keepSnapshot, makeSlot } from './slot.js';
+import { Samples } from './samples.js';
+import { backOff, keepSnapshot, makeSlot, nameOf } from './slot.js';
+import { Totals } from './totals.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
 const START_MS = 30_000;
 const START_MS_PER_WORKER = 200;
 /** How long after the drain a worker may take to exit. */
 const EXIT_GRACE_MS = 3000;
-/** A worker that has not reported for this long is not ready. If --hung-after is short, half of that counts. */
-const SILENT_MS = 3000;
 /** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
 /** Streams that are revoked end within a second. */
@@ -55,24 +54,17 @@ export class Workers extends EventEmitter {
     this.config = config;
     this.port = 0;
     this.ending = false;
-    this.lastId = 0;
-    /** Counters of dead workers, so that totals never fall, and of the primary. */
-    this.dead = noCounts();
-    /** Those of a server that this one has taken over from. */
-    this.inherited = noCounts();
+    this.totals = new Totals();
     /** @type {Slot[]} */
     this.slots = [];
     /** Workers beside the slots: they are about to take one over, or have handed theirs over. @type {Set<Slot>} */
     this.aside = new Set();
     /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
     this.isArriving = false;
-    /** Another server was about to take over, and died with the listening sockets. */
-    this.isReviving = false;
     /** While streams move. */
     this.pause = new Pause();
     this.replacements = new Replacements(this);
-    /** @type {Promise<void>} the last samples */
-    this.sampling = Promise.resolve();
+    this.samples = new Samples(this);
     const { maxQueueBytes } = config;
     this.publications = new Publications({ maxQueueBytes, answerMs: PUBLISH_MS, pause: this.pause });
     this.revocations = new Revocations(REVOKE_MS, this.pause);
@@ -81,11 +73,6 @@ export class Workers extends EventEmitter {
     this.broker = null;
     /** With --subscriptions. @type {PresenceServer | null} */
     this.presence = null;
-    const { hungAfterMs, refreshMs } = config;
-    const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
-    /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
-    this.silentAfter = Math.max(2, Math.ceil(silentMs / refreshMs));
-    this.hungAfter = hungAfterMs && Math.max(this.silentAfter + 1, Math.ceil(hungAfterMs / refreshMs));
     /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
     this.starting = null;
     cluster.schedulingPolicy = plan.scheduling === 'shared' ? cluster.SCHED_NONE : cluster.SCHED_RR;
@@ -272,19 +259,14 @@ export class Workers extends EventEmitter {
     this.emit('change');
   }
 
-  /** Counters of all workers there ever were, as far as they have reported. */
-  get counts() {
-    const counts = this.retired;
-    for (const { snapshot } of this.slots) if (snapshot) addCounts(counts, snapshot);
-    return counts;
+  /** Counters of workers that have no slot any more, and of the primary. */
+  get retired() {
+    return this.totals.with(this.aside);
   }
 
-  /** Counters of workers that have no slot any more, so that totals never fall, and of the primary. */
-  get retired() {
-    const counts = structuredClone(this.dead);
-    joinCounts(counts, this.inherited);
-    for (const { snapshot } of this.aside) if (snapshot) addCounts(counts, snapshot);
-    return counts;
+  /** Counters of all workers there ever were, as far as they have reported. */
+  get counts() {
+    return this.totals.with([...this.aside, ...this.slots]);
   }
 
   /**
@@ -301,54 +283,20 @@ export class Workers extends EventEmitter {
     slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
-    const lost = snapshot?.streams ?? slot.received;
-    if (snapshot) addCounts(this.dead, snapshot);
-    this.dead.lostWithWorkers += lost;
-    return lost;
+    return this.totals.retire(snapshot, slot.received);
   }
 
-  /**
-   * Asks every worker for its snapshot, except those that have not answered the last request yet. A worker that does not
-   * answer for too many frames is killed, and replaced like any other that dies. While streams move, they would be counted in both
-   * workers or in none, so it waits.
-   * @param {number} deadlineMs
-   * @returns {Promise<void>} resolves when all have answered, or at the deadline
-   */
-  async sample(deadlineMs) {
-    await this.pause.passed();
-    this.sampling = this.sampleNow(deadlineMs);
-    await this.sampling;
-  }
-
-  /** @param {number} deadlineMs */
-  async sampleNow(deadlineMs) {
-    for (const slot of this.slots) {
-      const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
-      if (!canAnswer || slot.askedId !== 0) continue;
-      slot.askedId = ++this.lastId;
-      this.send(slot, { type: 'sample', id: slot.askedId });
-    }
-    await this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
-    for (const slot of this.slots) if (slot.askedId !== 0) this.missed(slot);
-  }
-
-  /** @param {Slot} slot whose worker did not answer in this frame */
-  missed(slot) {
-    slot.silentFrames++;
-    const ms = slot.silentFrames * this.config.refreshMs;
-    if (slot.silentFrames === this.silentAfter)
-      this.note(`${nameOf(slot)} has not reported for ${ms} ms: the server is not ready`);
-    if (slot.silentFrames !== this.hungAfter) return;
-    this.note(`${nameOf(slot)} has not reported for ${ms} ms (--hung-after): killing it`);
-    slot.process.process.kill('SIGKILL');
+  /** Asks every worker for its snapshot. @param {number} deadlineMs @returns {Promise<void>} when all have answered, or at the deadline */
+  sample(deadlineMs) {
+    return this.samples.take(deadlineMs);
   }
 
   /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
-    if (this.isReviving) return 'the workers are being replaced by some that listen';
+    if (this.replacements.isReviving) return 'the workers are being replaced by some that listen';
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;
-      if (silentFrames >= this.silentAfter) return `worker ${id} does not report`;
+      if (silentFrames >= this.samples.silentAfter) return `worker ${id} does not report`;
     }
     return '';
   }
@@ -368,10 +316,9 @@ export class Workers extends EventEmitter {
     return this.publications.publish(channel, message);
   }
 
-  /** Counts what the primary itself has done. @param {Partial<Record<import('../lib/hubcounters.js').HubCounterName, number>>} counts */
+  /** Counts what the primary itself has done. @param {Parameters<Totals['count']>[0]} counts */
   count(counts) {
-    for (const [name, count] of Object.entries(counts))
-      this.dead[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
+    this.totals.count(counts);
   }
 
   gc() {
@@ -398,20 +345,6 @@ export class Workers extends EventEmitter {
     if (allGone()) return;
     this.kill();
     await this.until(allGone, EXIT_GRACE_MS);
-  }
-
-  /**
-   * This server had handed everything over, but the other one is gone: its workers start again, and those that still run are replaced by
-   * some that listen.
-   */
-  async revive() {
-    this.ending = false;
-    this.isReviving = true;
-    for (const slot of [...this.slots]) {
-      if (slot.state === 'ready') await this.replacements.replace(slot, { listens: true });
-      else if (slot.state === 'gone') this.slots[slot.id - 1] = this.fork(slot.id, 0, slot.broker);
-    }
-    this.isReviving = false;
   }
 
   /** Ends the workers now. */
@@ -464,8 +397,3 @@ export class Workers extends EventEmitter {
 
 /** Without --subscriptions, workers don't send these. */
 const NO_PRESENCE = { attendance: () => {}, list: () => {} };
-
-/** @param {Slot} slot @returns {string} */
-export function nameOf({ id, pid }) {
-  return `worker ${id} (pid ${pid})`;
-}

@@ -35,6 +35,7 @@ function start({ sources = [{}], targets = {}, more = {} } = {}) {
       shards: [1],
       connect: (links) => act('new', `connect ${links[0].length}`, targets, undefined),
       sync: () => act('new', 'sync', targets, undefined),
+      learn: () => act('new', 'learn', targets, undefined),
       go: () => act('new', 'go', targets, 10),
       drop: () => act('new', 'drop', targets, undefined),
     },
@@ -61,6 +62,12 @@ test('rounds follow until nothing is left', async () => {
   const { move, steps } = start({ sources: [{ move: () => ({ prepared: 1, left: left.shift() }) }] });
   assert.deepEqual(await move.run(), { streams: 30, rounds: 3, left: 0 });
   assert.equal(steps.filter((step) => step === 'freeze').length, 3);
+});
+
+test('what the hubs of the new workers have to know comes before the release', async () => {
+  const { move, steps } = start({ sources: [{ move: () => ({ prepared: 1, left: 0, notes: ['a'] }) }] });
+  await move.run();
+  assert.deepEqual(steps.slice(5, 8), ['old1 move', 'new learn', 'old1 release']);
 });
 
 test('what can not move is left after the deadline', async () => {

@@ -106,22 +106,23 @@ export class Arrival {
     this.lines.send({ type: 'revoked', id });
   }
 
-  /** @param {{ id: number, step: string, links: any, presence: any }} question */
-  async step({ id, step, links, presence }) {
+  /** @param {{ id: number, step: string, links: any, notes: any, presence: any }} question */
+  async step({ id, step, ...fields }) {
     try {
-      const value = await this.take(step, links, presence);
+      const value = await this.take(step, fields);
       this.lines.send({ type: 'handedOver', id, value });
     } catch (error) {
       this.lines.send({ type: 'handedOver', id, problem: messageOf(error) });
     }
   }
 
-  /** @param {string} step @param {any} links @param {any} presence @returns {Promise<unknown>} */
-  async take(step, links, presence) {
+  /** @param {string} step @param {{ links: any, notes: any, presence: any }} fields @returns {Promise<unknown>} */
+  async take(step, { links, notes, presence }) {
     const { side } = this;
     if (!side) throw new HoldfastError('HANDOVER', 'the new server is not ready');
     if (step === 'connect') return side.connect(links);
     if (step === 'sync') return side.sync().then(() => failAt('synced'));
+    if (step === 'learn') return side.learn(notes);
     if (step === 'drop') return side.drop();
     if (step !== 'go') throw new HoldfastError('HANDOVER', `unknown step ${step}`);
     if (this.workers) this.workers.isArriving = false; // one that dies now is replaced

@@ -141,6 +141,7 @@ export class Departure {
       shards: this.request.shards,
       connect: (links) => asks.ask('connect', { links }, STEP_MS),
       sync: () => asks.ask('sync', {}, STEP_MS),
+      learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
       go: (presence) => asks.ask('go', { presence }, STEP_MS),
       drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),
     };
@@ -167,7 +168,7 @@ export class Departure {
     if (old.isBrokerClosed())
       return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
     // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
-    const revived = this.move && this.move.rounds > 0 ? old.workers.revive() : null;
+    const revived = this.move && this.move.rounds > 0 ? old.workers.replacements.revive() : null;
     old.note(`not taken over: ${why}; this server goes on`);
     await old.resume();
     await revived;

@@ -1,8 +1,8 @@
 /*
  * Moves streams from old workers to new ones, in rounds. Each is all or nothing, and publications pause meanwhile.
  *
- *     offer, connect --> freeze --> sync --> move --> release --> go --> thaw --> the next round, or withdraw
- *                           \---------\--------\--> takeBack, drop, thaw: nothing has happened
+ *     offer, connect --> freeze --> sync --> move, learn --> release --> go --> thaw --> the next round, or withdraw
+ *                           \---------\-------\-----\--> takeBack, drop, thaw: nothing has happened
  *
  * `release` is the point of no return: the old workers close their copies, and only the new ones have these streams.
  */
@@ -19,7 +19,7 @@ const BREAK_MS = 50;
 const EMPTY_BREAK_MS = 250;
 
 /** @typedef {import('./links.js').Link} Link */
-/** @typedef {{ prepared: number, left: number }} Moved */
+/** @typedef {{ prepared: number, left: number, notes?: unknown[] }} Moved `notes`: what the hubs of the new workers have to know */
 
 /**
  * @typedef {object} Source an old worker
@@ -29,6 +29,7 @@ const EMPTY_BREAK_MS = 250;
  * @property {number[]} shards of each
  * @property {(links: Link[][]) => Promise<void>} connect
  * @property {() => Promise<void>} sync resolves once they have given their Holds everything that was fed
+ * @property {(notes: unknown[]) => Promise<void>} learn
  * @property {(presence: PresenceOf[]) => Promise<number>} go continues the streams; resolves to how many
  * @property {() => Promise<void>} drop forgets what is parked; never rejects
  *
@@ -115,6 +116,7 @@ export class Move {
       const moved = await this.askAll('move', { ms: this.pauseMs, wantsIds }, this.pauseMs + PAUSED_STEP_MS);
       if (this.isStopped) throw new HoldfastError('HANDOVER', 'the server is ending');
       const sum = sumOf(moved);
+      if (sum.notes.length > 0) await this.targets.learn(sum.notes);
       await this.commit(sum.prepared);
       return sum;
     } finally {
@@ -160,9 +162,9 @@ export class Move {
   }
 }
 
-/** @param {Moved[]} moved @returns {Moved} */
+/** @param {Moved[]} moved @returns {Required<Moved>} */
 function sumOf(moved) {
-  const sum = { prepared: 0, left: 0 };
+  const sum = { prepared: 0, left: 0, notes: moved.flatMap(({ notes = [] }) => notes) };
   for (const { prepared, left } of moved) {
     sum.prepared += prepared;
     sum.left += left;

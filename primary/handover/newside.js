@@ -36,6 +36,11 @@ export class NewSide {
     await Promise.all(this.workers.map((worker) => worker.ask('sync', {}, STEP_MS)));
   }
 
+  /** @param {unknown[]} notes of the old hubs */
+  async learn(notes) {
+    await Promise.all(this.workers.map((worker) => worker.ask('learn', { notes }, STEP_MS)));
+  }
+
   /**
    * A worker that dies now takes its streams with it; those of the others go on.
    * @param {PresenceOf[]} presence @returns {Promise<number>} streams

@@ -8,7 +8,7 @@
  *       | <--- feed, answer, reset, publish, revoke |  from here on it is fed as a worker is, and
  *       | ---- append, read, find, latest, fed, published, revoked -> |  says what a worker says
  *       | ---- ready ----------------------> |   its workers have started
- *       | <--- handover {id, step} --------- |   connect, sync, go or drop, as often as there are rounds
+ *       | <--- handover {id, step} --------- |   connect, sync, learn, go or drop, as often as there are rounds
  *       | ---- handedOver {id, …} ---------> |
  *       | <--- moved ----------------------- |   all streams that can move have moved; admin port and CSV are free
  *       | ---- serving --------------------> |   the new one has them; the old one drains the rest

@@ -30,6 +30,8 @@ export class Replacements {
   constructor(workers) {
     this.workers = workers;
     this.isReloading = false;
+    /** Another server was about to take over, and died with the listening sockets. */
+    this.isReviving = false;
     /** @type {Promise<unknown>} the last replacement */
     this.last = Promise.resolve();
     /** @type {Move | null} in progress */
@@ -38,8 +40,22 @@ export class Replacements {
 
   /**
    * Replaces all workers, one after the other.
-   * @returns {Promise<void>} never rejects
+   * @returns {string} what happens now
+   * @throws {HoldfastError} why that is not possible
    */
+  begin() {
+    const { transport, slots } = this.workers;
+    if (transport !== 'hold')
+      throw new HoldfastError(
+        'NOT_NATIVE',
+        `the ${transport} transport can't move streams: restart the server instead`,
+      );
+    if (this.isReloading) throw new HoldfastError('BUSY', 'the workers are being reloaded already');
+    void this.reload();
+    return `reloading ${formatNoun(slots.length, 'worker')}`;
+  }
+
+  /** @returns {Promise<void>} never rejects */
   async reload() {
     const { workers } = this;
     this.isReloading = true;
@@ -146,7 +162,7 @@ export class Replacements {
     const isGone = successor.state === 'gone';
     this.workers.swap(old, successor);
     if (!isGone) return;
-    this.workers.dead.lostWithWorkers += successor.received;
+    this.workers.totals.retire(null, successor.received);
     this.workers.restart(successor, 'while it took over', successor.received);
   }
 
@@ -176,7 +192,7 @@ export class Replacements {
     return {
       freeze: async () => {
         pause.begin();
-        await workers.sampling;
+        await workers.samples.last;
         const late = after(SENT_MS).then(() => {
           throw new HoldfastError('HANDOVER', `publications wait for workers for more than ${SENT_MS} ms`);
         });
@@ -197,6 +213,18 @@ export class Replacements {
     if (!workers.ending) workers.send(slot, { type: 'drain', periodMs });
     await workers.until(() => !workers.aside.has(slot), periodMs + EXIT_GRACE_MS);
     if (workers.aside.has(slot)) slot.process.process.kill('SIGKILL');
+  }
+
+  /** The workers start again, and those that still run are replaced by some that listen. */
+  async revive() {
+    const { workers } = this;
+    workers.ending = false;
+    this.isReviving = true;
+    for (const slot of [...workers.slots]) {
+      if (slot.state === 'ready') await this.replace(slot, { listens: true });
+      else if (slot.state === 'gone') workers.slots[slot.id - 1] = workers.fork(slot.id, 0, slot.broker);
+    }
+    this.isReviving = false;
   }
 
   /** The server ends: no more rounds. @returns {Promise<void>} when none is in progress */

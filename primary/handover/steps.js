@@ -20,6 +20,8 @@ import { failAt } from '../../lib/failat.js';
  * @property {() => Promise<void>} settled resolves when its Hold has been given everything that was fed
  * @property {(stream: any) => void} takeIn
  * @property {readonly string[] | null} quiet
+ * @property {() => any[]} notes what the hub that takes its streams has to know
+ * @property {(notes: any[]) => void} learn
  */
 
 export class Steps {
@@ -33,6 +35,8 @@ export class Steps {
     this.handover = handover;
     this.hub = hub;
     this.flush = flush;
+    /** Whether streams of this worker are with another one. */
+    this.hasReleased = false;
   }
 
   /**
@@ -50,18 +54,22 @@ export class Steps {
   }
 
   /** @param {import('../messages.js').Handover} question @returns {unknown} */
-  take({ step, ms = 0, wantsIds = false, sources = [] }) {
+  take({ step, ms = 0, wantsIds = false, sources = [], notes = [] }) {
     const { handover, hub } = this;
     if (!handover) throw new HoldfastError('NOT_NATIVE', 'only the hold transport can move streams');
     /** @type {Record<string, () => unknown>} */
     const steps = {
       offer: () => handover.offer(),
       move: () => this.move(handover, { ms, wantsIds }),
-      release: () => handover.release(),
+      release: () => {
+        this.hasReleased = true;
+        return handover.release();
+      },
       takeBack: () => handover.takeBack(),
       withdraw: () => handover.withdraw(),
       connect: () => handover.connect(sources),
       sync: () => hub.settled(),
+      learn: () => hub.learn(notes),
       go: () => handover.go({ quiet: hub.quiet, onTaken: (stream) => hub.takeIn(stream) }),
       drop: () => handover.drop(),
     };
@@ -74,6 +82,6 @@ export class Steps {
     await this.hub.settled();
     const moved = await handover.move(how);
     this.flush();
-    return moved;
+    return { ...moved, notes: this.hub.notes() };
   }
 }

@@ -22,7 +22,7 @@ const FLUSH_MS = 1000;
  * @typedef {object} Server
  * @property {string} state
  * @property {{ port: number, adminPort: number }} ports
- * @property {{ pause: () => Promise<void>, resume: () => void, legacy: (counts: import('../../lib/counts.js').Counts) => object | null } | null} monitor
+ * @property {{ pause: () => Promise<void>, resume: () => void, legacy: object | null } | null} monitor
  * @property {Promise<{ path: string, suspend: () => Promise<void>, resume: () => Promise<void> } | null>} log
  * @property {{ leavePort: () => void }} admin
  * @property {(port: number) => Promise<number>} openAdmin
@@ -83,7 +83,7 @@ export class Succession {
     const { workers } = this;
     const arrival = /** @type {Arrival} */ (this.arrival);
     const moved = await arrival.receive(workers, workers.replacements.sideOf(workers.slots));
-    workers.inherited = moved.counts;
+    workers.totals.inherited = moved.counts;
     return moved;
   }
 
@@ -94,7 +94,7 @@ export class Succession {
   async finish(prepare) {
     const arrival = /** @type {Arrival} */ (this.arrival);
     const [counts, inheritance] = await Promise.all([arrival.serve(), prepare()]);
-    this.workers.inherited = counts;
+    this.workers.totals.inherited = counts;
     await inheritance.switch(() => arrival.closeOther());
     arrival.finish();
     this.arrival = null;
@@ -186,7 +186,7 @@ export class Succession {
     return {
       watchdogMs: server.notify?.watchdogMs ?? 0,
       counts,
-      reading: server.monitor?.legacy(counts) ?? null,
+      reading: server.monitor?.legacy ?? null,
     };
   }
 

@@ -35,7 +35,7 @@ export const OPTIONS = {
  * A remote broker, with the real one in another process. `close` ends that too.
  * @param {Options} options
  * @param {{ answerMs?: number }} [more]
- * @returns {Promise<Broker & { pid: number }>}
+ * @returns {Promise<Broker & { pid: number, handOver: () => Promise<void> }>} `handOver`: the real one is closed, so that another one continues
  */
 export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const child = fork(SERVER);
@@ -45,16 +45,26 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const remote = new RemoteBroker({ place, send, maxQueueBytes: options.maxQueueBytes, answerMs });
   child.on('message', (/** @type {any} */ message) => {
     if (message.type === 'feed') remote.feed(message);
+    else if (message.type === 'handedOver') handedOver.resolve();
     else if (message.type === 'reset') remote.reset(message);
     else remote.answer(message);
   });
   const exited = once(child, 'exit');
+  const handedOver = { resolve: () => {} };
+  const handOver = () => {
+    /** @type {Promise<void>} */
+    const done = new Promise((resolve) => {
+      handedOver.resolve = resolve;
+    });
+    send({ type: 'handOver' });
+    return done;
+  };
   const close = async () => {
     await RemoteBroker.prototype.close.call(remote);
     send({ type: 'close' });
     await exited;
   };
-  return Object.assign(remote, { pid: child.pid ?? 0, close });
+  return Object.assign(remote, { pid: child.pid ?? 0, close, handOver });
 }
 
 /** @param {Options} options @returns {Options} with a new folder, which is removed at the end */
@@ -68,8 +78,7 @@ export function onDisk(options) {
 async function inherited(first, options) {
   const broker = new SwitchBroker(first, options);
   const inheritance = await prepareInheritance(broker, options);
-  if (options.store !== '') await first.close();
-  await inheritance.switch();
+  await inheritance.switch(async () => (options.store === '' ? undefined : first.close()));
   return broker;
 }
 
