@@ -79,16 +79,39 @@ export class MemoryBroker {
   }
 
   /** @param {import('./index.js').Order} order */
-  async restart({ epoch, key, last }) {
+  async restart(order) {
     await this.appends.running;
+    this.begin(order);
+    this.reads.restart();
+    for (const onReset of this.resetListeners) onReset();
+  }
+
+  /** @param {import('./index.js').Order} order in which nothing is stored here yet */
+  begin({ epoch, key, last }) {
     this.epoch = epoch;
     this.key = key;
     this.history = new History(last);
     this.cached = new Cached(this.cached.isCached);
     this.kept.clear();
     this.ids.clear();
-    this.reads.restart();
-    for (const onReset of this.resetListeners) onReset();
+  }
+
+  /** @param {readonly Publication[]} publications the last ones of cached topics from before the order that has begun, in order */
+  loadKept(publications) {
+    for (const publication of publications) {
+      const { id, sequence } = publication;
+      const released = this.cached.note(publication, sizeOf(publication));
+      if (!this.cached.has(sequence)) continue; // other topics are cached here
+      this.kept.set(sequence, publication);
+      if (id !== undefined) this.ids.set(id, withSequence(this.ids.get(id), sequence));
+      for (const one of released) this.release(one);
+    }
+  }
+
+  /** @param {readonly Publication[]} publications the next ones, as another broker has stored them; followers are not told */
+  load(publications) {
+    for (const publication of publications) this.keep(publication);
+    this.trim(publications.length + TRIM_STEP);
   }
 
   async close() {

@@ -4,10 +4,14 @@
  *
  *     append of worker 1 --> broker --+--> feed of worker 1: publications, then the receipts
  *     append of worker 2 -->          +--> feed of worker 2: publications, then the receipts
+ *
+ * While it is frozen, everything goes on being stored, and whatever is for workers waits here, in order: so they are all at the same
+ * place, and streams can move between them (primary/handover).
  */
 import { codeOf, messageOf } from '../lib/errors.js';
 import { blocksOf, draftOf } from './blocks.js';
 import { MESSAGE_BYTES, slicesOf } from './limits.js';
+import { endOfTurn } from './parts.js';
 
 /** How often workers are told how far retention has moved, if nothing else is sent. */
 const FIRST_MS = 1000;
@@ -27,8 +31,9 @@ const FIRST_MS = 1000;
  * @property {number} fed sequence up to which it has delivered everything
  * @property {Stored[]} stored answers for its next feed
  *
- * @typedef {{ blocks: Block[], bytes: number } | { seat: Seat, stored: Stored } | { seat: Seat, answer: () => Answer }} Item in the
+ * @typedef {{ blocks: Block[], bytes: number } | Reset | { seat: Seat, stored: Stored } | { seat: Seat, answer: () => Answer }} Item in the
  *   order in which they have to be sent
+ * @typedef {{ reset: Place, history: number }} Reset a new order; `history`: first sequence of the one before
  */
 
 export class BrokerServer {
@@ -40,6 +45,8 @@ export class BrokerServer {
     /** @type {Item[]} to be sent */
     this.items = [];
     this.isSending = false;
+    /** The place of all workers while it is frozen. @type {Place | null} */
+    this.frozen = null;
     this.first = broker.first;
     /** @type {{ last: number, resolve: () => void }[]} batches that some worker has not delivered yet */
     this.batches = [];
@@ -56,9 +63,10 @@ export class BrokerServer {
    * @returns {Place} for its RemoteBroker
    */
   add(worker, send) {
-    this.sendAll(); // what is before it is not for this worker
-    const place = this.placeNow();
-    this.seats.set(worker, { send, fed: place.last, stored: [] });
+    if (!this.frozen) this.sendAll(); // what is before it is not for this worker
+    const place = this.frozen ?? this.placeNow();
+    const { last } = this.nextPlace ?? place;
+    this.seats.set(worker, { send, fed: last, stored: [] });
     return place;
   }
 
@@ -73,9 +81,41 @@ export class BrokerServer {
     if (this.seats.delete(worker)) this.settle();
   }
 
+  /** From now on nothing is sent to workers. All have been sent everything that is stored by now. */
+  freeze() {
+    this.sendAll();
+    this.frozen ??= this.placeNow();
+  }
+
+  /** Workers get what they have not been sent meanwhile. */
+  thaw() {
+    if (!this.frozen) return;
+    this.frozen = null;
+    this.settle();
+    this.sendSoon();
+  }
+
+  /** Sends what waits for the end of the turn, unless it is frozen. */
+  flush() {
+    this.sendAll();
+  }
+
   close() {
     clearInterval(this.timer);
     return this.broker.close();
+  }
+
+  /**
+   * Another process continues the order: what is in progress is stored and answered, and everything else is refused. Workers can go
+   * on asking a broker in memory.
+   * @returns {Promise<Place>} once workers have been sent all of it, and a store on disk is free
+   */
+  async closeForHandover() {
+    await this.close();
+    await endOfTurn(); // the answers have been queued
+    this.thaw();
+    this.sendAll();
+    return this.placeNow();
   }
 
   /** @param {object} worker @returns what to do with its messages */
@@ -154,7 +194,7 @@ export class BrokerServer {
   /** @param {readonly Publication[]} publications @returns {Promise<void> | undefined} until all workers have delivered them */
   publish(publications) {
     const last = publications.at(-1)?.sequence;
-    if (this.seats.size === 0 || last === undefined) return undefined;
+    if (last === undefined || (this.seats.size === 0 && !this.frozen)) return undefined;
     for (const { slice, bytes } of slicesOf(publications, MESSAGE_BYTES))
       this.queue({ blocks: blocksOf(slice), bytes });
     return new Promise((resolve) => {
@@ -164,14 +204,11 @@ export class BrokerServer {
 
   /** The order has begun anew: what was said of the one before goes first, and nothing of it is waited for any more. */
   reset() {
-    this.sendAll(this.first);
     const place = this.placeNow();
-    this.first = place.first;
-    for (const seat of this.seats.values()) {
-      seat.fed = place.last;
-      seat.send({ type: 'reset', place });
-    }
+    this.items.push({ reset: place, history: this.nextPlace?.first ?? this.first });
+    for (const seat of this.seats.values()) seat.fed = place.last;
     for (const { resolve } of this.batches.splice(0)) resolve();
+    this.sendAll();
   }
 
   /** Batches that all workers have delivered do not wait any more. */
@@ -186,44 +223,68 @@ export class BrokerServer {
   /** @param {Item} item */
   queue(item) {
     this.items.push(item);
-    if (this.isSending) return;
+    this.sendSoon();
+  }
+
+  sendSoon() {
+    if (this.isSending || this.frozen || this.items.length === 0) return;
     this.isSending = true;
     setImmediate(() => this.sendTurn());
   }
 
   /** Sends what has come in this turn; if it is much, only a part of it. */
   sendTurn() {
+    this.isSending = false;
+    if (this.frozen) return;
     this.sendSome();
-    if (this.items.length > 0) setImmediate(() => this.sendTurn());
-    else this.isSending = false;
+    this.sendSoon();
   }
 
-  /** @param {number} [first] of the history that the items are about */
-  sendAll(first) {
-    while (this.items.length > 0) this.sendSome(first);
+  sendAll() {
+    while (!this.frozen && this.items.length > 0) this.sendSome();
   }
 
-  /** Sends one answer, or a feed to every worker that needs one. @param {number} [history] its first sequence */
-  sendSome(history = this.broker.first) {
+  /** Sends one answer, or a new order, or a feed to every worker that needs one. */
+  sendSome() {
     const [first] = this.items;
-    if (first && 'answer' in first) {
+    if (!first) return;
+    if ('answer' in first || 'reset' in first) {
       this.items.shift();
-      return first.seat.send(first.answer());
+      return 'reset' in first ? this.sendReset(first.reset) : first.seat.send(first.answer());
     }
     let count = 0;
     /** @type {Block[]} */
     const blocks = [];
     for (let bytes = 0; count < this.items.length; count++) {
       const item = this.items[count];
-      if ('answer' in item || ('bytes' in item && bytes > 0 && bytes + item.bytes > MESSAGE_BYTES)) break;
+      if ('answer' in item || 'reset' in item) break;
+      if ('bytes' in item && bytes > 0 && bytes + item.bytes > MESSAGE_BYTES) break;
       if ('stored' in item) item.seat.stored.push(item.stored);
       else {
         blocks.push(...item.blocks);
         bytes += item.bytes;
       }
     }
-    this.items = count === this.items.length ? [] : this.items.slice(count);
-    this.sendFeeds(blocks, history);
+    this.items = this.items.slice(count);
+    this.sendFeeds(blocks, this.history());
+  }
+
+  /** In an order that has begun while it was frozen. @returns {Place | undefined} */
+  get nextPlace() {
+    const item = this.items.findLast((one) => 'reset' in one);
+    return item && 'reset' in item ? item.reset : undefined;
+  }
+
+  /** @returns {number} first sequence of the history that the next items are about */
+  history() {
+    for (const item of this.items) if ('reset' in item) return item.history;
+    return this.broker.first;
+  }
+
+  /** @param {Place} place */
+  sendReset(place) {
+    this.first = place.first;
+    for (const seat of this.seats.values()) seat.send({ type: 'reset', place });
   }
 
   /** @param {Block[]} blocks @param {number} first of the history */
@@ -239,7 +300,7 @@ export class BrokerServer {
   }
 
   tellFirst() {
-    if (this.items.length === 0) this.sendFeeds([], this.broker.first);
+    if (!this.frozen && this.items.length === 0) this.sendFeeds([], this.broker.first);
   }
 }
 

@@ -45,7 +45,7 @@ export class Hub {
     this.onNote = onNote;
     /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
     this.quietUntilMs = new Map();
-    this.core = new HubCore({ ...parts, onError });
+    this.core = new HubCore({ ...parts, baseUrl: rules.baseUrl, onError });
     /** Where its own presence is; null without it, and if it is in another process. */
     this.presence = parts.presence?.presence ?? null;
     /** Other hubs on the same stream of NATS. @type {Nodes | null} */
@@ -215,6 +215,31 @@ export class Hub {
         .then(({ nodes, silent, isConnected }) => ({ nodes, unanswered: silent, isConnected }));
     this.endAll(list);
     return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
+  }
+
+  /** A stream was handed over by another process. @param {import('./streams/taken.js').Stream} stream also one that is not the hub's */
+  takeIn(stream) {
+    this.core.takeIn(stream);
+  }
+
+  /** @returns {import('./streams/taken.js').Note[]} what the hub that takes its streams has to `learn` before */
+  notes() {
+    return this.core.notes();
+  }
+
+  /** @param {import('./streams/taken.js').Note[]} notes of all hubs whose streams come next */
+  learn(notes) {
+    this.core.taken.learn(notes);
+  }
+
+  /** Streams whose channels all begin with one of these need not be taken in. */
+  get quiet() {
+    return this.core.quiet;
+  }
+
+  /** @returns {Promise<void>} once its Hold has been given everything that was fed so far */
+  settled() {
+    return this.core.settled();
   }
 
   /** @param {import('./revocations.js').Revocation[]} list */

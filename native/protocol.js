@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 6;
+export const PROTOCOL = 7;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {
@@ -24,6 +24,7 @@ export const OPS = {
   endChannel: 15,
   endLabelled: 16,
   endUpdates: 17,
+  tag: 18,
 };
 
 /** How a message is written. `updates` are events whose pings contain the cursor. */

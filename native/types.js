@@ -50,9 +50,21 @@
  * @property {{ token: number, leftOut: number, names: string[], streams: number[] }[]} counted the largest channels of a shard
  * @property {number[]} passed descriptors
  * @property {Buffer[]} passedRead what was read from each of them already
+ * @property {Move[]} moves rounds of a handover in which nothing is on its way any more
+ * @property {Released[]} released shards that have released what moved
+ * @property {Taken[]} taken streams that were taken over, if that was asked for
+ * @property {Went[]} went shards in which all that was parked is used
  * @property {number[]} failed shards that panicked and were restarted
  * @property {number} drained shards that have no connection left
  * @property {boolean} hasMore whether to call again soon
+ */
+
+/**
+ * @typedef {{ shard: number, prepared: number, left: number, isBroken: boolean }} Move
+ * @typedef {{ shard: number, ids: Float64Array }} Released before, after, before…
+ * @typedef {{ id: number, channels: string[], tag: string, subject: number, token: number, address: string }} Taken a stream that was
+ *   taken over; tag and address '' for none
+ * @typedef {{ shard: number, streams: number }} Went
  */
 
 /**
@@ -73,6 +85,14 @@
  * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
  * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
+ * @property {() => string[]} offer lets other shards connect; returns the names under which they can, by shard
+ * @property {(lengthMs: number, wantsIds: boolean) => void} beginMove each shard reports in `moves`
+ * @property {() => void} release each shard reports in `released`
+ * @property {() => void} takeBack
+ * @property {() => void} withdraw
+ * @property {(shard: number, name: string, weight: number) => void} takeFrom connects to an offer
+ * @property {(quiet: string[] | null) => void} go each shard reports in `taken` and `went`
+ * @property {() => void} dropParked
  * @property {() => number} queuedBytes what takes memory until it was delivered or written
  * @property {() => number} queuedMessageBytes the part of it that consists of messages
  * @property {() => CoreCounters} takeCounters
@@ -153,7 +173,8 @@
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
- * @property {new (address: string, port: number) => PortClaim} PortClaim throws EADDRINUSE
+ * @property {{ new (address: string, port: number): PortClaim, join: (address: string, port: number) => PortClaim }} PortClaim throws
+ *   EADDRINUSE; `join` shares the claim of another process
  * @property {new (settings: DialSettings) => Dialer} Dialer
  * @property {new (path: string) => Notifier} Notifier `path` as in NOTIFY_SOCKET
  * @property {() => boolean} canUnshare whether threads can have their own descriptor tables here

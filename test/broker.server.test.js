@@ -350,6 +350,117 @@ test('a worker that has delivered something of the order before says nothing abo
   assert.equal(server.batches.length, 0);
 });
 
+test('while it is frozen, nothing is sent, and then everything comes in order: publications, receipts, answers', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const [one, other] = [connect(server), connect(server)];
+  await one.remote.append(drafts(3));
+  void copy.append(drafts(2));
+  await copy.append(drafts(1));
+  server.freeze();
+  server.freeze();
+  await until(() => [one, other].every(({ remote }) => remote.last === 6), 'what was fed before');
+  const before = [one, other].map(({ arrived }) => arrived.length);
+  const answers = [one.remote.append(drafts(2)), other.remote.append(drafts(1)), one.remote.read(5, 100)];
+  await until(() => copy.last === 9, 'it goes on being stored');
+  await wait(20);
+  server.flush();
+  server.tellFirst();
+  assert.deepEqual(
+    [one, other].map(({ arrived }) => arrived.length),
+    before,
+  );
+  server.thaw();
+  server.thaw();
+  const [first, second, read] = await Promise.all(answers);
+  assert.deepEqual(
+    [first, second].flat().map(({ sequence }) => sequence),
+    [7, 8, 9],
+  );
+  assert.deepEqual(
+    read.map(({ sequence }) => sequence),
+    [6, 7, 8, 9].slice(0, read.length),
+  );
+  for (const { remote, followed } of [one, other]) {
+    await until(() => remote.last === 9, 'the rest');
+    assert.deepEqual(followed, range(1, 9));
+  }
+  await until(() => server.batches.length === 0, 'nothing is waited for');
+});
+
+/** Nine of them. @param {import('../broker/index.js').Broker} broker */
+async function fill(broker) {
+  for (let count = 0; count < 9; count++) {
+    await broker.append(drafts(1, 'x'.repeat(10_000)));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('what waits while it is frozen is bounded: publishers are told BUSY', async (t) => {
+  const { server, copy } = await serveCopy(t, { maxQueueBytes: 100_000 });
+  const { remote, followed } = connect(server);
+  server.freeze();
+  await fill(copy);
+  await assert.rejects(copy.append(drafts(1, 'x'.repeat(10_000))), { code: 'BUSY' });
+  server.thaw();
+  await until(() => remote.append(drafts(1)).catch(() => null), 'there is room again');
+  assert.deepEqual(followed, range(1, 10));
+});
+
+test('a worker that starts while it is frozen gets everything that waits', async (t) => {
+  const { server, copy } = await serveCopy(t, { maxQueueBytes: 100_000 });
+  const first = connect(server);
+  await copy.append(drafts(2));
+  server.freeze();
+  first.die();
+  await fill(copy);
+  const { remote, followed } = connect(server);
+  assert.equal(remote.last, 2);
+  server.thaw();
+  await until(() => remote.last === 11, 'all have come');
+  assert.deepEqual(followed, range(3, 11));
+  await until(() => copy.waitingBytes === 0, 'nothing waits');
+});
+
+test('an order that begins anew while it is frozen comes after what is before it', async (t) => {
+  const { server, copy } = await serveCopy(t);
+  const { remote, followed, resets } = connect(server);
+  await copy.append(drafts(2));
+  server.freeze();
+  await copy.append(drafts(2));
+  await copy.restart(order(7, 100));
+  await copy.append(drafts(1));
+  await copy.restart(order(8, 200));
+  const late = connect(server);
+  await copy.append(drafts(1));
+  await wait(20);
+  assert.deepEqual(followed, [1, 2]);
+  server.thaw();
+  for (const one of [remote, late.remote]) await until(() => one.last === 201, 'all have come');
+  assert.deepEqual(followed, [1, 2, 3, 4, 0, 101, 0, 201]);
+  assert.deepEqual(late.followed, [3, 4, 0, 101, 0, 201]);
+  assert.deepEqual(
+    resets.map(([epoch, , first, last]) => [epoch, first, last]),
+    [
+      [7, 101, 100],
+      [8, 201, 200],
+    ],
+  );
+  await until(() => copy.waitingBytes === 0, 'nothing waits');
+});
+
+test('a broker that is closed for a handover has answered and fed everything, and can be read', async (t) => {
+  const { server } = await serveCopy(t);
+  const [one, other] = [connect(server), connect(server)];
+  const receipts = one.remote.append(drafts(3));
+  await until(() => server.broker.last === 3, 'they are stored');
+  const place = await server.closeForHandover();
+  assert.equal(place.last, 3);
+  assert.equal((await receipts).length, 3);
+  for (const { remote } of [one, other]) await until(() => remote.last === 3, 'all have come');
+  await assert.rejects(other.remote.append(drafts(1)), { code: 'CLOSED' });
+  assert.equal((await other.remote.read(0, 10)).length, 3);
+});
+
 test('an answer in parts has its time again with each of them', async () => {
   /** @type {any[]} */
   const sent = [];

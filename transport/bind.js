@@ -36,6 +36,18 @@ export function claimPort(native, address, port) {
 }
 
 /**
+ * Shares a port that another process has claimed with `claimPort`: a server that takes over from it.
+ * @param {Native} native
+ * @param {string} address '' for all of IPv6 and IPv4
+ * @param {number} port
+ * @returns {import('../native/types.js').PortClaim}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE
+ */
+export function joinPort(native, address, port) {
+  return onAddress(address, (each) => native.PortClaim.join(each, port));
+}
+
+/**
  * @template T
  * @param {string} address '' for all of IPv6 and IPv4
  * @param {(address: string) => T} listen

@@ -131,6 +131,12 @@ export class Commands {
     this.u32(value);
   }
 
+  /** @param {number} id @param {string} tag '' for none */
+  tag(id, tag) {
+    this.op(OPS.tag, id);
+    this.utf8(tag);
+  }
+
   /** @param {import('../lib/reasons.js').CloseReason} reason */
   endUpdates(reason) {
     this.u8(OPS.endUpdates);

@@ -25,6 +25,7 @@ import { MOST_SHARDS } from './options.js';
  * @property {import('./holder.js').StreamHolder['endLabelled']} endLabelled
  * @property {import('./holder.js').StreamHolder['endUpdates']} endUpdates
  * @property {import('./holder.js').StreamHolder['adopt']} adopt
+ * @property {import('./handover.js').Handover | null} handover null if this transport can't hand its streams over
  * @property {import('./holder.js').StreamHolder['onStreamClose']} onStreamClose
  * @property {import('./holder.js').StreamHolder['countChannels']} countChannels
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
@@ -40,6 +41,7 @@ import { MOST_SHARDS } from './options.js';
  * @typedef {object} TransportModule
  * @property {(options: TransportOptions) => Transport} create
  * @property {(port: number, host: string) => Promise<PortClaim>} claim
+ * @property {(port: number, host: string) => Promise<PortClaim>} [join] shares the claim of another process; only hold
  */
 
 /** @type {Record<string, () => Promise<TransportModule>>} */
@@ -104,4 +106,16 @@ export async function createTransport(name, options) {
 export async function claimPort(name, port, host) {
   const { claim } = await TRANSPORTS[name]();
   return claim(port, host);
+}
+
+/**
+ * Shares the claim of a server from which this one takes over.
+ * @param {string} name from `chooseTransport`
+ * @param {number} port @param {string} host '' for every address of the machine
+ * @returns {Promise<PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE, or why the address can't be used
+ */
+export async function joinPort(name, port, host) {
+  const { claim, join = claim } = await TRANSPORTS[name]();
+  return join(port, host);
 }

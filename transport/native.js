@@ -3,7 +3,7 @@
  */
 import { lookup } from 'node:dns/promises';
 import { native } from '../native/index.js';
-import { claimPort } from './bind.js';
+import { claimPort, joinPort } from './bind.js';
 import { StreamHolder } from './holder.js';
 import { holdOptionsIn } from './options.js';
 
@@ -23,4 +23,14 @@ export function create(options) {
 export async function claim(port, host) {
   const address = host === '' ? '' : (await lookup(host)).address;
   return claimPort(/** @type {import('../native/types.js').Native} */ (native), address, port);
+}
+
+/**
+ * @param {number} port claimed by another process @param {string} host '' for every address of the machine
+ * @returns {Promise<import('./index.js').PortClaim>}
+ * @throws {NodeJS.ErrnoException} EADDRINUSE
+ */
+export async function join(port, host) {
+  const address = host === '' ? '' : (await lookup(host)).address;
+  return joinPort(/** @type {import('../native/types.js').Native} */ (native), address, port);
 }

@@ -116,6 +116,23 @@ export function parseSelector(kind, value, baseUrl, limits) {
   return selector;
 }
 
+/** How keys begin. @type {Record<string, SelectorKind>} */
+const KINDS = { '=': 'exact', '~': 'urlpattern', '%': 'template' };
+
+/** @param {string} key of a selector @param {string} baseUrl @returns {Selector | null} it; null if it is none that we know */
+export function selectorOfKey(key, baseUrl) {
+  if (key === ALL.key) return ALL;
+  const kind = KINDS[key[0]];
+  if (!kind) return null;
+  try {
+    const selector = parseSelector(kind, key.slice(1), baseUrl);
+    return selector.key === key ? selector : null;
+  } catch (error) {
+    if (error instanceof SelectorError) return null;
+    throw error;
+  }
+}
+
 /** @param {'urlpattern' | 'template'} kind @param {string} value @param {string} baseUrl @returns {Selector} */
 function compiled(kind, value, baseUrl) {
   try {

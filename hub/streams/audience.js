@@ -10,13 +10,14 @@
  * with grants of their own are counted while streams use them.
  */
 import { cutOff, mergeTops } from '../../lib/tops.js';
+import { isHashed } from '../access/grants.js';
 import { SelectorIndex } from '../matching/selectorindex.js';
 
 /** No channel of an application begins like this. */
-const OURS = '\u0001';
-const PUBLIC = `${OURS}s`;
-const ALL = `${OURS}a`;
-const GRANTED = `${OURS}g`;
+export const OURS = '\u0001';
+export const PUBLIC = `${OURS}s`;
+export const ALL = `${OURS}a`;
+export const GRANTED = `${OURS}g`;
 const PRIVATE_PREFIXES = [ALL];
 const PREFIXES = [ALL, PUBLIC];
 
@@ -52,6 +53,8 @@ export class Audience {
     this.covered = new SelectorIndex();
     /** Selectors with grants of their own, by these grants. @type {SelectorIndex<Use>} */
     this.granted = new SelectorIndex();
+    /** Those whose grants can't be read from their channel, with its key of the session. @type {Map<Use, string>} */
+    this.hashed = new Map();
   }
 
   /** @param {readonly Selector[]} selectors @param {Session | null} session @returns {Place} */
@@ -86,6 +89,8 @@ export class Audience {
       this.uses.set(key, use);
       if (grants.length === 0) this.patternsLike(key).add(selector, use);
       for (const grant of grants) this.granted.add(grant, use);
+      const sessionKey = key.slice(key.indexOf('\n') + 1);
+      if (grants.length > 0 && isHashed(sessionKey)) this.hashed.set(use, sessionKey);
     }
   }
 
@@ -97,6 +102,7 @@ export class Audience {
       this.uses.delete(key);
       if (use.grants.length === 0) this.patternsLike(key).delete(use.selector, use);
       for (const grant of use.grants) this.granted.delete(grant, use);
+      this.hashed.delete(use);
     }
   }
 

@@ -159,12 +159,30 @@ export class Limits {
     if (subject) this.subjects?.byStream.set(id, subject);
   }
 
+  /**
+   * A stream of another process is here now. It counts, even if there are too many.
+   * @param {number} id @param {string} address '' if it is unknown @param {number} subject 0 if it has none
+   */
+  takeIn(id, address, subject) {
+    const plain = plainAddress(address);
+    const site = plain === '' ? null : this.sites?.take(siteOf(plain), always);
+    const own = subject === 0 ? null : this.subjects?.take(subject, always);
+    this.keep(id, { site: site ?? null, subject: own ?? null });
+  }
+
+  /** Whether something is counted for a stream. */
+  get countsStreams() {
+    return this.sites !== null || this.subjects !== null;
+  }
+
   /** @param {number} id of any stream that has ended */
   leave(id) {
     this.sites?.leave(id);
     this.subjects?.leave(id);
   }
 }
+
+const always = () => true;
 
 /** @param {string} whose @param {number} most @param {string} limit @param {HubLimitName} counter */
 function tooMany(whose, most, limit, counter) {

@@ -11,8 +11,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use holdfast_core::framing::{ENCODING_NAMES, FRAMING_NAMES, Format};
+use holdfast_core::id::Id;
 use holdfast_core::labels::Kind;
-use holdfast_core::mail::Events;
+use holdfast_core::mail::{self, Events};
 use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
 use holdfast_core::response::{REFUSALS, Refusal};
@@ -118,6 +119,14 @@ pub struct Happenings {
     pub passed: Vec<i32>,
     /// For each of them what was read from it already.
     pub passed_read: Vec<Buffer>,
+    /// Rounds of a handover in which nothing is on its way any more.
+    pub moves: Vec<Move>,
+    /// Shards that have released what moved.
+    pub released: Vec<Released>,
+    /// Streams that were taken over, if JS wanted to know.
+    pub taken: Vec<Taken>,
+    /// Shards in which everything that was parked is used; they have reported its streams before.
+    pub went: Vec<Went>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u32>,
     /// How many shards have completed their drain.
@@ -134,6 +143,44 @@ pub struct Counted {
     pub left_out: u32,
     pub names: Vec<String>,
     pub streams: Vec<u32>,
+}
+
+/// A round of a handover in a shard.
+#[napi(object)]
+pub struct Move {
+    pub shard: u32,
+    /// Connections that have their receipt.
+    pub prepared: u32,
+    /// Those that may still move in a later round.
+    pub left: u32,
+    /// Whether a taker is gone, or there is none: the round can't be released.
+    pub is_broken: bool,
+}
+
+#[napi(object)]
+pub struct Released {
+    pub shard: u32,
+    /// Before, after, before…: ids of streams; empty unless they were wanted.
+    pub ids: Float64Array,
+}
+
+/// A stream that was taken over.
+#[napi(object)]
+pub struct Taken {
+    pub id: f64,
+    pub channels: Vec<String>,
+    /// '' for none.
+    pub tag: String,
+    pub subject: u32,
+    pub token: u32,
+    /// '' if it is unknown.
+    pub address: String,
+}
+
+#[napi(object)]
+pub struct Went {
+    pub shard: u32,
+    pub streams: u32,
 }
 
 /// A histogram. Its unit stands in the table of names.
@@ -228,6 +275,57 @@ impl Core {
         }
     }
 
+    /// Handover, the giver: lets takers connect. Returns the names under which they can, by shard.
+    #[napi]
+    pub fn offer(&self) -> Result<Vec<String>> {
+        self.hold.offer().map_err(error_of)
+    }
+
+    /// The giver: connections move for so long, after everything that was said before. What is said from now on waits until `release`
+    /// or `takeBack`. Each shard reports the outcome in `moves`.
+    #[napi]
+    pub fn begin_move(&self, length_ms: u32, wants_ids: bool) {
+        self.hold.begin_move(length_ms, wants_ids);
+    }
+
+    /// The giver: what has moved is not ours any more. Each shard reports it in `released`.
+    #[napi]
+    pub fn release(&self) {
+        self.hold.release();
+    }
+
+    /// The giver: everything goes on here as before the round, and the offer ends.
+    #[napi]
+    pub fn take_back(&self) {
+        self.hold.take_back();
+    }
+
+    /// The giver: the offer ends; what was released stays released.
+    #[napi]
+    pub fn withdraw(&self) {
+        self.hold.withdraw();
+    }
+
+    /// The taker: a shard connects to a giver; the weight says how much it wants, compared with others.
+    #[napi]
+    pub fn take_from(&self, shard: u8, name: String, weight: f64) -> Result<()> {
+        self.hold.take_from(shard, name, weight).map_err(error_of)
+    }
+
+    /// The taker: what is parked is ours from now on. Each shard reports it in `went`, and before that, in `taken`, streams that have a tag
+    /// or a channel that begins with none of `quiet`; null: none of them.
+    #[napi]
+    pub fn go(&self, quiet: Option<Vec<String>>) {
+        let prefixes = |all: Vec<String>| all.into_iter().map(|one| one.into_bytes().into_boxed_slice()).collect();
+        self.hold.go(quiet.map(prefixes));
+    }
+
+    /// The taker: closes what is parked, which the giver still has, and the connections to givers.
+    #[napi]
+    pub fn drop_parked(&self) {
+        self.hold.drop_parked();
+    }
+
     /// Every shard reports the channels with most streams as an event with `token`.
     #[napi]
     pub fn count_channels(&self, token: u32, most: u32) {
@@ -278,6 +376,14 @@ pub struct PortClaim {
 
 #[napi]
 impl PortClaim {
+    /// Shares the claim of another process, which may then release its own: a server that takes over from it. Fails if nobody lets this
+    /// process have the port too.
+    #[napi(factory)]
+    pub fn join(address: String, port: u16) -> Result<Self> {
+        let claim = Claim::join(socket_address(&address, port)?).map_err(error_of)?;
+        Ok(PortClaim { claim: Some(claim) })
+    }
+
     /// Fails if anybody else has the port; 0 takes a free one.
     #[napi(constructor)]
     pub fn new(address: String, port: u16) -> Result<Self> {
@@ -323,6 +429,10 @@ fn happenings_of(events: &Events) -> Happenings {
         counted: events.counted.iter().map(Counted::from).collect(),
         passed: Vec::new(),
         passed_read: Vec::new(),
+        moves: events.moves.iter().map(Move::from).collect(),
+        released: events.released.iter().map(Released::from).collect(),
+        taken: events.taken.iter().map(Taken::from).collect(),
+        went: events.went.iter().map(|(shard, streams)| Went { shard: u32::from(*shard), streams: *streams }).collect(),
         failed: events.failed.iter().map(|shard| u32::from(*shard)).collect(),
         drained: events.drained.len() as u32,
         has_more: false,
@@ -351,6 +461,34 @@ impl From<&holdfast_core::Counted> for Counted {
         let holdfast_core::Counted { token, left_out, channels } = counted;
         let names = channels.iter().map(|(_, name)| String::from_utf8_lossy(name).into());
         Counted { token: *token, left_out: *left_out, names: names.collect(), streams: channels.iter().map(|(rows, _)| *rows).collect() }
+    }
+}
+
+impl From<&mail::MoveReport> for Move {
+    fn from(report: &mail::MoveReport) -> Self {
+        let mail::MoveReport { shard, prepared, left, is_broken } = *report;
+        Move { shard: u32::from(shard), prepared, left, is_broken }
+    }
+}
+
+impl From<&(u8, Vec<(Id, Id)>)> for Released {
+    fn from((shard, ids): &(u8, Vec<(Id, Id)>)) -> Self {
+        let ids = ids.iter().flat_map(|(before, after)| [before.number(), after.number()]);
+        Released { shard: u32::from(*shard), ids: ids.collect::<Vec<f64>>().into() }
+    }
+}
+
+impl From<&mail::Taken> for Taken {
+    fn from(taken: &mail::Taken) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Taken {
+            id: taken.id.number(),
+            channels: taken.channels.iter().map(|channel| text(channel)).collect(),
+            tag: text(&taken.tag),
+            subject: taken.label.subject,
+            token: taken.label.token,
+            address: taken.address.map(|address| address.to_string()).unwrap_or_default(),
+        }
     }
 }
 

@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from '../../broker/index.js';
+import { prepareInheritance } from '../../broker/inherit.js';
 import { RemoteBroker } from '../../broker/remote.js';
+import { SwitchBroker } from '../../broker/switch.js';
 import { natsBinaries, startNats } from './nats.js';
 
 let streams = 0;
@@ -33,7 +35,7 @@ export const OPTIONS = {
  * A remote broker, with the real one in another process. `close` ends that too.
  * @param {Options} options
  * @param {{ answerMs?: number }} [more]
- * @returns {Promise<Broker & { pid: number }>}
+ * @returns {Promise<Broker & { pid: number, handOver: () => Promise<void> }>} `handOver`: the real one is closed, so that another one continues
  */
 export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const child = fork(SERVER);
@@ -43,16 +45,32 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
   const remote = new RemoteBroker({ place, send, maxQueueBytes: options.maxQueueBytes, answerMs });
   child.on('message', (/** @type {any} */ message) => {
     if (message.type === 'feed') remote.feed(message);
+    else if (message.type === 'handedOver') handedOver.resolve();
     else if (message.type === 'reset') remote.reset(message);
     else remote.answer(message);
   });
   const exited = once(child, 'exit');
-  const close = async () => {
+  const handedOver = { resolve: () => {} };
+  const handOver = () => {
+    /** @type {Promise<void>} */
+    const done = new Promise((resolve) => {
+      handedOver.resolve = resolve;
+    });
+    send({ type: 'handOver' });
+    return done;
+  };
+  /** @type {Promise<void> | null} */
+  let closing = null;
+  const end = async () => {
     await RemoteBroker.prototype.close.call(remote);
     send({ type: 'close' });
     await exited;
   };
-  return Object.assign(remote, { pid: child.pid ?? 0, close });
+  const close = () => {
+    closing ??= end();
+    return closing;
+  };
+  return Object.assign(remote, { pid: child.pid ?? 0, close, handOver });
 }
 
 /** @param {Options} options @returns {Options} with a new folder, which is removed at the end */
@@ -60,6 +78,20 @@ export function onDisk(options) {
   const store = mkdtempSync(join(tmpdir(), 'holdfast-store-'));
   process.on('exit', () => rmSync(store, { recursive: true, force: true }));
   return { ...options, store };
+}
+
+/** One that has been exchanged for its heir. @param {Broker} first @param {Options} options @returns {Promise<Broker>} */
+async function inherited(first, options) {
+  const broker = new SwitchBroker(first, options);
+  const inheritance = await prepareInheritance(broker, options);
+  await inheritance.switch(async () => (options.store === '' ? undefined : first.close()));
+  return broker;
+}
+
+/** @param {Options} options @returns {Promise<Broker>} */
+async function inheritedOnDisk(options) {
+  const placed = onDisk(options);
+  return inherited(await openBroker(placed), placed);
 }
 
 /** @typedef {{ name: string, open: (options: Options) => Promise<Broker>, skip?: string, isShared?: boolean }} Kind `isShared` with other nodes */
@@ -71,6 +103,15 @@ export const BROKERS = [
   { name: 'disk without sync', open: (options) => openBroker({ ...onDisk(options), syncs: false }) },
   { name: 'remote of memory', open: openRemote },
   { name: 'remote of disk', open: (options) => openRemote(onDisk(options)) },
+  {
+    name: 'switch of a remote',
+    open: async (options) => new SwitchBroker(await openRemote(options), options),
+  },
+  {
+    name: 'memory that was inherited',
+    open: async (options) => inherited(await openRemote(options), options),
+  },
+  { name: 'disk that was inherited', open: inheritedOnDisk },
 ];
 
 /** @returns {Promise<Kind[]>} each broker in a stream of its own, on servers that end with this file of tests */

@@ -16,6 +16,11 @@ impl Backlog {
         &self.bytes[self.sent..]
     }
 
+    /// How many of them don't count against the limit.
+    pub fn exempt(&self) -> usize {
+        self.exempt
+    }
+
     /// How many of them count against the limit.
     pub fn counted(&self) -> usize {
         self.waiting().len() - self.exempt

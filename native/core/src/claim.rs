@@ -40,6 +40,16 @@ impl Claim {
         Err(Errno::ADDRINUSE.into())
     }
 
+    /// Shares a port that another process of this user has claimed: it counts as claimed until both have dropped it.
+    pub fn join(address: SocketAddr) -> io::Result<Self> {
+        let fd = unbound(address)?;
+        sockopt::set_socket_reuseport(&fd, true)?;
+        bind(&fd, &address)?;
+        sockopt::set_socket_reuseaddr(&fd, false)?;
+        let port = port_of(&fd)?;
+        Ok(Claim { _fd: fd, port })
+    }
+
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -66,13 +76,18 @@ fn pause() -> Duration {
 
 /// A socket that does not listen yet. Closed connections of an earlier server (TIME_WAIT) don't prevent it (SO_REUSEADDR).
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
+    let fd = unbound(address)?;
+    bind(&fd, &address)?;
+    Ok(fd)
+}
+
+fn unbound(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if address.ip() == IpAddr::from([0u16; 8]) {
         sockopt::set_ipv6_v6only(&fd, false)?;
     }
-    bind(&fd, &address)?;
     Ok(fd)
 }
 

@@ -76,6 +76,11 @@ pub enum Command {
         id: Id,
         label: Label,
     },
+    /// What the application calls a stream. An empty tag is none.
+    Tag {
+        id: Id,
+        tag: Box<[u8]>,
+    },
     Subscribe {
         id: Id,
         channel: Box<[u8]>,
@@ -129,6 +134,7 @@ impl Command {
             | Command::Write { id, .. }
             | Command::End { id }
             | Command::Label { id, .. }
+            | Command::Tag { id, .. }
             | Command::Subscribe { id, .. }
             | Command::Unsubscribe { id, .. } => Some(id.shard()),
             Command::Adopt
@@ -178,6 +184,7 @@ impl<'a> Records<'a> {
                 let (id, subject, token) = (reader.id()?, reader.u32()?, reader.u32()?);
                 Command::Label { id, label: Label::new(subject, token, reader.f64()?) }
             }
+            op::tag => Command::Tag { id: reader.id()?, tag: reader.text()? },
             op::subscribe => Command::Subscribe { id: reader.id()?, channel: reader.text()? },
             op::unsubscribe => Command::Unsubscribe { id: reader.id()?, channel: reader.text()? },
             op::publish => publication(reader, queue)?,

@@ -23,8 +23,8 @@ use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
 use crate::wire::Malformed;
 
-/// A shard that takes longer than this to listen never will.
-const LONGEST_LISTEN: Duration = Duration::from_secs(10);
+/// A shard that takes longer than this to answer never will.
+const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 
 struct Handle {
     inbox: Arc<Inbox>,
@@ -169,6 +169,54 @@ impl Hold {
         Ok(())
     }
 
+    /// Handover (shard/handover), the giver: each shard lets takers connect. Returns the names under which they can, by shard.
+    pub fn offer(&self) -> io::Result<Vec<String>> {
+        self.shards.iter().map(|shard| shard.ask(ShardMessage::Offer)).collect()
+    }
+
+    /// The giver: rows move for so long, after what was said before. Each shard reports as an event what came of it.
+    pub fn begin_move(&self, length_ms: u32, wants_ids: bool) {
+        self.post_all(|| ShardMessage::Move { length_ms, wants_ids });
+    }
+
+    /// The giver: what has moved belongs to others. Each shard reports it.
+    pub fn release(&self) {
+        self.post_all(|| ShardMessage::Release);
+    }
+
+    /// The giver: everything goes on here as before the round, and the offer ends.
+    pub fn take_back(&self) {
+        self.post_all(|| ShardMessage::TakeBack);
+    }
+
+    /// The giver: the offer ends.
+    pub fn withdraw(&self) {
+        self.post_all(|| ShardMessage::Withdraw);
+    }
+
+    /// The taker: a shard connects to a giver, of whose rows it wants a share of this weight.
+    pub fn take_from(&self, shard: u8, name: String, weight: f64) -> io::Result<()> {
+        let shard = self.shards.get(usize::from(shard)).ok_or(io::ErrorKind::InvalidInput)?;
+        shard.ask(|reply| ShardMessage::TakeFrom { name, weight, reply })
+    }
+
+    /// The taker: what is parked belongs to this process. Each shard reports it, and before that the streams that are not quiet.
+    pub fn go(&self, quiet: Option<Vec<Box<[u8]>>>) {
+        let quiet: Option<Arc<[Box<[u8]>]>> = quiet.map(Arc::from);
+        self.post_all(|| ShardMessage::Go { quiet: quiet.clone() });
+    }
+
+    /// The taker: what is parked is closed here, and so are the connections to givers.
+    pub fn drop_parked(&self) {
+        self.post_all(|| ShardMessage::DropParked);
+    }
+
+    fn post_all(&self, message: impl Fn() -> ShardMessage) {
+        for shard in &self.shards {
+            shard.inbox.post([message()]);
+        }
+    }
+
     /// Every shard reports its largest channels, `most` at most, as an event with the token. If it is asked again before it has,
     /// it answers only the last time.
     pub fn count_channels(&self, token: u32, most: usize) {
@@ -212,9 +260,14 @@ impl Drop for Hold {
 
 impl Handle {
     fn listen(&self, address: SocketAddr) -> io::Result<u16> {
-        let (reply, bound) = mpsc::channel();
-        self.inbox.post([ShardMessage::Listen(address, reply)]);
-        bound.recv_timeout(LONGEST_LISTEN).map_err(|_| gone())?
+        self.ask(|reply| ShardMessage::Listen(address, reply))
+    }
+
+    /// Waits for the answer of the shard.
+    fn ask<T>(&self, message: impl FnOnce(mpsc::Sender<io::Result<T>>) -> ShardMessage) -> io::Result<T> {
+        let (reply, answer) = mpsc::channel();
+        self.inbox.post([message(reply)]);
+        answer.recv_timeout(LONGEST_ANSWER).map_err(|_| gone())?
     }
 }
 

@@ -46,6 +46,16 @@ impl Label {
         Label { subject, token, expires }
     }
 
+    /// From a process of the same machine, which has the same clock.
+    pub fn at_tick(subject: u32, token: u32, expires: u32) -> Self {
+        Label { subject, token, expires }
+    }
+
+    /// For `at_tick`.
+    pub fn expires(&self) -> u32 {
+        self.expires
+    }
+
     fn is_of(&self, kind: Kind, value: u32) -> bool {
         let own = match kind {
             Kind::Subject => self.subject,
@@ -89,6 +99,11 @@ impl Labels {
             self.earliest = if self.expiring == 0 { label.expires } else { self.earliest.min(label.expires) };
             self.expiring += 1;
         }
+    }
+
+    /// The label of a row.
+    pub fn of(&self, row: u32) -> Label {
+        self.rows.get(row as usize).copied().unwrap_or_default()
     }
 
     /// To be called before a row is freed.

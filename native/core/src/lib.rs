@@ -16,6 +16,7 @@ mod clock;
 pub mod command;
 pub mod dial;
 pub mod framing;
+pub mod handover;
 pub mod head;
 mod hold;
 pub mod id;

@@ -23,11 +23,12 @@ const USUAL_HEAD_BYTES: usize = 32_768;
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
-    state: Accepting,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a shard accepts connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accepting {
+    #[default]
     Yes,
     /// Not before a row is free, or this time, when a connection without a head is old enough to be cut.
     Full(u64),
@@ -59,17 +60,41 @@ impl Listener {
         if address.ip() == IpAddr::from([0u16; 8]) {
             sockopt::set_ipv6_v6only(&fd, false)?;
         }
-        sockopt::set_tcp_nodelay(&fd, !options.nagle)?;
-        sockopt::set_tcp_user_timeout(&fd, options.user_timeout_ms)?;
         sys::defer_accept(&fd, DEFER_S)?;
+        let listener = Listener { fd };
+        listener.tune(options)?;
+        bind(&listener.fd, &address)?;
+        listen(&listener.fd, ACCEPT_QUEUE)?;
+        let port = listener.port()?;
+        Ok((listener, port))
+    }
+
+    /// One that another process has opened.
+    pub fn taken(fd: OwnedFd, options: &Options) -> io::Result<Self> {
+        let listener = Listener { fd };
+        listener.tune(options)?;
+        Ok(listener)
+    }
+
+    /// Sets the options that accepted connections inherit.
+    fn tune(&self, options: &Options) -> io::Result<()> {
+        sockopt::set_tcp_nodelay(&self.fd, !options.nagle)?;
+        sockopt::set_tcp_user_timeout(&self.fd, options.user_timeout_ms)?;
         if options.max_head_bytes > USUAL_HEAD_BYTES {
             // A head that comes at once is only peeked at, so a whole one should fit the kernel's buffer.
-            sockopt::set_socket_recv_buffer_size(&fd, options.max_head_bytes * 2)?;
+            sockopt::set_socket_recv_buffer_size(&self.fd, options.max_head_bytes * 2)?;
         }
-        bind(&fd, &address)?;
-        listen(&fd, ACCEPT_QUEUE)?;
-        let port = SocketAddr::try_from(getsockname(&fd)?)?.port();
-        Ok((Listener { fd, state: Accepting::Yes }, port))
+        Ok(())
+    }
+
+    pub fn port(&self) -> io::Result<u16> {
+        Ok(SocketAddr::try_from(getsockname(&self.fd)?)?.port())
+    }
+
+    /// Whether both are descriptors of the same socket.
+    pub fn is_same(&self, other: &Listener) -> bool {
+        let cookie = |listener: &Listener| sockopt::socket_cookie(&listener.fd).ok();
+        cookie(self).is_some() && cookie(self) == cookie(other)
     }
 
     pub fn accept(&self) -> Accepted {
@@ -80,19 +105,12 @@ impl Listener {
             Err(_) => Accepted::Gone,
         }
     }
+}
 
-    pub fn state(&self) -> Accepting {
-        self.state
-    }
-
-    /// Returns whether that is a change.
-    pub fn set_state(&mut self, state: Accepting) -> bool {
-        std::mem::replace(&mut self.state, state) != state
-    }
-
+impl Accepting {
     /// When to try again.
-    pub fn resume_ns(&self) -> Option<u64> {
-        match self.state {
+    pub fn resume_ns(self) -> Option<u64> {
+        match self {
             Accepting::Yes => None,
             Accepting::Full(until_ns) | Accepting::Short(until_ns) => Some(until_ns),
         }

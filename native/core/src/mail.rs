@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
@@ -14,6 +14,7 @@ use crate::channels::Counted;
 use crate::command::{Command, Opening};
 use crate::head;
 use crate::id::Id;
+use crate::labels::Label;
 use crate::reactor::ring;
 use crate::telemetry::Reason;
 
@@ -32,6 +33,27 @@ pub enum ShardMessage {
         token: u32,
         most: usize,
     },
+    /// Handover (shard/handover), the giver: let takers connect, and report under which name.
+    Offer(Sender<io::Result<String>>),
+    /// Move rows for so long.
+    Move {
+        length_ms: u32,
+        wants_ids: bool,
+    },
+    Release,
+    TakeBack,
+    Withdraw,
+    /// The taker: connect to this giver.
+    TakeFrom {
+        name: String,
+        weight: f64,
+        reply: Sender<io::Result<()>>,
+    },
+    /// `quiet`: channels of streams that need not be reported begin like these; None: no stream is reported.
+    Go {
+        quiet: Option<Arc<[Box<[u8]>]>>,
+    },
+    DropParked,
     /// Panic: for tests of what follows.
     Fail,
     Stop,
@@ -75,7 +97,9 @@ impl Inbox {
 
     /// Whether JS waits until the shard has read a message.
     pub fn is_awaited(&self) -> bool {
-        lock(&self.messages).iter().any(|message| matches!(message, ShardMessage::Stop | ShardMessage::Listen(..)))
+        lock(&self.messages).iter().any(|message| {
+            matches!(message, ShardMessage::Stop | ShardMessage::Listen(..) | ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. })
+        })
     }
 
     /// Whether the shard is to stop.
@@ -136,6 +160,29 @@ pub struct Passed {
     pub read: Vec<u8>,
 }
 
+/// What a round of a handover has done in a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveReport {
+    pub shard: u8,
+    /// Connections that have their receipt.
+    pub prepared: u32,
+    /// Those that may still move in a later round.
+    pub left: u32,
+    /// Whether a taker is gone, or there is none: the round can't be released.
+    pub is_broken: bool,
+}
+
+/// A stream that was taken over.
+#[derive(Debug)]
+pub struct Taken {
+    pub id: Id,
+    pub channels: Vec<Box<[u8]>>,
+    pub tag: Box<[u8]>,
+    pub label: Label,
+    /// Of its client, if JS wants to know addresses.
+    pub address: Option<IpAddr>,
+}
+
 /// What the shards report.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -150,6 +197,14 @@ pub struct Events {
     pub counted: Vec<Counted>,
     /// Connections that were passed on, and are to be fetched in this order.
     pub passed: Vec<Passed>,
+    /// Rounds in which nothing is on its way any more.
+    pub moves: Vec<MoveReport>,
+    /// Shards that have released what moved, with the ids before and after if JS wanted them.
+    pub released: Vec<(u8, Vec<(Id, Id)>)>,
+    /// Streams that were taken over, if JS wanted to know.
+    pub taken: Vec<Taken>,
+    /// Shards in which everything that was parked is used, and how many streams that were. Those are reported before.
+    pub went: Vec<(u8, u32)>,
     /// Shards that panicked, and are about to restart.
     pub failed: Vec<u8>,
     /// Shards whose drain is complete.
@@ -164,6 +219,10 @@ impl Events {
             && self.published.is_empty()
             && self.counted.is_empty()
             && self.passed.is_empty()
+            && self.moves.is_empty()
+            && self.released.is_empty()
+            && self.taken.is_empty()
+            && self.went.is_empty()
             && self.failed.is_empty()
             && self.drained.is_empty()
     }
@@ -175,6 +234,10 @@ impl Events {
         self.published.append(&mut other.published);
         self.counted.append(&mut other.counted);
         self.passed.append(&mut other.passed);
+        self.moves.append(&mut other.moves);
+        self.released.append(&mut other.released);
+        self.taken.append(&mut other.taken);
+        self.went.append(&mut other.went);
         self.failed.append(&mut other.failed);
         self.drained.append(&mut other.drained);
     }

@@ -1,7 +1,7 @@
 //! The numbers that JS and the core agree on. `native/protocol.js` has the same; `test/native.parity.test.js` compares.
 
 /// Changes when a record, a number or the napi surface changes, so that an old addon is noticed when it is loaded.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 macro_rules! ops {
     ($($name:ident = $code:literal,)*) => {
@@ -34,4 +34,5 @@ ops! {
     end_channel = 15,
     end_labelled = 16,
     end_updates = 17,
+    tag = 18,
 }

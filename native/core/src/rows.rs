@@ -15,6 +15,8 @@ pub const NONE: u32 = u32::MAX;
 ///                  |                    | \--pass on----------------|--------> free
 ///                  \------answer--------/----> Ending ----> Lingering -------> free
 /// ```
+///
+/// In a handover (shard/handover), a stream is Moving where it was and Parked where it will be; a connection in Head is Parked in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
@@ -28,6 +30,11 @@ pub enum State {
     Ending,
     /// Answered; the client has a moment to read and close.
     Lingering,
+    /// A stream that another process, or worker, has got a copy of. Nothing is written to it or read from it until it is
+    /// released, and then this row is freed, or taken back, and then it is Held again.
+    Moving,
+    /// The same for a connection that is no stream yet, or not yet one of this shard.
+    Parked,
 }
 
 /// What is known about input after the head.
@@ -45,7 +52,7 @@ pub enum Input {
 pub struct Row {
     pub socket: Option<Socket>, // 4
     generation: u32,            // 4
-    /// When it entered the states Head, Asked, Ending or Lingering, in ms of the shard's clock.
+    /// When it entered the states Head, Asked, Ending or Lingering, in ms of the shard's clock. Free: the free row before it.
     pub since_ms: u32, // 4
     /// Asked: the size and kind of its head (`set_head`). Free: the next free row.
     detail: u32, // 4
@@ -66,7 +73,7 @@ impl Row {
         Row {
             socket: None,
             generation,
-            since_ms: 0,
+            since_ms: NONE,
             detail: NONE,
             state: State::Free,
             format: Format::default(),
@@ -119,6 +126,11 @@ impl Rows {
         self.used
     }
 
+    /// There are never more than so many.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
     pub fn is_full(&self) -> bool {
         self.used >= self.most
     }
@@ -158,16 +170,64 @@ impl Rows {
     /// Makes a row in the state Head. The caller has checked that there is room. The opposite of `remove`.
     pub fn insert(&mut self, socket: Socket, since_ms: u32) -> u32 {
         debug_assert!(!self.is_full());
-        self.used += 1;
         let mut index = self.free;
         if index == NONE {
-            index = self.rows.len() as u32;
-            self.rows.push(Row::free(self.first_generation));
+            index = self.add_row();
         }
-        let row = &mut self.rows[index as usize];
-        self.free = row.detail;
-        *row = Row { socket: Some(socket), since_ms, detail: 0, state: State::Head, ..Row::free(row.generation) };
+        self.fill(index, socket, since_ms);
         index
+    }
+
+    /// Makes a row at an index below `most` that is free, or was never used. The rows that are passed over are free.
+    pub fn insert_at(&mut self, index: u32, socket: Socket, since_ms: u32) {
+        debug_assert!(!self.is_full() && self.may_insert_at(index));
+        while self.rows.len() <= index as usize {
+            self.add_row();
+        }
+        self.fill(index, socket, since_ms);
+    }
+
+    /// Whether there may be a row at this index, and is none.
+    pub fn may_insert_at(&self, index: u32) -> bool {
+        (index as usize) < self.most && self.rows.get(index as usize).is_none_or(|row| row.state == State::Free)
+    }
+
+    /// One that is free.
+    fn add_row(&mut self) -> u32 {
+        let index = self.rows.len() as u32;
+        self.rows.push(Row::free(self.first_generation));
+        self.link(index);
+        index
+    }
+
+    fn fill(&mut self, index: u32, socket: Socket, since_ms: u32) {
+        self.unlink(index);
+        self.used += 1;
+        let row = &mut self.rows[index as usize];
+        *row = Row { socket: Some(socket), since_ms, detail: 0, state: State::Head, ..Row::free(row.generation) };
+    }
+
+    /// Puts a row first on the list of free ones.
+    fn link(&mut self, index: u32) {
+        let row = &mut self.rows[index as usize];
+        (row.detail, row.since_ms) = (self.free, NONE);
+        if self.free != NONE {
+            self.rows[self.free as usize].since_ms = index;
+        }
+        self.free = index;
+    }
+
+    /// Takes a row off the list of free ones.
+    fn unlink(&mut self, index: u32) {
+        let Row { detail: next, since_ms: before, .. } = self.rows[index as usize];
+        if before == NONE {
+            self.free = next;
+        } else {
+            self.rows[before as usize].detail = next;
+        }
+        if next != NONE {
+            self.rows[next as usize].since_ms = before;
+        }
     }
 
     /// Frees a row and returns its socket.
@@ -175,8 +235,8 @@ impl Rows {
         let row = &mut self.rows[index as usize];
         debug_assert!(row.state != State::Free);
         let socket = row.socket.take();
-        *row = Row { detail: self.free, ..Row::free(generation_after(row.generation)) };
-        self.free = index;
+        *row = Row::free(generation_after(row.generation));
+        self.link(index);
         self.used -= 1;
         socket
     }
@@ -244,6 +304,20 @@ mod tests {
         rows.remove(taken[0]);
         assert_eq!((rows.insert(socket(), 0), rows.insert(socket(), 0)), (taken[0], taken[1]));
         assert_eq!((rows.len(), rows.used()), (3, 3));
+    }
+
+    #[test]
+    fn a_row_can_be_made_at_any_index_that_is_free_and_the_others_are_used_as_before() {
+        let mut rows = Rows::new(0, 8, 0);
+        rows.insert_at(4, socket(), 0);
+        assert_eq!((rows.len(), rows.used(), rows.may_insert_at(4), rows.may_insert_at(8)), (5, 1, false, false));
+        rows.insert_at(2, socket(), 0);
+        assert_eq!([rows.insert(socket(), 0), rows.insert(socket(), 0), rows.insert(socket(), 0)], [3, 1, 0]);
+        rows.remove(4);
+        rows.remove(2);
+        rows.insert_at(4, socket(), 0);
+        assert_eq!([rows.insert(socket(), 0), rows.insert(socket(), 0)], [2, 5]);
+        assert_eq!((rows.len(), rows.used()), (6, 6));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Every read and write of a connection. Nothing else in the crate calls recv or send on one.
 
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
 
 /// How much may be read, or discarded, at once.
 pub const SCRATCH_BYTES: usize = 65_536;
@@ -48,6 +49,12 @@ impl Socket {
     /// Writes as much as the kernel takes.
     pub fn write(&self, bytes: &[u8]) -> Result<usize, Stop> {
         Ok(send(&self.0, bytes, WRITE)?)
+    }
+
+    /// The address of the client; None if it has none, or is gone.
+    pub fn peer(&self) -> Option<IpAddr> {
+        let peer = SocketAddr::try_from(getpeername(&self.0).ok()??).ok()?;
+        Some(peer.ip().to_canonical())
     }
 
     /// Sets the options that accepted connections inherit from their listener.

@@ -22,6 +22,7 @@ pub struct Due {
 #[derive(Debug)]
 pub struct Wheel {
     slots: u64,
+    golden: u64,
     /// The inverse of the golden section of the slots.
     step: u64,
     slot_ns: u64,
@@ -46,6 +47,7 @@ impl Wheel {
         let step = (1..slots).find(|step| step * golden % slots == 1).unwrap_or(1);
         let mut wheel = Wheel {
             slots,
+            golden,
             step,
             slot_ns,
             offset_ns: slot_ns * number / of.max(1),
@@ -56,6 +58,11 @@ impl Wheel {
         };
         wheel.skip_to(now_ns);
         wheel
+    }
+
+    /// How many slots it has, and how long one is.
+    pub fn slots(&self) -> (u64, u64) {
+        (self.slots, self.slot_ns)
     }
 
     /// When the next slot is due, on the clock of the caller.
@@ -87,6 +94,23 @@ impl Wheel {
         }
         let next_row = (self.tick + self.turned) % self.slots * self.step % self.slots * BLOCK;
         Some(Due { due_ns, next_row })
+    }
+
+    /// When a row is due next.
+    pub fn due_of(&self, row: u32) -> u64 {
+        let slot = u64::from(row) / BLOCK % self.slots * self.golden % self.slots;
+        let wait = (slot + self.slots - (self.tick + self.turned) % self.slots) % self.slots;
+        let is_over = wait == 0 && self.current.is_some_and(|due| due.next_row > u64::from(row));
+        let tick = self.tick + if is_over { self.slots } else { wait };
+        tick * self.slot_ns + self.offset_ns
+    }
+
+    /// The rows that are due at a time, or at most a slot before it: blocks of neighbours. For rows that come from
+    /// another wheel, so that their pings keep their phase.
+    pub fn rows_due(&self, due_ns: u64) -> impl Iterator<Item = u32> + use<> {
+        let tick = due_ns.saturating_sub(self.offset_ns) / self.slot_ns;
+        let first = (tick + self.turned) % self.slots * self.step % self.slots;
+        (first..).step_by(self.slots as usize).flat_map(|block| block * BLOCK..(block + 1) * BLOCK).map(|row| row as u32)
     }
 
     /// The next row that is due, and since when. Call it until there is none; it is fine to stop in between and go on later.
@@ -223,6 +247,35 @@ mod tests {
             }
         }
         assert!(latest_ns < 6000 * MS, "{} ms late", latest_ns / MS);
+    }
+
+    #[test]
+    fn a_row_is_due_when_the_wheel_says_so_in_advance() {
+        const ROWS: usize = 20_000;
+        let mut wheel = Wheel::new(20_000, 1, 3, 0);
+        due_at(&mut wheel, 7_000 * MS, ROWS);
+        for _ in 0..100 {
+            wheel.next(7_300 * MS, ROWS);
+        }
+        let said: Vec<u64> = (0..ROWS as u32).map(|row| wheel.due_of(row)).collect();
+        let mut seen = vec![false; ROWS];
+        let later = (7_300..28_000).step_by(100);
+        for (row, due_ns) in later.flat_map(|ms| due_at(&mut wheel, ms * MS, ROWS)) {
+            assert!(std::mem::replace(&mut seen[row], true) || due_ns == said[row], "row {row}");
+        }
+        assert!(seen.iter().all(|seen| *seen));
+    }
+
+    #[test]
+    fn rows_from_another_wheel_keep_their_phase_within_a_slot() {
+        let (from, to) = (Wheel::new(20_000, 0, 2, 0), Wheel::new(20_000, 5, 7, 31_000 * MS));
+        for row in (0..20_000).step_by(97) {
+            let due_ns = from.due_of(row);
+            for place in to.rows_due(due_ns).take(200) {
+                let early_ns = (due_ns + 40_000 * MS - to.due_of(place)) % (20_000 * MS);
+                assert!(early_ns < to.slot_ns, "row {row} at {place}: {early_ns}");
+            }
+        }
     }
 
     #[test]

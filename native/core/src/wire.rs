@@ -41,6 +41,10 @@ impl<'a> Reader<'a> {
         self.take().map(u32::from_le_bytes)
     }
 
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        self.take().map(u64::from_le_bytes)
+    }
+
     pub fn f64(&mut self) -> Result<f64, Malformed> {
         self.take().map(f64::from_le_bytes)
     }

@@ -34,6 +34,23 @@ fn a_claimed_port_is_free_for_shards_but_for_no_other_claim() {
 }
 
 #[test]
+fn a_claim_that_was_joined_lasts_until_both_are_dropped() {
+    let claim = Claim::open(any()).unwrap();
+    let address = at(&claim);
+    let joined = Claim::join(address).unwrap();
+    assert_eq!(joined.port(), claim.port());
+    let hold = Hold::new(options()).unwrap();
+    assert_eq!(hold.listen(address).unwrap(), claim.port());
+    drop(claim);
+    drop(hold);
+    assert_eq!(Claim::open(address).unwrap_err().kind(), ErrorKind::AddrInUse);
+    drop(joined);
+    assert!(Claim::open(address).is_ok());
+    let plain = TcpListener::bind(any()).unwrap();
+    assert_eq!(Claim::join(plain.local_addr().unwrap()).unwrap_err().kind(), ErrorKind::AddrInUse);
+}
+
+#[test]
 fn a_port_is_not_claimed_from_a_server_that_listens_on_it() {
     let plain = TcpListener::bind(any()).unwrap();
     let address = plain.local_addr().unwrap();

@@ -8,9 +8,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use common::*;
-use holdfast_core::Options;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::telemetry::Reason;
+use holdfast_core::{Hold, Options};
 
 fn fail(held: &mut Held, shard: u8) {
     let before = held.rest.failed.len();
@@ -50,6 +50,24 @@ fn assert_gauges_are_0(held: &Held) {
         let gauges = [&telemetry.streams, &telemetry.connections, &telemetry.backlog_bytes];
         assert_eq!(gauges.map(|gauge| gauge.load(Relaxed)), [0; 3]);
     }
+}
+
+#[test]
+fn a_shard_that_panics_in_a_round_of_a_handover_listens_again() {
+    let mut held = Held::start(options());
+    let (_client, id) = held.stream(TEXT, &[]);
+    let taker = Hold::new(options()).unwrap();
+    for name in held.hold.offer().unwrap() {
+        taker.take_from(0, name, 1.0).unwrap();
+    }
+    held.hold.begin_move(60_000, false);
+    held.until("the report", |held| held.rest.moves.pop());
+    held.hold.fail(0);
+    held.hold.take_back();
+    held.until("the report of the failure", |held| held.rest.failed.pop());
+    taker.drop_parked();
+    assert_eq!(held.closed(id), Reason::Failed);
+    until_listening_again(&mut held);
 }
 
 /// Streams, one of them with a backlog, and a connection that JS decides about; then the shard panics.

@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::*;
@@ -24,7 +25,7 @@ const ROUNDS: usize = 4;
 type Stage = fn(&mut Held) -> Vec<TcpStream>;
 
 /// How far a Hold has come, and its clients at that time.
-const STAGES: [(&str, Stage); 12] = [
+const STAGES: [(&str, Stage); 14] = [
     ("listening", |_| Vec::new()),
     ("a head that is incomplete", |held| {
         let client = ask(held.address, b"GET / HT");
@@ -74,6 +75,21 @@ const STAGES: [(&str, Stage); 12] = [
         until("the end of listening", || TcpStream::connect(held.address).is_err().then_some(()));
         clients
     }),
+    ("a round in which streams move", |held| {
+        let clients = vec![slow(held), held.stream(TEXT, &["news"]).0];
+        let taker = Hold::new(options()).unwrap();
+        prepare_move(held, &taker);
+        clients
+    }),
+    ("streams that were taken over", |held| {
+        let mut giver = Held::start(options_with(|options| options.max_backlog_bytes = 1 << 30));
+        let clients = vec![slow(&mut giver), giver.stream(TEXT, &["news"]).0];
+        prepare_move(&mut giver, &held.hold);
+        giver.hold.release();
+        held.hold.go(None);
+        until("that they are here", || (held.total(|telemetry| telemetry.streams.load(Relaxed)) == 2).then_some(()));
+        clients
+    }),
     ("a failure", |held| {
         let clients = vec![slow(held), held.stream(TEXT, &["news"]).0];
         let count = held.hold.telemetry().count();
@@ -89,6 +105,17 @@ fn asked_about(held: &mut Held) -> Vec<TcpStream> {
     let id = held.asked_for("/x");
     held.heads.push((id, String::new()));
     vec![client]
+}
+
+/// A round, up to the point of no return.
+fn prepare_move(giver: &mut Held, taker: &Hold) {
+    for name in giver.hold.offer().unwrap() {
+        taker.take_from(0, name, 1.0).unwrap();
+    }
+    giver.hold.begin_move(60_000, false);
+    let shards = giver.hold.telemetry().count();
+    giver.until("the reports", |held| (held.rest.moves.len() == shards).then_some(()));
+    assert!(giver.rest.moves.iter().all(|report| !report.is_broken));
 }
 
 /// A client whose stream has a backlog.
@@ -139,7 +166,8 @@ fn a_hold_that_is_dropped_closes_everything_and_ends_its_threads() {
                 options.max_backlog_bytes = 1 << 30;
             }));
             let clients = reach(&mut held);
-            assert_eq!(shards().len(), held.hold.telemetry().count(), "{stage}");
+            // Those of another Hold may take a moment to be gone.
+            until(stage, || (shards().len() == held.hold.telemetry().count()).then_some(()));
             drop(held);
             // A client sees the end, or a reset if something it sent was not read.
             for mut client in clients {

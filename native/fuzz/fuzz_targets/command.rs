@@ -55,6 +55,7 @@ impl Copied {
                 self.text(head);
                 self.text(body);
             }
+            Command::Tag { tag, .. } => self.text(tag),
             Command::Subscribe { channel, .. } | Command::Unsubscribe { channel, .. } | Command::EndChannel { channel, .. } => {
                 self.text(channel);
             }

@@ -1,7 +1,8 @@
-//! Records of adoptions: any bytes are rejected or read, and what is read is written as it was.
+//! Records of adoptions, and those of a handover: any bytes are rejected or read, and what is read is written as it was.
 #![no_main]
 
 use holdfast_core::framing::Format;
+use holdfast_core::handover::{Hello, Parcel, Receipt, Record};
 use holdfast_core::parcel::Adoption;
 use libfuzzer_sys::fuzz_target;
 
@@ -11,7 +12,23 @@ const FIXED_BYTES: usize = 7;
 fuzz_target!(|bytes: &[u8]| {
     decode_any(bytes);
     encode_any(bytes);
+    decode_handover(bytes);
 });
+
+/// What was not understood can't be written again.
+fn decode_handover(bytes: &[u8]) {
+    if let Ok(parcel) = Parcel::decode(bytes)
+        && !parcel.records.contains(&Record::Unknown)
+    {
+        assert_eq!(Parcel::decode(&parcel.encode()), Ok(parcel));
+    }
+    if let Ok(hello) = Hello::decode(bytes) {
+        assert!(hello.weight > 0.0 && bytes.starts_with(&hello.encode()));
+    }
+    if let Ok(receipt) = Receipt::decode(bytes) {
+        assert_eq!(receipt.encode(), bytes);
+    }
+}
 
 fn decode_any(bytes: &[u8]) {
     let Ok(adoption) = Adoption::decode(bytes) else { return };

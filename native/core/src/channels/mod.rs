@@ -165,6 +165,19 @@ impl Channels {
         self.find(name).map_or(&[], |channel| &self.channels[channel as usize].rows)
     }
 
+    /// The channels that a row subscribes to, in the order in which it has subscribed.
+    pub fn names_of(&self, row: u32) -> Vec<Box<[u8]>> {
+        let mut names = Vec::new();
+        let mut at = self.first_of(row);
+        while at != NONE {
+            let Subscription { channel, next, .. } = self.subscriptions[at as usize];
+            names.push(self.channels[channel as usize].name.clone());
+            at = next;
+        }
+        names.reverse();
+        names
+    }
+
     /// Whether a row has subscriptions.
     pub fn has(&self, row: u32) -> bool {
         self.first_of(row) != NONE

@@ -58,10 +58,11 @@ impl Shard {
         let all = 0..self.rows.len() as u32;
         let states: Vec<State> = all.clone().map(|index| self.rows.state(index)).collect();
         let count = |state| states.iter().filter(|found| **found == state).count();
-        assert_eq!(self.held, count(State::Held), "streams held");
+        assert_eq!(self.held, count(State::Held) + count(State::Moving), "streams held");
         assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
-        let updates = all.clone().filter(|index| self.rows.state(*index) == State::Held && self.rows.format(*index).has_cursor());
+        let is_held = |index: u32| matches!(self.rows.state(index), State::Held | State::Moving);
+        let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).has_cursor());
         assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
         let mut waiting = 0;
@@ -71,7 +72,10 @@ impl Shard {
         }
         assert_eq!(self.telemetry.backlog_bytes.load(Relaxed), waiting as u64);
         self.channels.check();
-        self.labels.check(|index| self.rows.state(index) == State::Held);
+        self.labels.check(|index| may_be_stream(self.rows.state(index)));
+        assert!(self.tags.keys().all(|index| may_be_stream(self.rows.state(*index))), "only streams have tags");
+        assert!(self.giving.is_in_round() || count(State::Moving) == 0, "nothing moves between rounds");
+        assert!(self.giving.is_in_round() || self.parked() == count(State::Parked), "what is parked is listed");
         let state = |index| self.rows.state(index);
         self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
         let lingering = self.door.lingering.iter().filter(|id| self.rows.find(**id).is_some_and(|index| state(index) == State::Lingering));
@@ -84,16 +88,21 @@ impl Shard {
         let row = self.rows.row(index);
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");
-        assert!(!has_channels || state == State::Held, "{row:?} has no channels");
+        assert!(!has_channels || may_be_stream(state), "{row:?} has no channels");
         assert!(row.input != Input::Unwatched || !matches!(state, State::Held | State::Ending | State::Lingering), "{row:?} is watched");
         assert!(row.is_backlogged || state != State::Ending, "{row:?} has something to end with");
         let backlog = self.backlogs.get(&index);
         assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");
         if let Some(backlog) = backlog {
-            assert!(matches!(state, State::Held | State::Ending), "{row:?} may have a backlog");
+            assert!(may_be_stream(state) || state == State::Ending, "{row:?} may have a backlog");
             assert!(!backlog.waiting().is_empty(), "the backlog of {row:?} waits");
             assert!(backlog.counted() <= self.options.max_backlog_bytes, "the backlog of {row:?} is within the limit");
             assert!(backlog.kept() <= 2 * backlog.waiting().len(), "the backlog of {row:?} is mostly unsent");
         }
     }
+}
+
+/// A parked row is a stream or a head.
+fn may_be_stream(state: State) -> bool {
+    matches!(state, State::Held | State::Moving | State::Parked)
 }

@@ -17,9 +17,19 @@ impl Shard {
         self.reactor.silence_bell();
         for message in self.mail.inbox.take() {
             match message {
+                // These are about a handover. What was said before may have to wait for them.
+                ShardMessage::Offer(reply) => drop(reply.send(self.offer())),
+                ShardMessage::TakeFrom { name, weight, reply } => drop(reply.send(self.take_from(&name, weight))),
+                ShardMessage::Release => self.release_moved(),
+                ShardMessage::TakeBack => self.take_back(),
+                ShardMessage::Withdraw => self.withdraw(),
+                ShardMessage::DropParked => self.drop_parked(),
                 // It only concerns heads that come later.
                 ShardMessage::Command(Command::Remember { lines, opening }) => self.door.cache.remember(lines, &opening),
                 message => {
+                    if matches!(message, ShardMessage::Stop) && self.giving.is_in_round() {
+                        self.take_back();
+                    }
                     self.note_answered(&message);
                     self.mail.unread.push_back(message);
                 }
@@ -47,7 +57,7 @@ impl Shard {
 
     /// If a message causes a panic, the rest is read after the restart.
     pub(super) fn handle_mail(&mut self) {
-        if self.mail.unread.is_empty() || self.mail.is_paused {
+        if self.mail.unread.is_empty() || self.mail.is_paused || self.giving.is_in_round() {
             return;
         }
         let cpu_before_ns = cpu_ns();
@@ -55,7 +65,7 @@ impl Shard {
         let mut deliveries = 0;
         while let Some(message) = self.mail.unread.pop_front() {
             deliveries += self.handle_message(message);
-            if slice.is_over() || self.mail.is_paused {
+            if slice.is_over() || self.mail.is_paused || self.giving.is_in_round() {
                 break;
             }
         }
@@ -78,6 +88,11 @@ impl Shard {
             ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
             ShardMessage::Unlisten => self.unlisten(),
             ShardMessage::Count { token, most } => self.census = Some(Census::new(token, most)),
+            ShardMessage::Move { length_ms, wants_ids } => self.begin_round(u64::from(length_ms), wants_ids),
+            ShardMessage::Go { quiet } => self.go(quiet.as_deref()),
+            // Known since they were read.
+            ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. } => {}
+            ShardMessage::Release | ShardMessage::TakeBack | ShardMessage::Withdraw | ShardMessage::DropParked => {}
             ShardMessage::Fail => panic!("a test asked for it"),
             ShardMessage::Stop => self.stop(),
         }
@@ -100,6 +115,7 @@ impl Shard {
             Command::EndLabelled { kind, value, reason } => self.end_labelled(kind, value, reason),
             Command::EndUpdates { reason } => self.end_updates(reason),
             Command::Label { id, label } => self.label(id, label),
+            Command::Tag { id, tag } => self.tag(id, tag),
             Command::Send { id, queued } => return self.held_row(id).map_or(0, |index| self.send(index, &queued)),
             Command::Write { id, queued } => return self.held_row(id).map_or(0, |index| self.write_raw(index, &queued)),
             Command::End { id } => return self.held_row(id).map_or(0, |index| self.finish(index, Reason::Drain)),

@@ -25,14 +25,15 @@ impl Shard {
     /// Accepts connections, as many as one turn may, for a slice.
     pub(super) fn accept(&mut self) {
         let mut slice = Slice::of(self.slice_ns);
+        let mut from = 0;
         for _ in 0..ACCEPTS_A_TURN {
             if !self.has_room() {
                 return;
             }
-            let Some(listener) = &self.door.listener else { return };
+            let Some(listener) = self.door.listeners.get(from) else { return };
             match listener.accept() {
                 Accepted::Connection(socket, address) => self.admit(socket, address),
-                Accepted::Nobody => return,
+                Accepted::Nobody => from += 1,
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
                 Accepted::Gone => {}
             }
@@ -40,12 +41,16 @@ impl Shard {
                 return;
             }
         }
+        // If there are several, none may be last for ever.
+        let count = self.door.listeners.len();
+        self.door.listeners.rotate_left(1.min(count));
     }
 
     pub(super) fn set_accepting(&mut self, state: Accepting) {
-        if let Some(listener) = &mut self.door.listener
-            && listener.set_state(state)
-        {
+        if std::mem::replace(&mut self.door.accepting, state) == state {
+            return;
+        }
+        for listener in &self.door.listeners {
             self.reactor.set_level(listener, LISTENER, state == Accepting::Yes);
         }
     }
@@ -60,11 +65,22 @@ impl Shard {
 
     /// Makes a row. There is room.
     pub(super) fn insert(&mut self, socket: Socket) -> u32 {
+        self.expect_outsider();
+        self.rows.insert(socket, self.now_ms())
+    }
+
+    /// Makes a row at an index that is free.
+    pub(super) fn insert_at(&mut self, index: u32, socket: Socket) -> u32 {
+        self.expect_outsider();
+        self.rows.insert_at(index, socket, self.now_ms());
+        index
+    }
+
+    fn expect_outsider(&mut self) {
         if !self.has_outsiders() {
             self.door.sweep_ns = self.now_ns + self.sweep_every_ns();
         }
         add(&self.telemetry.connections, 1);
-        self.rows.insert(socket, self.now_ms())
     }
 
     pub(super) fn now_ms(&self) -> u32 {
@@ -101,7 +117,7 @@ impl Shard {
         self.door.arriving.take(index);
         let socket = self.rows.remove(index);
         subtract(&self.telemetry.connections, 1);
-        if self.door.listener.as_ref().is_some_and(|listener| matches!(listener.state(), Accepting::Full(_))) {
+        if matches!(self.door.accepting, Accepting::Full(_)) {
             self.set_accepting(Accepting::Yes);
         }
         socket
@@ -131,8 +147,15 @@ impl Shard {
         if count > 0 && socket.skip(&mut self.scratch[..count]) != Ok(count) {
             return self.free(index);
         }
+        let scratch = std::mem::take(&mut self.scratch);
+        self.await_head(index, &scratch[..count], address);
+        self.scratch = scratch;
+    }
+
+    /// Reads the rest of a head as it comes.
+    pub(super) fn await_head(&mut self, index: u32, read: &[u8], address: Option<IpAddr>) {
         self.door.arriving.insert(index, address, self.site_of(address));
-        self.door.arriving.append(index, &self.scratch[..count]);
+        self.door.arriving.append(index, read);
         if let Some(oldest) = self.door.arriving.oldest_of_crowd(index, self.options.max_heads_per_address) {
             self.cut(oldest);
         }

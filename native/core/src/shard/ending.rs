@@ -18,6 +18,21 @@ impl Shard {
         }
     }
 
+    pub(super) fn tag(&mut self, id: Id, tag: Box<[u8]>) {
+        if let Some(index) = self.held_row(id) {
+            self.set_tag(index, tag);
+        }
+    }
+
+    /// An empty tag is none.
+    pub(super) fn set_tag(&mut self, index: u32, tag: Box<[u8]>) {
+        if tag.is_empty() {
+            self.tags.remove(&index);
+        } else {
+            self.tags.insert(index, tag);
+        }
+    }
+
     pub(super) fn end_channel(&mut self, channel: &[u8], reason: Reason) {
         let rows = self.channels.rows_of(channel).iter();
         self.ending.extend(rows.map(|index| (self.rows.id_of(*index), reason)));

@@ -14,7 +14,7 @@ use super::turn::LISTENER;
 use super::{Fds, Phase, Shard, Shared};
 use crate::cache::DecisionCache;
 use crate::framing::Cursor;
-use crate::listener::{Accepting, Listener};
+use crate::listener::Listener;
 use crate::mail::{Events, Heads, ShardMessage};
 use crate::options::Options;
 use crate::reactor;
@@ -30,8 +30,8 @@ const STEADY: Duration = Duration::from_secs(60);
 /// What a shard leaves to the next one.
 #[derive(Default)]
 struct Legacy {
-    /// It stays open, so that connections wait in its queue instead of being refused.
-    listener: Option<Listener>,
+    /// They stay open, so that connections wait in its queue instead of being refused.
+    listeners: Vec<Listener>,
     drain: Option<Drain>,
     /// JS says once what can be held without asking it.
     cache: DecisionCache,
@@ -157,15 +157,21 @@ impl Shard {
     fn resume(&mut self, legacy: Legacy) {
         if let Some(drain) = legacy.drain {
             self.resume_drain(drain);
-        } else if let Some(mut listener) = legacy.listener
-            && self.reactor.watch_level(&listener, LISTENER).is_ok()
-        {
-            listener.set_state(Accepting::Yes);
-            self.door.listener = Some(listener);
+        } else {
+            self.accept_from(legacy.listeners);
         }
         self.door.cache = legacy.cache;
         self.pinger.cursor = legacy.cursor;
         self.mail.unread = legacy.unread;
+    }
+
+    /// Accepts from these too. One that can't be watched is closed.
+    pub(super) fn accept_from(&mut self, listeners: Vec<Listener>) {
+        for listener in listeners {
+            if self.reactor.watch_level(&listener, LISTENER).is_ok() {
+                self.door.listeners.push(listener);
+            }
+        }
     }
 
     /// Counts and reports every stream as lost. Called on a shard that panicked in the middle of anything.
@@ -181,7 +187,7 @@ impl Shard {
         self.mail.heads = Heads::default();
         self.mail.post();
         Legacy {
-            listener: self.door.listener.take(),
+            listeners: self.all_listeners(),
             drain: self.drain,
             cache: std::mem::take(&mut self.door.cache),
             is_stopped: self.is_stopped,

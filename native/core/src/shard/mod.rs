@@ -2,8 +2,8 @@
 //!
 //! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
 //! responses), `room` (who is cut when there is none), `stream` (from held to closed), `fan_out` (publications), `pings`,
-//! `sweep` (what takes too long), `drain`, `ending` (of many streams, and of those whose time is over), `failure` (after a
-//! panic).
+//! `sweep` (what takes too long), `drain`, `ending` (of many streams, and of those whose time is over), `handover` (to
+//! another process), `failure` (after a panic).
 
 mod answer;
 mod check;
@@ -13,6 +13,7 @@ mod drain;
 mod ending;
 mod failure;
 mod fan_out;
+mod handover;
 mod passing;
 mod pings;
 mod room;
@@ -20,7 +21,7 @@ mod stream;
 mod sweep;
 mod turn;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::clock::{SLICE_NS, now_ns};
 use crate::framing::{Cursor, FORMATS};
 use crate::id::Id;
 use crate::labels::Labels;
-use crate::listener::Listener;
+use crate::listener::{Accepting, Listener};
 use crate::mail::{Events, Heads, Inbox, Outbox, ShardMessage};
 use crate::options::Options;
 use crate::reactor::Reactor;
@@ -47,6 +48,7 @@ use crate::wheel::Wheel;
 
 use drain::Drain;
 pub use failure::Supervisor;
+use handover::{Giving, Taking};
 
 /// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
@@ -104,6 +106,10 @@ pub struct Shard {
     /// Of the channels, if JS has asked for one.
     census: Option<Census>,
     labels: Labels,
+    /// What the application calls its streams, by row. Few have a tag.
+    tags: HashMap<u32, Box<[u8]>>,
+    giving: Giving,
+    taking: Taking,
     pinger: Pinger,
     drain: Option<Drain>,
     /// Streams that are to end, and why. Some are gone already.
@@ -135,7 +141,9 @@ struct Mail {
 /// Where connections come in.
 #[derive(Default)]
 struct Door {
-    listener: Option<Listener>,
+    /// Usually one; several if they came from more shards than there are now.
+    listeners: Vec<Listener>,
+    accepting: Accepting,
     arriving: Arriving,
     /// Rows that linger, the oldest first, and some that don't any more.
     lingering: VecDeque<Id>,
@@ -197,6 +205,9 @@ impl Shard {
                 cursor: None,
             },
             labels: Labels::default(),
+            tags: HashMap::new(),
+            giving: Giving::default(),
+            taking: Taking::default(),
             drain: None,
             ending: VecDeque::new(),
             events: VecDeque::new(),

@@ -49,7 +49,7 @@ impl Shard {
     /// before it subscribed, was written to it by JS if it was to get it. So if nothing waits for the stream, the cursor is
     /// never ahead of it, and never behind an earlier one: it only moves forward. A stream without channels is not following
     /// anything yet, for example because JS is still writing to it what it has missed: it gets the other ping.
-    fn send_ping(&mut self, index: u32) {
+    pub(super) fn send_ping(&mut self, index: u32) {
         let format = self.rows.format(index);
         if format.has_cursor() && self.channels.has(index) && !self.channels.is_due(index) {
             // Taken, because sharing it would cost every shard a write to the same cache line.

@@ -244,11 +244,20 @@ impl Shard {
     fn release(&mut self, index: u32, reason: Reason) {
         self.channels.unsubscribe_all(index);
         self.labels.clear(index);
+        self.tags.remove(&index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
         subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
         add(&self.telemetry.closed[reason as usize], 1);
         self.mail.events.closed.push((self.rows.id_of(index), reason));
+    }
+
+    /// Forgets everything about a stream that is not in its row.
+    pub(super) fn forget_details(&mut self, index: u32) {
+        self.channels.unsubscribe_all(index);
+        self.labels.clear(index);
+        self.tags.remove(&index);
+        self.forget_backlog(index);
     }
 
     /// Frees a row that is not held, with everything it left behind.

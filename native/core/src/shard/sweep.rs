@@ -22,8 +22,7 @@ impl Shard {
 
     /// Looks for connections that took too long: one pass over the table instead of a timer for each.
     pub(super) fn sweep(&mut self) {
-        let resume_ns = self.door.listener.as_ref().and_then(|listener| listener.resume_ns());
-        if resume_ns.is_some_and(|until_ns| until_ns <= self.now_ns) {
+        if self.resume_accepting_ns().is_some_and(|until_ns| until_ns <= self.now_ns) {
             self.set_accepting(Accepting::Yes);
         }
         if !self.has_outsiders() || self.now_ns < self.door.sweep_ns {

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
+use super::handover::{OFFER, TAKERS};
 use crate::clock::{MS, Slice, cpu_ns, unix_us};
 use crate::id::Id;
 use crate::listener::Listener;
@@ -59,6 +60,7 @@ impl Task for Shard {
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
         self.handle_mail();
+        self.give_some();
         self.send_pings();
         self.fan_out();
         self.sweep();
@@ -79,10 +81,11 @@ impl Task for Shard {
             self.has_news().then_some(self.mail.told_ns + TELL_EVERY_NS),
             (self.held > 0).then(|| self.pinger.wheel.due_ns()),
             self.has_outsiders().then_some(self.door.sweep_ns),
-            self.door.listener.as_ref().and_then(Listener::resume_ns),
+            self.resume_accepting_ns(),
             self.next_drain_step_ns(),
             self.labels.next_search_ns(),
             (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
+            self.next_parcel_ns(),
         ];
         times.into_iter().flatten().min().unwrap_or(NEVER_NS)
     }
@@ -100,7 +103,7 @@ impl Shard {
     /// Whether work is left because the slices were too short.
     pub(super) fn is_behind(&self) -> bool {
         self.has_events()
-            || !self.mail.unread.is_empty()
+            || (!self.mail.unread.is_empty() && !self.giving.is_in_round())
             || self.channels.is_fanning_out()
             || !self.ending.is_empty()
             || self.labels.is_searching()
@@ -113,6 +116,8 @@ impl Shard {
         match data.u64() {
             BELL => self.read_mail(),
             LISTENER => self.accept(),
+            OFFER => self.accept_takers(),
+            token @ TAKERS.. => self.handle_peer(token),
             _ => self.events.push_back(*event),
         }
     }
@@ -132,7 +137,7 @@ impl Shard {
 
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         match self.rows.state(index) {
-            State::Free => {}
+            State::Free | State::Moving | State::Parked => {}
             State::Head => self.continue_head(index, reactor::has_ended(flags)),
             State::Asked => self.rows.row(index).input = Input::Some,
             State::Held | State::Ending => {
@@ -152,7 +157,7 @@ impl Shard {
         match self.rows.state(index) {
             State::Held => self.read_stream(index),
             State::Ending | State::Lingering => self.discard(index),
-            State::Free | State::Head | State::Asked => {}
+            State::Free | State::Head | State::Asked | State::Moving | State::Parked => {}
         }
     }
 
@@ -174,12 +179,17 @@ impl Shard {
     fn listen(&mut self, address: SocketAddr) -> io::Result<u16> {
         let (listener, port) = Listener::open(address, &self.options)?;
         self.reactor.watch_level(&listener, LISTENER)?;
-        self.door.listener = Some(listener);
+        self.door.listeners.push(listener);
         Ok(port)
     }
 
     pub(super) fn unlisten(&mut self) {
-        self.door.listener = None;
+        self.door.listeners.clear();
+    }
+
+    /// When to accept again, if there is a reason not to.
+    pub(super) fn resume_accepting_ns(&self) -> Option<u64> {
+        self.door.accepting.resume_ns().filter(|_| !self.door.listeners.is_empty())
     }
 
     /// Tells JS what was gathered, unless it was told a moment ago.

@@ -144,6 +144,10 @@ pub fn label(id: Id, subject: u32, token: u32, expires_at_ms: f64) -> Vec<u8> {
     [&record(op::label, id)[..], &subject.to_le_bytes(), &token.to_le_bytes(), &expires_at_ms.to_le_bytes()].concat()
 }
 
+pub fn tag(id: Id, tag: &str) -> Vec<u8> {
+    [record(op::tag, id), text(tag.as_bytes())].concat()
+}
+
 /// In ms since 1970.
 pub fn now_ms() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
@@ -261,6 +265,7 @@ impl Held {
             self.rest.counted.append(&mut events.counted);
             self.rest.passed.append(&mut events.passed);
             self.rest.failed.append(&mut events.failed);
+            self.rest.moves.append(&mut events.moves);
             self.rest.drained.append(&mut events.drained);
             if !has_more {
                 return;
