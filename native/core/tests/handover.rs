@@ -214,7 +214,7 @@ fn a_slow_client_keeps_its_backlog_in_order() {
 
 #[test]
 fn backlogs_that_are_larger_than_a_parcel_go_in_several() {
-    const BYTES: usize = 700_000;
+    const BYTES: usize = 300_000;
     let mut pair = Pair::usual();
     let mut clients = Vec::new();
     for number in 0..5 {
