@@ -31,7 +31,7 @@ const STEP_MS = 12_000;
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
  * @property {() => Promise<void>} resume undoes both
- * @property {() => Promise<import('../../broker/messages.js').Place | undefined>} closeBroker @property {() => boolean} isBrokerClosed
+ * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker with what its node on NATS is @property {() => boolean} isBrokerClosed
  * @property {(error: HoldfastError) => void} fail ends the process with status 1
  * @property {(line: string) => void} leave ends the process
  * @property {(line: string) => void} note
@@ -73,7 +73,7 @@ export class Departure {
       alive: () => {},
       ready: came,
       serving: came,
-      close: () => void this.old.closeBroker().then((place) => this.lines.send({ type: 'closed', place })),
+      close: () => void this.close(),
       done: came,
     };
   }
@@ -115,6 +115,12 @@ export class Departure {
         old.workers.replacements.move = null;
       }
     });
+  }
+
+  /** The new server opens the store, or goes on as this node of NATS. */
+  async close() {
+    const node = await this.old.closeBroker();
+    this.lines.send({ type: 'closed', node });
   }
 
   /** From now on the new server is fed as a worker is. @param {object} facts */
