@@ -17,7 +17,7 @@ const [TAKEOVER_S, OPEN_S, START_S] = [4, 0.25, 8];
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question: 'How long does it take to hand all streams over to a new server, and what do clients notice?',
-  usual: { streams: 60_000, holdS: 3, repeats: 1 },
+  usual: { streams: 60_000, holdS: 5, repeats: 1 },
   hasOwnPage: true,
   how: [
     `For each number of streams, ${TAKEOVERS} servers take over from each other, one after the other, with 1,000 publications per second.`,

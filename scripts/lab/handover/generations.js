@@ -10,7 +10,7 @@ import { familyOf } from '../processes.js';
 import { commandOf, environment, LabServer, ROOT } from '../server.js';
 
 /** The clients know how often pings come. */
-export const PING_MS = 5000;
+export const PING_MS = 10_000;
 const WORKERS = 2;
 const POLL_MS = 20;
 const EXIT_MS = 20_000;
