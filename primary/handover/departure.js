@@ -161,7 +161,7 @@ export class Departure {
     return {
       shards: this.request.shards,
       connect: (links) => asks.ask('connect', { links }, STEP_MS),
-      sync: () => asks.ask('sync', {}, STEP_MS),
+      sync: (deadlineMs) => asks.ask('sync', {}, deadlineMs),
       learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
       go: (presence) => asks.ask('go', { presence }, STEP_MS),
       drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),

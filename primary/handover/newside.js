@@ -34,9 +34,10 @@ export class NewSide {
     await Promise.all(this.workers.map((worker, i) => worker.ask('connect', { sources: links[i] }, STEP_MS)));
   }
 
-  async sync() {
+  /** @param {number} [deadlineMs] */
+  async sync(deadlineMs = STEP_MS) {
     await this.flush();
-    await Promise.all(this.workers.map((worker) => worker.ask('sync', {}, STEP_MS)));
+    await Promise.all(this.workers.map((worker) => worker.ask('sync', {}, deadlineMs)));
   }
 
   /** @param {unknown[]} notes of the old hubs */

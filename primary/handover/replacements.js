@@ -121,7 +121,7 @@ export class Replacements {
     const problem =
       successor.state === 'ready' ? await this.moveTo(old, successor) : 'its successor has not started';
     const isReplaced = workers.slots[old.id - 1] === successor;
-    if (problem)
+    if (problem && !workers.ending)
       workers.note(`worker ${old.id} (pid ${old.pid}): ${problem}${isReplaced ? '' : '; it goes on'}`);
     if (!isReplaced) await this.end(successor, 0);
     else void this.end(old, workers.config.drainMs);
