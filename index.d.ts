@@ -111,6 +111,11 @@ export interface HoldDecision {
   always?: boolean;
   /** As with `label`. Not together with `always`. */
   labels?: Labels;
+  /**
+   * What your application finds its own state of the stream by after another process took it over (`onAdopted`): at most 256
+   * bytes. Not together with `always`.
+   */
+  tag?: string;
 }
 
 /** A complete response, after which the connection ends. */
@@ -228,6 +233,12 @@ export interface HoldOptions {
   phases?: number;
 }
 
+/** Options of `Hold.takeOver`. */
+export interface TakeOverOptions extends HoldOptions {
+  /** Called for each stream that was taken over. */
+  onAdopted?: (id: number, stream: { tag: string; channels: string[] }) => void;
+}
+
 /** A histogram: its non-empty buckets. */
 export interface EncodedHistogram {
   /** Of sum, min and max. */
@@ -276,7 +287,7 @@ export interface Counters {
 
 /**
  * The errors of Holdfast, with a message of one line. `code` is BAD_OPTION, BAD_ARGUMENT, NOT_ADOPTABLE, OVER_CAPACITY, BUSY,
- * LISTENING, CLOSED, STORE, NATS or TOO_LARGE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
+ * LISTENING, CLOSED, NOT_NATIVE, HANDOVER, STORE, NATS or TOO_LARGE, and for `onError` also SHARD_FAILED and DECISION_TIMEOUT.
  */
 export interface HoldfastError extends Error {
   code: string;
@@ -322,14 +333,14 @@ export class Hold {
    * request gets the head of the stream, and `onClose(id, 'drain')` follows.
    * @param response of node:http, node:https or HTTP/2, with status 200 and without Content-Length. If its head was not sent
    *   yet, it is sent now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
-   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default
+   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
     response: ServerResponse | Http2ServerResponse,
-    options?: { channels?: readonly string[]; encoding?: Encoding },
+    options?: { channels?: readonly string[]; encoding?: Encoding; tag?: string },
   ): Promise<number>;
 
   /**
@@ -400,6 +411,37 @@ export class Hold {
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   endUpdates(reason: EndReason): void;
+
+  /**
+   * Takes over the streams that another process offers with `handOver` at the same path, and the sockets on which it listens. If there
+   * is nobody, this is a new Hold without streams, so the first start and a deploy are the same code.
+   *
+   * Streams keep their connection, channels, labels, tag and the time of their next ping, but not their id. Connections wait until you call
+   * `listen` with the same port and host as the other process: it takes the sockets that have come. Streams of a `Hub` are ended
+   * ('restarted') once they are here; their clients come back with their cursors.
+   * @param options `onAdopted` is called for each stream of yours before anything else is said of it. Channels are those that it is on,
+   *   `tag` is '' if it has none
+   * @returns once all streams are here
+   * @throws {HoldfastError} BAD_OPTION, BAD_ARGUMENT, NOT_NATIVE without the native core; HANDOVER with the reason: the
+   *   streams are still in the other process
+   */
+  static takeOver(path: string, options?: TakeOverOptions): Promise<Hold>;
+
+  /**
+   * Offers all streams, and the sockets on which this Hold listens, to a process that calls `Hold.takeOver`. If that fails, the streams
+   * stay here and `onError` gets HANDOVER; the offer stays, too. What can't move (HTTP/2, TLS, compressed responses, streams for
+   * which the other process has no room) is ended as by `close`.
+   *
+   * While streams move, what is published waits for a moment. From then on it reaches the streams in the other process, too, as do
+   * `endChannel` and `endLabelled`, also after the end of this Hold. What is said to the id of a stream that has moved does
+   * nothing, and `onClose` is not called for it.
+   * @param path of a Unix socket that only this user can open; a file that a process has left there is replaced
+   * @param options `periodMs`: as for `close`, 0 by default; `signal` withdraws the offer, as `close` does, unless streams have moved
+   * @returns how many streams have moved, once nothing is left here
+   * @throws {HoldfastError} NOT_NATIVE without the native core, BUSY if this Hold or another process has an offer already, CLOSED,
+   *   HANDOVER if the path can't be used, BAD_ARGUMENT; or the reason of the signal
+   */
+  handOver(path: string, options?: { periodMs?: number; signal?: AbortSignal }): Promise<number>;
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing

@@ -12,7 +12,9 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openBroker } from './broker/index.js';
+import { prepareInheritance } from './broker/inherit.js';
 import { BrokerServer } from './broker/server.js';
+import { SwitchBroker } from './broker/switch.js';
 import { Nodes } from './hub/nodes/index.js';
 import { Presence } from './hub/presence/index.js';
 import { PresenceServer } from './hub/presence/server.js';
@@ -32,16 +34,18 @@ import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { variableWarnings } from './lib/variables.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
-import { openCsvLog } from './monitor/csv.js';
+import { continueCsvLog, openCsvLog } from './monitor/csv.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { brokerSummary } from './monitor/web/message.js';
+import { runInBackground } from './primary/handover/background.js';
+import { Succession } from './primary/handover/succession.js';
 import { watchNeighbours } from './primary/neighbours.js';
 import { openNotify } from './primary/notify.js';
 import { Topics } from './primary/topics.js';
-import { checkMemory, limitsLine, openLine, planLine } from './primary/verdict.js';
+import { checkMemory, startLines, urlOf } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
-import { chooseTransport, claimPort, createTransport } from './transport/index.js';
+import { chooseTransport, claimPort, createTransport, joinPort } from './transport/index.js';
 
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']);
 /** How long to wait at the end for a file system that hangs. */
@@ -72,6 +76,7 @@ async function main() {
       'server.js was started as a worker of a cluster (NODE_UNIQUE_ID is set): start it as a separate process',
     );
   }
+  if (config.background) return runInBackground(config);
   delete process.env.HOLDFAST_ADMIN_TOKEN; // workers and programs inherit the environment, and don't need it
   const transport = await chooseTransport(config.transport);
   checkMemory(config, transport);
@@ -123,6 +128,7 @@ class Server {
       revoke: async (request) =>
         (this.nodes ?? this.workers.revocations).revoke(await revocationsIn(request)),
       collectGarbage: () => this.collectGarbage(),
+      reload: () => this.reload(),
       drain: () => this.drain(),
       live: this.sourceOfDashboards(),
     });
@@ -143,37 +149,93 @@ class Server {
     this.claim = null;
     /** With NOTIFY_SOCKET. @type {import('./primary/notify.js').Notify | null} */
     this.notify = null;
+    this.ports = { port: 0, adminPort: 0 };
+    /** Somebody wants it to end although another server still needs it. */
+    this.wasAsked = false;
+    this.succession = new Succession({
+      config,
+      transport: transport.name,
+      version: versionOf(),
+      workers: this.workers,
+      server: this,
+      note: (line) => this.note(line),
+    });
+    /** The server that this one takes over from. @type {import('./primary/handover/protocol.js').Accepted | null} */
+    this.before = null;
+    /** What it has handed over. @type {import('./primary/handover/protocol.js').Moved | null} */
+    this.moved = null;
     this.workers.on('note', (line) => this.note(line));
-    onSignals(SIGNALS, (signal) => this.end(SIGNAL_STATUS[signal]));
+    onSignals(SIGNALS, (signal) => (signal === 'SIGHUP' ? this.hangUp() : this.end(SIGNAL_STATUS[signal])));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
   async run() {
-    const { config, transport, workers, admin } = this;
+    const { config, workers } = this;
     for (const line of this.warnings) this.note(line);
     const problem = () => this.problem();
     this.notify = await openNotify({ env: process.env, workers, problem, onNote: (line) => this.note(line) });
-    const adminPort = await this.openAdmin();
-    if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
-    const log = await this.log;
+    // What only one server can have comes last if it is another one's now.
+    if (!config.takeover) await this.openPorts();
     if (this.state !== 'starting') return;
-    const port = await this.start();
+    this.ports.port = await this.start();
+    if (config.takeover) await this.inheritPorts();
     const makeView = await loadView(this.dashboard, config.refreshMs);
     if (this.state !== 'starting') return;
     this.state = 'running';
     if (globalThis.gc) setInterval(() => globalThis.gc?.(), config.gcIntervalMs).unref();
-    const views = [makeView(this.commands()), admin, ...(log ? [log] : [])];
-    this.monitor = new Monitor({ workers, log, config, views });
-    const csvPath = log?.path ?? '';
-    this.describe(port, adminPort, csvPath);
+    const log = await this.log;
+    const views = [makeView(this.commands()), this.admin, ...(log ? [log] : [])];
+    this.monitor = new Monitor({ workers, log, config, views, legacy: this.moved?.reading ?? null });
+    this.describe(log?.path ?? '');
     await this.monitor.start();
     if (!this.isRunning()) return;
-    if (transport.name === 'hold') void watchNeighbours(port, config.host, (line) => this.note(line));
+    if (config.takeover) await this.finishTakeover();
+    else this.notify?.ready();
+    await this.succession.open();
+    this.tell(log?.path ?? '');
+  }
+
+  async openPorts() {
+    const { config } = this;
+    this.ports.adminPort = await this.openAdmin(config.adminPort === 'auto' ? 0 : config.adminPort);
+    if (!config.noLog) this.log = openCsvLog(config.logDir, new Date());
+    await this.log;
+  }
+
+  /** The streams are here already: nothing that fails now may end them. */
+  async inheritPorts() {
+    const { config, before } = this;
+    const port = config.adminPort === 'auto' ? (before?.adminPort ?? 0) : config.adminPort;
+    const failed = (/** @type {unknown} */ error) => this.note(`taken over without it: ${messageOf(error)}`);
+    this.ports.adminPort = (await this.openAdmin(port).catch(failed)) ?? 0;
+    if (config.noLog) return;
+    const log = before?.csvPath ? await continueCsvLog(before.csvPath) : null;
+    this.log = log
+      ? Promise.resolve(log)
+      : openCsvLog(config.logDir, new Date()).catch((error) => failed(error) ?? null);
+  }
+
+  async finishTakeover() {
+    this.notify?.tookOver(this.moved?.watchdogMs ?? 0);
+    const node = await this.succession.finish(() => this.prepareInheritance());
+    const { bus } = this.broker?.broker ?? {};
+    if (bus) this.startNodes(bus, node);
+    this.note(`took over ${formatNoun(this.moved?.streams ?? 0, 'stream')} from pid ${this.before?.pid}`);
+  }
+
+  /** The publications of the other server become this one's. */
+  prepareInheritance() {
+    const broker = /** @type {SwitchBroker} */ (this.broker?.broker);
+    return prepareInheritance(broker, this.brokerOptions, this.ending.signal);
+  }
+
+  /** The other process that waits for it, if there is one. @param {string} csvPath */
+  tell(csvPath) {
+    const { config, transport, workers, ports } = this;
+    if (transport.name === 'hold') void watchNeighbours(ports.port, config.host, (line) => this.note(line));
+    const dashboard = ports.adminPort ? urlOf(config.adminHost, ports.adminPort) : '';
     const pids = workers.slots.map(({ pid }) => pid);
-    this.notify?.ready();
-    const dashboard = adminPort ? urlOf(config.adminHost, adminPort) : '';
-    const ports = { host: config.host, port, adminPort, dashboard };
-    tellParent({ type: 'listening', ...ports, csvPath, workers: pids });
+    tellParent({ type: 'listening', host: config.host, ...ports, dashboard, csvPath, workers: pids });
   }
 
   /** @returns {boolean} whether nobody has ended it meanwhile */
@@ -181,11 +243,9 @@ class Server {
     return this.state === 'running';
   }
 
-  /** @returns {Promise<number>} its port; 0 if it is off */
-  async openAdmin() {
-    const { adminPort } = this.config;
-    if (adminPort === 0) return 0;
-    return this.admin.listen(adminPort === 'auto' ? 0 : adminPort);
+  /** @param {number} port 0 takes a free one @returns {Promise<number>} its port; 0 if it is off */
+  async openAdmin(port) {
+    return this.config.adminPort === 0 ? 0 : this.admin.listen(port);
   }
 
   /** @returns {Promise<number>} the port, once all workers listen */
@@ -196,7 +256,9 @@ class Server {
       this.broker = await this.openBroker();
       this.claim = await this.claimPort();
       const presence = this.presence && new PresenceServer(this.presence);
-      return await this.workers.start(this.claim.port, this.broker, presence);
+      const port = await this.workers.start(this.claim.port, this.broker, presence, this.before !== null);
+      if (this.before) this.moved = await this.succession.receive();
+      return port;
     } catch (error) {
       await this.discardLog();
       throw error;
@@ -208,33 +270,53 @@ class Server {
   /** @returns {Promise<BrokerServer>} */
   async openBroker() {
     const { config } = this;
-    const broker = await openBroker(
-      {
-        ...config,
-        syncs: config.storeSync === 'on',
-        isCached: cachedIn(config),
-        hasCached: config.cacheTopics.length > 0,
-        nats: natsIn(config),
-        onNote: (line) => this.note(line),
-      },
-      this.ending.signal,
-    );
+    const broker = config.takeover
+      ? await this.brokerOfOther()
+      : await openBroker(this.brokerOptions, this.ending.signal);
     broker.follow((publications) => this.topics.published(publications));
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
-      this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
+      this.presence = new Presence({
+        broker,
+        path: PATH,
+        mostBytes: config.maxPresenceBytes,
+        onError,
+        identity: this.before?.identity,
+      });
     if (broker.bus) this.startNodes(broker.bus);
     const onStored = (/** @type {Parameters<Posts['onStored']>[0]} */ counts) => this.workers.count(counts);
     this.posts = new Posts({ broker, rules: rulesIn(config), onStored });
     return new BrokerServer(broker);
   }
 
-  /** Other servers on the same stream know this one from now on. @param {import('./broker/nats/bus.js').Bus} bus */
-  startNodes(bus) {
+  get brokerOptions() {
+    const { config } = this;
+    return {
+      ...config,
+      syncs: config.storeSync === 'on',
+      isCached: cachedIn(config),
+      hasCached: config.cacheTopics.length > 0,
+      nats: natsIn(config),
+      onNote: (/** @type {string} */ line) => this.note(line),
+    };
+  }
+
+  /** The broker of the server that this one takes over from, until this one has its own. */
+  async brokerOfOther() {
+    const { accepted, broker } = await this.succession.connect();
+    this.before = accepted;
+    return new SwitchBroker(broker, this.config);
+  }
+
+  /**
+   * Other servers on the same stream know this one from now on.
+   * @param {import('./broker/nats/bus.js').Bus} bus @param {import('./hub/nodes/index.js').State | null} [before] what the server before was
+   */
+  startNodes(bus, before = null) {
     const { revocations } = this.workers;
     const end = async (/** @type {unknown[]} */ list) => revocations.revoke(checkedRevocations(list));
     const onNote = (/** @type {string} */ line) => this.note(line);
-    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote });
+    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote, before });
     this.nodes.start();
   }
 
@@ -265,8 +347,10 @@ class Server {
 
   /** Keeps other servers off the port, even while no worker listens. It lasts until the drain. */
   claimPort() {
-    const { port, host } = this.config;
-    return claimPort(this.transport.name, port, host).catch((error) => {
+    const { before, transport } = this;
+    const { host } = this.config;
+    const port = before?.port ?? this.config.port;
+    return (before ? joinPort : claimPort)(transport.name, port, host).catch((error) => {
       throw codeOf(error) ? listenError(error, 'port', port, host) : error;
     });
   }
@@ -284,6 +368,23 @@ class Server {
     this.note('requested GC in every worker');
   }
 
+  /** Other workers take over, with the code that is on disk now. @returns {string} what happens now @throws {HoldfastError} why it can't */
+  reload() {
+    if (this.state !== 'running') throw new HoldfastError('CLOSED', `the server is ${this.state}`);
+    return this.workers.replacements.begin();
+  }
+
+  /** SIGHUP. */
+  hangUp() {
+    if (this.config.sighup === 'drain' || this.state !== 'running')
+      return void this.end(SIGNAL_STATUS.SIGHUP);
+    try {
+      this.reload();
+    } catch (error) {
+      this.note(`not reloaded: ${messageOf(error)}`);
+    }
+  }
+
   /** As Ctrl-C, but a second call does nothing. @returns {string} what happens now; '' if it was draining already */
   drain() {
     if (this.state === 'draining') return '';
@@ -293,18 +394,12 @@ class Server {
 
   /**
    * Says what was started. The last two lines are visible even in the smallest dashboard.
-   * @param {number} port @param {number} adminPort @param {string} csvPath
+   * @param {string} csvPath
    */
-  describe(port, adminPort, csvPath) {
-    const { config, plan, transport, admin } = this;
-    if (csvPath) this.note(`CSV in ${csvPath}`);
-    if (adminPort) this.note(`admin on ${urlOf(config.adminHost, adminPort)}: ${admin.paths}`);
-    if (transport.note) this.note(transport.note);
-    this.note(openLine(config));
-    this.note(limitsLine(config, plan, transport, port));
-    this.note(planLine(plan, transport));
-    const dashboard = adminPort ? `; dashboard on ${urlOf(config.adminHost, adminPort)}` : '';
-    this.note(`listening on ${urlOf(config.host, port)}${dashboard}`);
+  describe(csvPath) {
+    const { config, plan, transport, admin, ports } = this;
+    for (const line of startLines({ config, plan, transport, csvPath, paths: admin.paths, ...ports }))
+      this.note(line);
     if (this.dashboard === 'tui') for (const line of this.warnings) this.note(line); // the dashboard hid the first ones
   }
 
@@ -325,6 +420,12 @@ class Server {
    * @param {number} status exit status of a second call
    */
   async end(status) {
+    if (this.succession.departure?.hasMoved && !this.wasAsked) {
+      this.wasAsked = true; // the other server still needs this one
+      return this.note(
+        'another server has the streams: this one ends by itself; press Ctrl-C again to quit now',
+      );
+    }
     if (this.state === 'draining') {
       this.workers.kill();
       process.exit(status);
@@ -332,6 +433,7 @@ class Server {
     const hasStreams = this.state === 'running';
     this.state = 'draining';
     this.ending.abort();
+    this.succession.close();
     this.admin.live.tellState();
     const { monitor, workers, config } = this;
     this.note(
@@ -342,13 +444,34 @@ class Server {
     this.notify?.stopping((hasStreams ? config.drainMs : 0) + BEYOND_DRAIN_MS);
     this.claim?.release(); // the next server may start while this one closes its streams
     await workers.drain(hasStreams ? config.drainMs : 0);
-    await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);
-    this.presence?.close();
-    await Promise.race([this.broker?.close(), after(CLOSE_MS)]);
+    await this.closeBroker();
     if (monitor) await monitor.stop();
     else await Promise.race([this.discardLog(), after(DISCARD_MS)]);
     process.stderr.write(`holdfast: ${this.summary()}\n`);
     process.exit(0);
+  }
+
+  async closeBroker() {
+    await Promise.race([this.presence?.flush(), after(FLUSH_MS)]);
+    this.presence?.close();
+    await Promise.race([this.broker?.close(), after(CLOSE_MS)]);
+  }
+
+  /** Another server has everything. @param {string} line */
+  leave(line) {
+    this.succession.close();
+    this.note(line);
+    const closed = Promise.all((this.monitor?.views ?? []).map((view) => view.close()));
+    void Promise.race([closed, after(DISCARD_MS)]).then(() => {
+      process.stderr.write(`holdfast: ${line}; ${this.summary()}\n`);
+      process.exit(0);
+    });
+  }
+
+  /** What can't be gone on after. @param {unknown} error */
+  fail(error) {
+    this.workers.kill();
+    exitWith('holdfast', error);
   }
 
   /** @returns {string} one line at the end */
@@ -368,12 +491,6 @@ class Server {
     if (this.monitor) this.monitor.note(line);
     else process.stderr.write(`holdfast: ${line}\n`);
   }
-}
-
-/** @param {string} host '' for all @param {number} port @returns {string} where a browser of this machine finds it */
-function urlOf(host, port) {
-  const isAll = host === '' || host === '0.0.0.0' || host === '::';
-  return `http://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 main().catch((error) => exitWith('holdfast', error));

@@ -12,10 +12,11 @@ import { selectorsIn } from './hub/streams/audience.js';
 import { codeOf, exitWith, HoldfastError, listenError, messageOf } from './lib/errors.js';
 import { Sampler } from './lib/sampler.js';
 import { NOTHING } from './lib/tops.js';
+import { Steps } from './primary/handover/steps.js';
 import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
-import { innerServer } from './transport/inner.js';
+import { innerServer, retire } from './transport/inner.js';
 import { serve } from './transport/serve.js';
 import { refusalOf, serverPolicy } from './transport/wire.js';
 
@@ -29,8 +30,13 @@ if (!process.send) {
 /** The primary must answer sooner than publishers usually stop waiting (5 s). */
 const ANSWER_MS = 4000;
 
+/** Connections of publishers end with their next response, or if there is none for so long. Only if another worker has the streams. */
+const RETIRE_IDLE_MS = 1000;
+
 /** @type {import('./transport/index.js').Transport | null} */
 let transport = null;
+/** What requests are passed on to. @type {import('node:http').Server | null} */
+let inner = null;
 /** @type {Sampler | null} */
 let sampler = null;
 /** @type {RemoteBroker | null} */
@@ -39,10 +45,14 @@ let broker = null;
 let presence = null;
 /** @type {Hub} as soon as there is a transport */
 let hub;
+/** Moves streams to other workers, and takes theirs. @type {Steps | null} */
+let steps = null;
+let hasCrashed = false;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
+for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, crash);
 process.on('message', (message) => {
   dispatch(handlers, /** @type {import('./primary/messages.js').ToWorker} */ (message));
 });
@@ -58,7 +68,7 @@ const handlers = {
   },
 
   /** @param {import('./primary/messages.js').Publish} message */
-  publish: (message) => void publish(message).catch(fail),
+  publish: (message) => void publish(message).catch(crash),
 
   /** @param {import('./primary/messages.js').Feed} message */
   feed: (message) => broker?.feed(message),
@@ -82,7 +92,10 @@ const handlers = {
   },
 
   /** @param {import('./primary/messages.js').Count} message */
-  count: (message) => void count(message).catch(fail),
+  count: (message) => void count(message).catch(crash),
+
+  /** @param {import('./primary/messages.js').Handover} message */
+  handover: (message) => void steps?.answer(message).then(tell),
 
   gc: () => collectGarbage(),
 
@@ -91,26 +104,33 @@ const handlers = {
 };
 
 /** @param {import('./primary/messages.js').Start} message */
-async function start({ type, config, transport: name, place, ...share }) {
+async function start({ type, config, transport: name, takesOver, place, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
-  const inner = innerServer((request, response) => {
+  inner = innerServer((request, response) => {
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
-    else void serve(made, own, request, response).catch(fail);
+    else void serve(made, own, request, response).catch(crash);
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
-  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: fail, onNote: note });
+  hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: crash, onNote: note });
   if (presence) hub.attend(presence);
   await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
-  const bound = await made.listen(port, host).catch((error) => {
-    throw codeOf(error) ? listenError(error, 'port', port, host) : error;
-  });
+  const ownListen = () => listen(made, port, host);
+  steps = new Steps({ handover: made.handover, hub, flush: () => presence?.flush(), listen: ownListen });
+  const bound = takesOver ? port : await ownListen();
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
-  tell({ type: 'ready', port: bound });
+  tell({ type: 'ready', port: bound, shards: share.shards });
+}
+
+/** @param {import('./transport/index.js').Transport} made @param {number} port @param {string} host @returns {Promise<number>} the port */
+function listen(made, port, host) {
+  return made.listen(port, host).catch((error) => {
+    throw codeOf(error) ? listenError(error, 'port', port, host) : error;
+  });
 }
 
 /** @param {import('./lib/config.js').Config} config */
@@ -154,7 +174,10 @@ async function count({ id, most }) {
 
 /** @param {number} periodMs */
 async function drain(periodMs) {
+  const limits = { idleMs: Math.min(periodMs, RETIRE_IDLE_MS), mostMs: periodMs };
+  const retired = inner && steps?.hasReleased ? retire(inner, limits) : null;
   await transport?.close(periodMs);
+  await retired;
   presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));
@@ -176,6 +199,18 @@ function collectGarbage() {
 /** @param {unknown} error that ends this worker */
 function fail(error) {
   process.send?.({ type: 'failed', code: codeOf(error), message: messageOf(error) }, () => process.exit(1));
+}
+
+/**
+ * A bug in JS, or what can't be gone on after. The shards are threads and still well, so the primary moves their streams to another
+ * worker; until then, messages are answered as far as they can be. A worker without shards has nothing that could be saved.
+ * @param {unknown} error
+ */
+function crash(error) {
+  note(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  if (!transport?.handover) return fail(error);
+  if (!hasCrashed) tell({ type: 'crashed', message: messageOf(error) });
+  hasCrashed = true;
 }
 
 /** @param {string} line for the log: the primary reads what its workers write */

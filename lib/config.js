@@ -1,7 +1,7 @@
 /*
  * The one table of the server's options. No other code has defaults. Times are in ms.
  */
-
+import { join } from 'node:path';
 import { inRanges, isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
@@ -56,6 +56,10 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {number} natsMaxLagMs
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
+ * @property {'drain' | 'reload'} sighup what SIGHUP does
+ * @property {boolean} takeover whether to take over from the server that runs
+ * @property {boolean} background whether another process of this program becomes the server
+ * @property {string} control path of a socket; 'auto' for the one in the log folder, '' for none
  * @property {boolean} acceptLoad
  * @property {string} jwtSecret '' for none; these three are texts of keys, and must not be shown
  * @property {string} jwtPublisherKey
@@ -129,6 +133,14 @@ const STREAM_NAME = {
   read: (given) => (isStreamName(given) ? given : undefined),
 };
 const FILE = text('FILE', 'a file');
+/** The kernel takes 108 bytes, with a 0 at the end. */
+export const MOST_SOCKET_BYTES = 107;
+/** @type {import('./options.js').Kind} */
+const CONTROL = {
+  expected: `a path of at most ${MOST_SOCKET_BYTES} bytes, or '' for none`,
+  word: 'PATH',
+  read: (given) => (Buffer.byteLength(given) <= MOST_SOCKET_BYTES ? given : undefined),
+};
 
 // biome-ignore format: a table reads best with one row per line
 export const OPTIONS = [
@@ -165,6 +177,10 @@ export const OPTIONS = [
   option('nats-max-lag', 'natsMaxLagMs', integer(1000, DAY_MS), 10_000, 'ms for which this server may be behind the stream; above it /readyz answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
+  option('sighup', 'sighup', choice('drain', 'reload'), 'drain', 'what SIGHUP does: reload replaces the workers one after the other, and their streams go on'),
+  option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; it exits then'),
+  option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or can\'t'),
+  option('control', 'control', CONTROL, 'auto', 'Unix socket at which another server may take over from this one; auto is control.sock in --log-dir, \'\' is none'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('jwt-secret', 'jwtSecret', secret('SECRET'), '', 'secret of tokens for publishing and subscribing, signed with HS256'),
   option('jwt-publisher-key', 'jwtPublisherKey', secret('KEY'), '', 'key of tokens for publishing, if it is another: a public key as PEM or JWK (RS256, ES256, EdDSA), or a secret'),
@@ -187,7 +203,7 @@ export const OPTIONS = [
   option('dashboard', 'dashboard', choice('auto', 'tui', 'lines', 'off'), 'auto', 'auto is tui in a terminal and lines elsewhere'),
   option('log-dir', 'logDir', text('DIR', 'a folder'), 'logs', 'folder for the CSV'),
   option('no-log', 'noLog', FLAG, false, 'write no CSV'),
-  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port of the dashboard (/), of /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, /gc, /drain, and for publishing to the hub without a JWT; 0 is off, auto a free one'),
+  option('admin-port', 'adminPort', either('auto', PORT), 8890, 'port of the dashboard (/), of /healthz, /readyz, /frame, /ticks, /metrics, /publish, /revoke, /gc, /reload, /drain, and for publishing to the hub without a JWT; 0 is off, auto a free one'),
   option('admin-host', 'adminHost', text('ADDRESS', 'an address of this machine'), '127.0.0.1', 'address of the admin port; others than loopback need --admin-token'),
   option('admin-token', 'adminToken', secret('TOKEN'), '', 'token that the admin port asks for, except for /healthz and /readyz: at least 16 characters'),
 ];
@@ -205,6 +221,7 @@ export function readConfig(args, env) {
     checkPorts(config);
     checkAdmin(config);
     checkNats(config);
+    checkTakeover(config);
   }
   return { config, help, version };
 }
@@ -245,6 +262,18 @@ function checkNats({ nats, natsCert, natsCertKey, ...config }) {
   for (const { flag, key } of OPTIONS)
     if (flag.startsWith('history-') && config[/** @type {keyof typeof config} */ (key)] === 0)
       throw new HoldfastError('BAD_OPTION', `--${flag} is 0: with --nats, the history can't be turned off`);
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkTakeover({ takeover, background, control }) {
+  if (background && !takeover) throw new HoldfastError('BAD_OPTION', '--background needs --takeover');
+  if (takeover && control === '')
+    throw new HoldfastError('BAD_OPTION', "--takeover needs --control: '' turns it off");
+}
+
+/** @param {Config} config @returns {string} path of the control socket; '' for none */
+export function controlPathOf({ control, logDir }) {
+  return control === 'auto' ? join(logDir, 'control.sock') : control;
 }
 
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */

@@ -46,6 +46,19 @@ export function addCounts(counts, snapshot) {
   counts.gcMs += totalOf(snapshot.gcMs);
 }
 
+/**
+ * @param {Counts} counts added to in place
+ * @param {Counts} others of another server; it may be of another version, and not have all
+ */
+export function joinCounts(counts, others) {
+  for (const [name, value] of Object.entries(others)) {
+    const own = /** @type {any} */ (counts)[name];
+    if (typeof own === 'number' && typeof value === 'number') /** @type {any} */ (counts)[name] = own + value;
+    else if (own !== undefined && typeof value === 'object')
+      for (const [key, count] of Object.entries(value)) own[key] = (own[key] ?? 0) + count;
+  }
+}
+
 /** @param {Counts} counts @returns {number} streams lost when a worker or a shard failed */
 export function lostOf({ lostWithWorkers, closed }) {
   return lostWithWorkers + closed.failed;

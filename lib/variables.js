@@ -2,6 +2,7 @@
  * The HOLDFAST_ environment variables. A mistyped one would be ignored silently, so programs print a warning about those that
  * nobody reads.
  */
+import { FAIL_STEPS } from './failat.js';
 import { nearest } from './nearest.js';
 import { variableOf } from './options.js';
 
@@ -17,6 +18,7 @@ const SWITCHES = new Map([
   ['HOLDFAST_ON', null],
   ['HOLDFAST_SKIPS', null],
   ['HOLDFAST_OWN_NETWORK', null],
+  ['HOLDFAST_FAIL_AT', FAIL_STEPS.map(({ step }) => step)],
 ]);
 
 /**

@@ -1,6 +1,6 @@
 /*
  * The admin port: the dashboard, health, the last frame and the metrics over HTTP, and the ways to publish, to revoke, to collect
- * garbage and to drain. access.js says who may use it.
+ * garbage, to reload and to drain. access.js says who may use it.
  */
 import { createServer } from 'node:http';
 import { limitConnections } from '../lib/crowd.js';
@@ -28,6 +28,8 @@ const SILENT_MS = 60_000;
 /** On one connection: who sends very many at once does not read the answers. */
 const MOST_REQUESTS = 100;
 const RETRY_AFTER_S = 1;
+/** How long answers may take when another server takes over. */
+const FINISH_MS = 1000;
 
 /** @typedef {import('../lib/router.js').Answer} Answer */
 /** @typedef {import('../lib/router.js').Route} Route */
@@ -47,16 +49,18 @@ export class Admin {
    * @param {(request: IncomingMessage) => Promise<Answer>} server.post publishes to the hub
    * @param {(request: IncomingMessage) => Promise<Revoked>} server.revoke ends streams of the hub
    * @param {() => void} server.collectGarbage
+   * @param {() => string} server.reload begins; returns what happens. Throws a HoldfastError with the reason if it can't
    * @param {() => string} server.drain begins; returns what happens, '' if it has begun already
    * @param {import('./web/live.js').Source} server.live
    */
-  constructor({ host, token, problem, publish, hubPath, post, revoke, collectGarbage, drain, live }) {
+  constructor({ host, token, problem, publish, hubPath, post, revoke, collectGarbage, reload, drain, live }) {
     this.host = host;
     this.problem = problem;
     this.publish = publish;
     this.post = post;
     this.revoke = revoke;
     this.collectGarbage = collectGarbage;
+    this.reload = reload;
     this.drain = drain;
     this.live = new Live(live);
     this.access = new Access({ host, token });
@@ -88,6 +92,7 @@ export class Admin {
       { methods: ['POST'], path: hubPath, handle: (request) => this.takePublications(request) },
       { methods: ['POST'], path: '/revoke', handle: (request) => this.takeRevocations(request) },
       { methods: ['POST'], path: '/gc', handle: (request) => this.takeGc(request) },
+      { methods: ['POST'], path: '/reload', handle: (request) => this.takeReload(request) },
       { methods: ['POST'], path: '/drain', handle: (request) => this.takeDrain(request) },
     ];
   }
@@ -102,6 +107,12 @@ export class Admin {
     const bound = await openPort(this.server, { port, host: this.host, flag: 'admin-port' });
     this.access.useCookieOf(bound);
     return bound;
+  }
+
+  /** Another server gets the port; requests that are being answered are finished, if it is soon. */
+  leavePort() {
+    this.server.close();
+    setTimeout(() => this.server.closeAllConnections(), FINISH_MS).unref();
   }
 
   /** @returns {Answer} */
@@ -167,6 +178,17 @@ export class Admin {
     this.access.checkOwnPage(request);
     this.collectGarbage();
     return { status: 202, body: 'requested GC in every worker\n' };
+  }
+
+  /** POST /reload: other workers take over, with the code that is on disk now. @param {IncomingMessage} request @returns {Answer} */
+  takeReload(request) {
+    this.access.checkOwnPage(request);
+    try {
+      return { status: 202, body: `${this.reload()}\n` };
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+      throw new RequestError(409, messageOf(error));
+    }
   }
 
   /** POST /drain: the same as Ctrl-C, but a second one changes nothing. @param {IncomingMessage} request @returns {Answer} */

@@ -58,6 +58,23 @@ export async function openCsvLog(folder, start) {
   }
 }
 
+/**
+ * Goes on with the CSV of the server before this one.
+ * @param {string} path
+ * @returns {Promise<CsvLog | null>} null if its columns are others, or it can't be written to
+ */
+export async function continueCsvLog(path) {
+  const file = await open(path, 'r+').catch(() => null);
+  if (!file) return null;
+  const header = Buffer.from(csvHeader());
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(header.length), 0, header.length, 0);
+  const log = new CsvLog(file, path);
+  log.bytes = (await file.stat()).size;
+  if (bytesRead === header.length && header.equals(buffer)) return log;
+  await file.close();
+  return null;
+}
+
 /** @param {string} folder @param {string} name gets a number if it is taken */
 async function createFile(folder, name) {
   for (let i = 1; ; i++) {
@@ -123,6 +140,17 @@ export class CsvLog {
   drop(why) {
     this.rowsDropped++;
     this.problem = why;
+  }
+
+  /** Another server goes on with it, or this one does later. @returns {Promise<void>} */
+  async suspend() {
+    await this.close();
+  }
+
+  /** @returns {Promise<void>} rows are dropped if it can't be opened any more */
+  async resume() {
+    const log = await continueCsvLog(this.path);
+    if (log) [this.file, this.bytes] = [log.file, log.bytes];
   }
 
   /** @returns {Promise<void>} when everything that can be is on disk */

@@ -19,6 +19,11 @@ const DEADLINE_SHARE = 0.5;
  * @property {() => void | Promise<void>} close
  */
 
+/**
+ * What the monitor of one server has added up, for that of the next: its last frame, and how long it has run by now.
+ * @typedef {Pick<import('./frame.js').Reading, 'elapsedMs' | 'counts' | 'ended' | 'base' | 'peakStreams' | 'distributions'> & { nowMs: number, cpuSecondsOf: [number, number][] }} Legacy
+ */
+
 export class Monitor {
   /**
    * @param {object} options
@@ -26,8 +31,9 @@ export class Monitor {
    * @param {View[]} options.views
    * @param {import('./csv.js').CsvLog | null} options.log
    * @param {import('../lib/config.js').Config} options.config
+   * @param {Legacy | null} [options.legacy] of the server that this one has taken over from
    */
-  constructor({ workers, views, log, config }) {
+  constructor({ workers, views, log, config, legacy = null }) {
     this.workers = workers;
     this.views = views;
     this.log = log;
@@ -36,8 +42,9 @@ export class Monitor {
     this.startedMs = 0;
     /** Number of the next frame: refreshes since the start. */
     this.turn = 0;
+    this.legacyMs = legacy?.nowMs ?? 0;
     /** @type {import('./frame.js').Reading | null} */
-    this.reading = null;
+    this.reading = legacy && readingOf(legacy);
     /** @type {NodeJS.Timeout | undefined} */
     this.timer = undefined;
     /** @type {Promise<void>} */
@@ -49,9 +56,37 @@ export class Monitor {
 
   /** Shows the first frame, the baseline for costs, and then one per refresh. @returns {Promise<void>} when the first is shown */
   async start() {
-    this.startedMs = performance.now();
+    this.startedMs = performance.now() - this.legacyMs;
     await this.frame();
     this.schedule();
+  }
+
+  /** No more frames, until `resume`. @returns {Promise<void>} when the last is shown */
+  async pause() {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    await this.working;
+  }
+
+  resume() {
+    if (!this.timer) this.schedule();
+  }
+
+  /** @returns {Legacy | null} what the next server goes on with; null before the first frame */
+  get legacy() {
+    if (!this.reading) return null;
+    const { elapsedMs, counts, ended, base, peakStreams, distributions, cpuSecondsOf } = this.reading;
+    const nowMs = performance.now() - this.startedMs;
+    return {
+      nowMs,
+      elapsedMs,
+      counts,
+      ended,
+      base,
+      peakStreams,
+      distributions,
+      cpuSecondsOf: [...cpuSecondsOf],
+    };
   }
 
   /** Waits for the next multiple of the refresh: frames don't drift, and those that a stall missed are skipped. */
@@ -126,10 +161,17 @@ export class Monitor {
   /** Shows a last frame and closes the views. @returns {Promise<void>} */
   async stop() {
     clearTimeout(this.timer);
+    const isPaused = !this.timer;
     this.timer = undefined;
     await this.working;
-    if (this.reading) await this.frame().catch((error) => this.failed(error));
+    if (this.reading && !isPaused) await this.frame().catch((error) => this.failed(error));
     this.sampler.stop();
     await Promise.all(this.views.map((view) => view.close()));
   }
+}
+
+/** @param {Legacy} legacy @returns {import('./frame.js').Reading} the part of the one before that the next one reads */
+function readingOf(legacy) {
+  const reading = { ...legacy, cpuSecondsOf: new Map(legacy.cpuSecondsOf), host: null, sockets: null };
+  return /** @type {import('./frame.js').Reading} */ (/** @type {unknown} */ (reading));
 }

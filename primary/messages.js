@@ -23,6 +23,9 @@
  *       | <--- revoked {id} ------------ |    they are being ended
  *       | ---- count {id, most} -------> |    while a dashboard is open: the topics with most streams?
  *       | <--- counted {id, top} ------- |
+ *       | ---- handover {id, step} --> |    streams move to another worker, or come from one: the steps are in handover/steps.js
+ *       | <--- handedOver {id, …} ---- |
+ *       | <--- crashed {message} ----- |    its JS has thrown: its streams have to move, now
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -41,6 +44,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @property {number} shards
  * @property {number} phase of its first shard among all shards, so that they don't wake up together
  * @property {number} phases shards of all workers
+ * @property {boolean} takesOver whether it gets the listening sockets and streams of another worker, and does not listen itself
  * @property {import('../broker/messages.js').Place} place in the order; every publication after it follows in a `feed`
  *
  * @typedef {{ type: 'sample', id: number }} Sample
@@ -54,10 +58,12 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {import('../hub/presence/messages.js').Room} Room
  * @typedef {{ type: 'revoke', id: number, list: import('../hub/revocations.js').Revocation[] }} Revoke
  * @typedef {{ type: 'count', id: number, most: number }} Count
- * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Gc | Drain} ToWorker
+ * @typedef {{ type: 'handover', id: number, step: string, ms?: number, wantsIds?: boolean, sources?: import('./handover/links.js').Link[], notes?: any[] }} Handover
+ *   a step of a handover, and what it needs
+ * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Handover | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
- * @typedef {{ type: 'ready', port: number }} Ready
+ * @typedef {{ type: 'ready', port: number, shards: number }} Ready
  * @typedef {{ type: 'failed', code: string, message: string }} Failed
  * @typedef {{ type: 'snapshot', id: number, snapshot: Snapshot }} SnapshotMessage
  * @typedef {{ type: 'drained', snapshot: Snapshot | null }} Drained
@@ -67,5 +73,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {import('../hub/presence/messages.js').ToPresence} ToPresence `attendance` and `list`
  * @typedef {{ type: 'revoked', id: number }} Revoked
  * @typedef {{ type: 'counted', id: number, top: import('../lib/tops.js').Top }} Counted
- * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Counted | Drained} ToPrimary
+ * @typedef {{ type: 'handedOver', id: number, value?: any, problem?: string }} HandedOver the answer to `handover`
+ * @typedef {{ type: 'crashed', message: string }} Crashed
+ * @typedef {Hello | Ready | Failed | SnapshotMessage | Published | ToServer | ToPresence | Revoked | Counted | HandedOver | Crashed | Drained} ToPrimary
  */

@@ -1,7 +1,7 @@
 /*
  * What the primary tells a service manager that started it with NOTIFY_SOCKET (sd_notify(3); systemd with Type=notify):
  *
- *     starting --listens--> READY=1 --every so often--> STATUS=…, WATCHDOG=1 while healthy --drain--> STOPPING=1
+ *     starting --listens--> READY=1 (after a takeover, with MAINPID=…) --every so often--> STATUS=…, WATCHDOG=1 while healthy --drain--> STOPPING=1
  *
  * Node has no unix datagram sockets. The native core sends them in 3 µs, with a socket that it opens once. Without it, the
  * program systemd-notify does: starting it stops the event loop for 10 ms, needs descriptors just when there may be none,
@@ -49,16 +49,49 @@ export class Notify {
     this.workers = workers;
     this.problem = problem;
     this.tell = tell;
-    this.isWatched = watchdogMs > 0;
-    this.periodMs = this.isWatched ? Math.min(STATUS_MS, watchdogMs * WATCHDOG_SHARE) : STATUS_MS;
+    this.watchdogMs = 0;
+    this.isWatched = false;
+    this.periodMs = STATUS_MS;
+    this.watch(watchdogMs);
+    /** @type {NodeJS.Timeout | undefined} */
+    this.timer = undefined;
     /** The last step that the service manager has not got yet, because its queue was full; '' for none. */
     this.step = '';
   }
 
   /** The server listens. */
   ready() {
-    this.take('READY=1\n');
-    setInterval(() => this.say(), this.periodMs).unref();
+    this.begin('READY=1\n');
+  }
+
+  /** It has taken over from another one, which the service manager knew. @param {number} watchdogMs as that one was told; 0 for none */
+  tookOver(watchdogMs) {
+    if (watchdogMs > 0) this.watch(watchdogMs);
+    this.begin(`MAINPID=${process.pid}\nREADY=1\n`);
+  }
+
+  /** @param {string} step */
+  begin(step) {
+    this.take(step);
+    this.timer = setInterval(() => this.say(), this.periodMs).unref();
+  }
+
+  /** @param {number} watchdogMs */
+  watch(watchdogMs) {
+    this.watchdogMs = watchdogMs;
+    this.isWatched = watchdogMs > 0;
+    this.periodMs = this.isWatched ? Math.min(STATUS_MS, watchdogMs * WATCHDOG_SHARE) : STATUS_MS;
+  }
+
+  /** Another server speaks now. */
+  rest() {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  /** It does not speak any more. */
+  resume() {
+    this.tookOver(this.watchdogMs);
   }
 
   /** The drain begins; the watchdog goes on. @param {number} mostMs how long it may take */

@@ -7,6 +7,7 @@
  */
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
+import { Pause } from './handover/pause.js';
 import { Turns } from './turns.js';
 
 /** Most publications that a worker may have without having answered, and most bytes of them. */
@@ -45,12 +46,18 @@ export class Publications {
    * @param {object} limits
    * @param {number} limits.maxQueueBytes of all publications that a worker has not answered
    * @param {number} limits.answerMs how long the outcome of a publication may take
+   * @param {Pause} [limits.pause] in which none is passed on
    */
-  constructor({ maxQueueBytes, answerMs }) {
+  constructor({ maxQueueBytes, answerMs, pause = new Pause() }) {
+    this.pause = pause;
     this.maxQueueBytes = maxQueueBytes;
     this.answerMs = answerMs;
     /** Of all publications that at least one worker has not answered. */
     this.bytes = 0;
+    /** Of those that wait for the end of a pause. */
+    this.pausedBytes = 0;
+    /** Called when everything has been sent to all workers. @type {(() => void)[]} */
+    this.sentListeners = [];
     this.lastId = 0;
     /** @type {Map<object, Reader>} by an object that stands for the worker */
     this.readers = new Map();
@@ -67,6 +74,21 @@ export class Publications {
     if (!reader) return;
     this.readers.delete(worker);
     for (const publication of [...reader.window.values(), ...reader.queue.all()]) this.settle(publication, 0);
+    this.checkSent();
+  }
+
+  /** @returns {Promise<void>} when all workers have been sent the same publications: nothing waits in a queue */
+  sent() {
+    return new Promise((resolve) => {
+      this.sentListeners.push(resolve);
+      this.checkSent();
+    });
+  }
+
+  checkSent() {
+    if (this.sentListeners.length === 0) return;
+    for (const { queue } of this.readers.values()) if (queue.peek()) return;
+    for (const resolve of this.sentListeners.splice(0)) resolve();
   }
 
   /**
@@ -76,8 +98,10 @@ export class Publications {
    */
   async publish(channel, message) {
     const bytes = OVERHEAD_BYTES + Buffer.byteLength(channel) + Buffer.byteLength(message);
-    if (this.bytes + bytes > this.maxQueueBytes)
-      throw busy(`${this.bytes} bytes of publications are waiting, and --max-queue is ${this.maxQueueBytes}`);
+    const waiting = this.bytes + this.pausedBytes;
+    if (waiting + bytes > this.maxQueueBytes)
+      throw busy(`${waiting} bytes of publications are waiting, and --max-queue is ${this.maxQueueBytes}`);
+    if (this.pause.isOn) await this.untilResumed(bytes);
     const publication = this.enqueue(channel, message, bytes);
     const outcome = await this.outcomeOf(publication);
     if (publication.problem) throw new HoldfastError('BAD_ARGUMENT', publication.problem);
@@ -86,6 +110,13 @@ export class Publications {
         `${formatNoun(publication.busy, 'worker')} had no room for it; streams of other workers may have got it`,
       );
     return outcome;
+  }
+
+  /** @param {number} bytes of a publication that comes in a pause */
+  async untilResumed(bytes) {
+    this.pausedBytes += bytes;
+    await this.pause.passed();
+    this.pausedBytes -= bytes;
   }
 
   /** @param {string} channel @param {string} message @param {number} bytes @returns {Publication} */
@@ -139,6 +170,7 @@ export class Publications {
     publication.problem ||= problem;
     this.settle(publication, listeners);
     this.pump(reader);
+    this.checkSent();
   }
 
   /** A worker is done with a publication. @param {Publication} publication @param {number} listeners it found */

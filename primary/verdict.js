@@ -16,6 +16,27 @@ const HAS_TUNE = existsSync(new URL('../scripts/tune.js', import.meta.url));
 /** @typedef {import('../limits/plan.js').Plan} Plan */
 /** @typedef {import('../transport/index.js').Choice} Choice */
 
+/**
+ * What was started. The last two lines are visible even in the smallest dashboard.
+ * @param {object} server
+ * @param {import('../lib/config.js').Config} server.config @param {Plan} server.plan @param {Choice} server.transport
+ * @param {number} server.port @param {number} server.adminPort 0 if it is off @param {string} server.paths of the admin port
+ * @param {string} server.csvPath '' for none
+ * @returns {string[]}
+ */
+export function startLines({ config, plan, transport, port, adminPort, paths, csvPath }) {
+  const admin = adminPort ? urlOf(config.adminHost, adminPort) : '';
+  return [
+    csvPath && `CSV in ${csvPath}`,
+    admin && `admin on ${admin}: ${paths}`,
+    transport.note,
+    openLine(config),
+    limitsLine(config, plan, transport, port),
+    planLine(plan, transport),
+    `listening on ${urlOf(config.host, port)}${admin && `; dashboard on ${admin}`}`,
+  ].filter((line) => line !== '');
+}
+
 /** @param {Plan} plan @param {Choice} transport @returns {string} one line */
 export function planLine(plan, transport) {
   const shards = plan.shards > 1 ? ` with ${plan.shards} shards each` : '';
@@ -85,4 +106,10 @@ function wishOf(config, transport, port) {
 /** @param {Plan} plan @returns {number} streams */
 function roomOf({ workers, shards, capacity }) {
   return workers * shards * capacity;
+}
+
+/** @param {string} host '' for all @param {number} port @returns {string} where a browser of this machine finds it */
+export function urlOf(host, port) {
+  const isAll = host === '' || host === '0.0.0.0' || host === '::';
+  return `http://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -5,22 +5,23 @@
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { createInterface } from 'node:readline';
-import { addCounts, noCounts } from '../lib/counts.js';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { Census } from './census.js';
+import { Pause } from './handover/pause.js';
+import { Replacements } from './handover/replacements.js';
 import { Publications } from './publications.js';
 import { Revocations } from './revocations.js';
-import { backOff, keepSnapshot, makeSlot } from './slot.js';
+import { Samples } from './samples.js';
+import { backOff, keepSnapshot, makeSlot, nameOf } from './slot.js';
+import { Totals } from './totals.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
 const START_MS = 30_000;
 const START_MS_PER_WORKER = 200;
 /** How long after the drain a worker may take to exit. */
 const EXIT_GRACE_MS = 3000;
-/** A worker that has not reported for this long is not ready. If --hung-after is short, half of that counts. */
-const SILENT_MS = 3000;
 /** After this time a publication is answered with its outcome so far. Publishers usually wait for 5 s. */
 const PUBLISH_MS = 4000;
 /** Streams that are revoked end within a second. */
@@ -34,8 +35,9 @@ const COUNT_MS = 2500;
 /** @typedef {import('./slot.js').Slot} Slot */
 
 /**
- * Emits 'note' (line), a line for the log, and 'change' when a worker answered or ended.
- * @extends {EventEmitter<{ note: [string], change: [] }>}
+ * Emits 'note' (line), a line for the log, 'change' when a worker answered or ended, and 'lost' (error) when one died that was to take
+ * over streams.
+ * @extends {EventEmitter<{ note: [string], change: [], lost: [HoldfastError] }>}
  */
 export class Workers extends EventEmitter {
   /**
@@ -52,23 +54,25 @@ export class Workers extends EventEmitter {
     this.config = config;
     this.port = 0;
     this.ending = false;
-    this.lastId = 0;
-    /** Counters of dead workers, so that totals never fall, and of the primary. */
-    this.retired = noCounts();
+    this.totals = new Totals();
     /** @type {Slot[]} */
     this.slots = [];
-    this.publications = new Publications({ maxQueueBytes: config.maxQueueBytes, answerMs: PUBLISH_MS });
-    this.revocations = new Revocations(REVOKE_MS);
+    /** Workers beside the slots: they are about to take one over, or have handed theirs over. @type {Set<Slot>} */
+    this.aside = new Set();
+    /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
+    this.isArriving = false;
+    /** While streams move. */
+    this.pause = new Pause();
+    this.replacements = new Replacements(this);
+    this.samples = new Samples(this);
+    const { maxQueueBytes } = config;
+    this.publications = new Publications({ maxQueueBytes, answerMs: PUBLISH_MS, pause: this.pause });
+    this.revocations = new Revocations(REVOKE_MS, this.pause);
     this.census = new Census(COUNT_MS);
     /** @type {BrokerServer | null} */
     this.broker = null;
     /** With --subscriptions. @type {PresenceServer | null} */
     this.presence = null;
-    const { hungAfterMs, refreshMs } = config;
-    const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
-    /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
-    this.silentAfter = Math.max(2, Math.ceil(silentMs / refreshMs));
-    this.hungAfter = hungAfterMs && Math.max(this.silentAfter + 1, Math.ceil(hungAfterMs / refreshMs));
     /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
     this.starting = null;
     cluster.schedulingPolicy = plan.scheduling === 'shared' ? cluster.SCHED_NONE : cluster.SCHED_RR;
@@ -79,23 +83,25 @@ export class Workers extends EventEmitter {
    * @param {number} port to listen on
    * @param {BrokerServer} broker that feeds them
    * @param {PresenceServer | null} presence
+   * @param {boolean} [takesOver] whether they will get their listening sockets from another server
    * @returns {Promise<number>} the port, once all workers listen
    * @throws {HoldfastError} the reason if a worker can't
    */
-  start(port, broker, presence) {
+  start(port, broker, presence, takesOver = false) {
     this.config = { ...this.config, port };
+    this.isArriving = takesOver;
     this.broker = broker;
     this.presence = presence;
     return new Promise((resolve, reject) => {
       this.starting = { resolve, reject };
-      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker));
+      for (let id = 1; id <= this.plan.workers; id++) this.slots.push(this.fork(id, 0, broker, takesOver));
     });
   }
 
-  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @returns {Slot} */
-  fork(id, failures, broker) {
+  /** @param {number} id @param {number} failures consecutive @param {BrokerServer} broker @param {boolean} [takesOver] @returns {Slot} */
+  fork(id, failures, broker, takesOver = false) {
     const process = cluster.fork();
-    const slot = makeSlot(id, failures, process, broker);
+    const slot = makeSlot(id, failures, process, broker, takesOver);
     const ofPresence = this.presence?.handlersOf(slot) ?? NO_PRESENCE;
     const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot), ...ofPresence };
     process.on('message', (message) => dispatch(handlers, message));
@@ -131,6 +137,10 @@ export class Workers extends EventEmitter {
       revoked: ({ id }) => this.revocations.answered(slot, id, undefined),
       /** @param {import('./messages.js').Counted} message */
       counted: ({ id, top }) => this.census.answered(slot, id, top),
+      /** @param {import('./messages.js').HandedOver} message */
+      handedOver: (message) => slot.asks.answered(message),
+      /** @param {import('./messages.js').Crashed} message */
+      crashed: ({ message }) => this.replacements.crashed(slot, message),
       /** @param {import('./messages.js').Drained} message */
       drained: ({ snapshot }) => {
         slot.drained = true;
@@ -144,7 +154,12 @@ export class Workers extends EventEmitter {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
     const { config, transport, plan } = this;
     const { workers, shards, capacity, connectionLimit } = plan;
-    const share = { shards, phase: (slot.id - 1) * shards, phases: workers * shards };
+    const share = {
+      shards,
+      phase: (slot.id - 1) * shards,
+      phases: workers * shards,
+      takesOver: slot.takesOver,
+    };
     slot.state = 'starting';
     // Not only when it is ready: it may have streams before we know.
     const place = slot.broker.add(slot, (message) => this.send(slot, message));
@@ -167,6 +182,8 @@ export class Workers extends EventEmitter {
     clearTimeout(slot.timer);
     if (this.port !== 0 && this.port !== port) this.note(`the port is now ${port}`);
     this.port = port;
+    this.emit('change');
+    if (this.aside.has(slot)) return;
     if (!this.starting) this.note(`${nameOf(slot)} is listening`);
     else if (this.slots.every(({ state }) => state === 'ready')) {
       this.starting.resolve(port);
@@ -177,7 +194,7 @@ export class Workers extends EventEmitter {
   /** @param {Slot} slot @param {HoldfastError} error */
   failed(slot, error) {
     if (this.ending) return;
-    if (!this.starting) return this.note(`worker ${slot.id}: ${error.message}`);
+    if (!this.starting || this.aside.has(slot)) return this.note(`worker ${slot.id}: ${error.message}`);
     this.starting.reject(error);
     this.starting = null;
     this.ending = true;
@@ -187,10 +204,19 @@ export class Workers extends EventEmitter {
   exited(slot, how) {
     const lost = this.retire(slot);
     clearTimeout(slot.timer);
-    if (this.ending) this.exitedWhileEnding(slot, how, lost);
-    else if (this.starting) this.exitedWhileStarting(slot, how);
+    slot.asks.close(`it ended (${how})`);
+    if (this.aside.has(slot)) this.exitedAside(slot, how, lost);
+    else if (this.ending) this.exitedWhileEnding(slot, how, lost);
+    else if (this.starting || this.isArriving) this.exitedWhileStarting(slot, how);
     else this.restart(slot, how, lost);
     this.emit('change');
+  }
+
+  /** A worker that has no slot, or not any more. @param {Slot} slot @param {string} how @param {number} lost */
+  exitedAside(slot, how, lost) {
+    this.aside.delete(slot);
+    slot.state = 'gone';
+    if (lost > 0) this.note(`${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost`);
   }
 
   /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
@@ -204,7 +230,9 @@ export class Workers extends EventEmitter {
   exitedWhileStarting(slot, how) {
     slot.state = 'dead';
     const line = `worker ${slot.id} exited (${how}) before it was listening`;
-    this.failed(slot, new HoldfastError('WORKER_DIED', line));
+    const error = new HoldfastError('WORKER_DIED', line);
+    if (this.starting) this.failed(slot, error);
+    else this.emit('lost', error);
   }
 
   /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
@@ -219,10 +247,32 @@ export class Workers extends EventEmitter {
     }, delayMs);
   }
 
+  /** A worker gives its slot to another one, which has its streams. @param {Slot} old @param {Slot} successor */
+  swap(old, successor) {
+    this.aside.delete(successor);
+    this.aside.add(old);
+    this.slots[old.id - 1] = successor;
+    old.state = 'draining';
+    old.askedId = 0;
+    successor.unread.unshift(...old.unread.splice(0));
+    if (old.snapshot) old.snapshot = { ...old.snapshot, streams: 0 };
+    this.emit('change');
+  }
+
+  /** Counters of workers that have no slot any more, and of the primary. */
+  get retired() {
+    return this.totals.with(this.aside);
+  }
+
+  /** Counters of all workers there ever were, as far as they have reported. */
+  get counts() {
+    return this.totals.with([...this.aside, ...this.slots]);
+  }
+
   /**
    * Adds the counters of a dead worker to those of all dead workers.
    * @param {Slot} slot
-   * @returns {number} the streams it had in its last snapshot
+   * @returns {number} the streams it had in its last snapshot, or before it
    */
   retire(slot) {
     const { snapshot } = slot;
@@ -233,45 +283,20 @@ export class Workers extends EventEmitter {
     slot.broker.remove(slot);
     slot.askedId = 0;
     slot.snapshot = null;
-    if (!snapshot) return 0;
-    addCounts(this.retired, snapshot);
-    this.retired.lostWithWorkers += snapshot.streams;
-    return snapshot.streams;
+    return this.totals.retire(snapshot, slot.received);
   }
 
-  /**
-   * Asks every worker for its snapshot, except those that have not answered the last request yet. A worker that does not
-   * answer for too many frames is killed, and replaced like any other that dies.
-   * @param {number} deadlineMs
-   * @returns {Promise<void>} resolves when all have answered, or at the deadline
-   */
-  async sample(deadlineMs) {
-    for (const slot of this.slots) {
-      const canAnswer = (slot.state === 'ready' || slot.state === 'draining') && !slot.drained;
-      if (!canAnswer || slot.askedId !== 0) continue;
-      slot.askedId = ++this.lastId;
-      this.send(slot, { type: 'sample', id: slot.askedId });
-    }
-    await this.until(() => this.slots.every(({ askedId }) => askedId === 0), deadlineMs);
-    for (const slot of this.slots) if (slot.askedId !== 0) this.missed(slot);
-  }
-
-  /** @param {Slot} slot whose worker did not answer in this frame */
-  missed(slot) {
-    slot.silentFrames++;
-    const ms = slot.silentFrames * this.config.refreshMs;
-    if (slot.silentFrames === this.silentAfter)
-      this.note(`${nameOf(slot)} has not reported for ${ms} ms: the server is not ready`);
-    if (slot.silentFrames !== this.hungAfter) return;
-    this.note(`${nameOf(slot)} has not reported for ${ms} ms (--hung-after): killing it`);
-    slot.process.process.kill('SIGKILL');
+  /** Asks every worker for its snapshot. @param {number} deadlineMs @returns {Promise<void>} when all have answered, or at the deadline */
+  sample(deadlineMs) {
+    return this.samples.take(deadlineMs);
   }
 
   /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
+    if (this.replacements.isReviving) return 'the workers are being replaced by some that listen';
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;
-      if (silentFrames >= this.silentAfter) return `worker ${id} does not report`;
+      if (silentFrames >= this.samples.silentAfter) return `worker ${id} does not report`;
     }
     return '';
   }
@@ -291,10 +316,9 @@ export class Workers extends EventEmitter {
     return this.publications.publish(channel, message);
   }
 
-  /** Counts what the primary itself has done. @param {Partial<Record<import('../lib/hubcounters.js').HubCounterName, number>>} counts */
+  /** Counts what the primary itself has done. @param {Parameters<Totals['count']>[0]} counts */
   count(counts) {
-    for (const [name, count] of Object.entries(counts))
-      this.retired[/** @type {import('../lib/hubcounters.js').HubCounterName} */ (name)] += count;
+    this.totals.count(counts);
   }
 
   gc() {
@@ -308,14 +332,15 @@ export class Workers extends EventEmitter {
    */
   async drain(periodMs) {
     this.ending = true;
-    for (const slot of this.slots) {
+    await this.replacements.stop();
+    for (const slot of [...this.slots, ...this.aside]) {
       clearTimeout(slot.timer);
       if (slot.state === 'dead') slot.state = 'gone';
       if (slot.state === 'gone') continue;
       slot.state = 'draining';
       this.send(slot, { type: 'drain', periodMs });
     }
-    const allGone = () => this.slots.every(({ state }) => state === 'gone');
+    const allGone = () => this.aside.size === 0 && this.slots.every(({ state }) => state === 'gone');
     await this.until(allGone, periodMs + EXIT_GRACE_MS);
     if (allGone()) return;
     this.kill();
@@ -325,7 +350,7 @@ export class Workers extends EventEmitter {
   /** Ends the workers now. */
   kill() {
     this.ending = true;
-    for (const slot of this.slots) {
+    for (const slot of [...this.slots, ...this.aside]) {
       clearTimeout(slot.timer);
       if (slot.state !== 'gone' && slot.state !== 'dead') slot.process.process.kill('SIGKILL');
     }
@@ -372,8 +397,3 @@ export class Workers extends EventEmitter {
 
 /** Without --subscriptions, workers don't send these. */
 const NO_PRESENCE = { attendance: () => {}, list: () => {} };
-
-/** @param {Slot} slot @returns {string} */
-function nameOf({ id, pid }) {
-  return `worker ${id} (pid ${pid})`;
-}

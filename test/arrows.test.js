@@ -11,10 +11,20 @@ import { ROOT } from './helpers/server.js';
 const ARROWS = {
   'index.js': ['hub', 'transport'],
   'server.js': ['primary', 'broker', 'hub', 'monitor', 'transport', 'limits', 'lib'],
-  'worker.js': ['primary/messages.js', 'broker/remote.js', 'hub', 'transport', 'lib'],
+  'worker.js': [
+    'primary/messages.js',
+    'primary/handover/steps.js',
+    'broker/remote.js',
+    'hub',
+    'transport',
+    'lib',
+  ],
   primary: [
     'hub/presence/server.js',
     'hub/presence/messages.js',
+    'hub/presence/index.js', // these three for types
+    'hub/presence/moves.js',
+    'hub/nodes/index.js',
     'hub/revocations.js',
     'broker',
     'transport/index.js',

@@ -10,7 +10,7 @@ import { freePort } from '../lib/port.js';
 import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import { missing } from './helpers/deploy.js';
 import { problemsOf, untilTexts } from './helpers/examples.js';
-import { listening } from './helpers/hold.js';
+import { listening, NEEDS_NATIVE } from './helpers/hold.js';
 import { natsBinaries } from './helpers/nats.js';
 import { DISPATCH, missingPhp, ROUTER, SYMFONY_SKELETON } from './helpers/php.js';
 import { pythonPackage } from './helpers/python.js';
@@ -215,6 +215,23 @@ recipe('Fastify', false, async (one) => {
   assert.equal((await events.exit).code, 0);
   application.child.kill('SIGTERM');
   assert.deepEqual(await application.exit, { code: 0, signal: null });
+});
+
+recipe('Deploying an Express application', NEEDS_NATIVE.skip, async (one) => {
+  // Connections that are open stay with the old version.
+  const users = async () => (await fetch(one.url('/users'), { headers: { Connection: 'close' } })).json();
+  const old = await one.start(/^node server\.js/, /^version 1: http/m);
+  const stream = one.begin(/^curl -N/);
+  await until(async () => (await users()).users.length === 1, 'the stream is open');
+  const next = await one.start(/^VERSION=2/, /^version 2: http/m);
+  assert.deepEqual(await users(), { version: '2', users: ['ann'] });
+  await one.finish(/^curl -d/);
+  await untilSaid(stream, /^data: version 2 is here$/m);
+  assert.deepEqual(await old.exit, { code: 0, signal: null });
+  assert.match(old.output.stdout, /^version 1: 1 streams have moved$/m);
+  next.child.kill('SIGTERM');
+  assert.deepEqual(await next.exit, { code: 0, signal: null });
+  assert.equal((await stream.exit).code, 0);
 });
 
 recipe('Symfony', missingPhp(), async (one) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { helpText, OPTIONS, readConfig, uselessOptions } from '../lib/config.js';
+import { controlPathOf, helpText, OPTIONS, readConfig, uselessOptions } from '../lib/config.js';
 
 /** @param {string[]} args @param {Record<string, string>} [env] */
 const read = (args, env = {}) => readConfig(args, env).config;
@@ -50,6 +50,10 @@ test('without flags all options have their documented defaults', () => {
     natsMaxLagMs: 10_000,
     drainMs: 5000,
     hungAfterMs: 15_000,
+    sighup: 'drain',
+    takeover: false,
+    background: false,
+    control: 'auto',
     acceptLoad: false,
     jwtSecret: '',
     jwtPublisherKey: '',
@@ -176,4 +180,17 @@ test('options without effect are named', () => {
   assert.deepEqual(uselessOptions(read(['--store-sync', 'off']), false), [
     '--store-sync has no effect without --store DIR',
   ]);
+});
+
+test('a takeover needs a control socket, and only a takeover can run in the background', () => {
+  assert.equal(read(['--control', '']).control, '');
+  assert.equal(controlPathOf(read(['--log-dir', '/var/log/holdfast'])), '/var/log/holdfast/control.sock');
+  assert.equal(controlPathOf(read(['--control', '/run/h.sock'])), '/run/h.sock');
+  assert.equal(refusalOf(['--takeover', '--control', '']), "--takeover needs --control: '' turns it off");
+  assert.equal(refusalOf(['--background']), '--background needs --takeover');
+  const long = `/${'x'.repeat(107)}`;
+  assert.equal(
+    refusalOf(['--control', long]),
+    `--control got '${long}': expected a path of at most 107 bytes, or '' for none; see --help`,
+  );
 });

@@ -6,17 +6,16 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { native } from '../native/index.js';
 import { Notify, openNotify } from '../primary/notify.js';
 import { get, rawClient } from './helpers/client.js';
-import { run, startServer, temporaryFolder } from './helpers/server.js';
+import { startManager } from './helpers/notified.js';
+import { startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('node:test').TestContext} TestContext */
-/** @typedef {{ pid: number, lines: string[] }} Datagram */
+/** @typedef {import('./helpers/notified.js').Datagram} Datagram */
 
-const MANAGER = fileURLToPath(new URL('fixtures/notified.py', import.meta.url));
 const noPython = spawnSync('python3', ['--version']).error ? 'python3 is not installed' : false;
 const noProgram = spawnSync('systemd-notify', ['--version']).error
   ? 'systemd-notify is not installed'
@@ -24,19 +23,6 @@ const noProgram = spawnSync('systemd-notify', ['--version']).error
 const noCore = native ? false : 'the native core is not built';
 /** A watchdog that wants to hear something every 200 ms. */
 const WATCHED = 'WATCHDOG_USEC=200000 WATCHDOG_PID=$$';
-
-/** @param {TestContext} t @param {string} [path] as in NOTIFY_SOCKET */
-async function startManager(t, path = join(temporaryFolder(t), 'notify')) {
-  const { output } = run(t, 'python3', [MANAGER, path]);
-  await until(() => output.stdout.startsWith('"listening"\n'), () => `it listens: ${output.stderr}`); // biome-ignore format: one line
-  /** @returns {Datagram[]} */
-  const datagrams = () =>
-    output.stdout
-      .split('\n')
-      .slice(1, -1)
-      .map((line) => JSON.parse(line));
-  return { path, datagrams, lines: () => datagrams().flatMap(({ lines }) => lines) };
-}
 
 /** @param {TestContext} t @param {string} path @param {string[]} [args] of the server @param {string} [variables] for the shell, which becomes the server */
 function startNotifying(t, path, args = [], variables = '') {

@@ -198,7 +198,7 @@ test('gc and drain need X-Holdfast, and a request that is not of another page', 
     [mark, 'Host: evil.example'],
     [mark, 'Host: evil.example', 'Origin: http://evil.example', 'Sec-Fetch-Site: same-origin'],
   ];
-  for (const path of ['/gc', '/drain'])
+  for (const path of ['/gc', '/reload', '/drain'])
     for (const headers of refused)
       assert.equal((await ask(server, `POST ${path}`, headers)).status, 403, `${path} ${headers}`);
   assert.equal((await ask(server, 'GET /drain', [mark])).status, 405);
@@ -278,7 +278,7 @@ describe('--admin-token', () => {
   const LINES = ['/frame', '/ticks', '/metrics', '/history', '/frames', '/uplot.js', '/nothing'].map(
     (path) => `GET ${path}`,
   );
-  const POSTS = ['/publish?channel=a', '/.well-known/mercure', '/revoke', '/gc', '/drain'].map(
+  const POSTS = ['/publish?channel=a', '/.well-known/mercure', '/revoke', '/gc', '/reload', '/drain'].map(
     (path) => `POST ${path}`,
   );
 

@@ -13,6 +13,7 @@ const MOST_CHANNELS = 1024;
 /** Channels of one publication. */
 const MOST_TARGETS = 2 ** 20;
 const MOST_CURSOR_BYTES = 256;
+const MOST_TAG_BYTES = 256;
 /** Reasons with which an application can end many streams. @type {readonly string[]} */
 const END_REASONS = ['revoked', 'expired', 'restarted', 'drain'];
 /** Characters that a line of an event can't contain. */
@@ -108,6 +109,18 @@ export function checkCursor(cursor) {
   if (LINE_BREAK.test(cursor) || bytes === 0 || bytes > MOST_CURSOR_BYTES)
     throw badArgument(
       `a cursor must be one line of 1 to ${MOST_CURSOR_BYTES} bytes without NUL, not ${shown(cursor)}`,
+    );
+}
+
+/** @param {string | undefined} tag of a stream @throws {HoldfastError} BAD_ARGUMENT */
+export function checkTag(tag) {
+  if (tag === undefined) return;
+  if (typeof tag !== 'string' || !tag.isWellFormed())
+    throw badArgument(`a tag must be a string of well-formed Unicode, not ${shown(tag)}`);
+  const bytes = Buffer.byteLength(tag);
+  if (bytes > MOST_TAG_BYTES)
+    throw badArgument(
+      `a tag has at most ${MOST_TAG_BYTES} bytes, not ${bytes}: it is for a key, such as an id of a user`,
     );
 }
 
@@ -231,6 +244,12 @@ export function checkPort(port) {
 /** @param {number} ms @throws {HoldfastError} BAD_ARGUMENT */
 export function checkPeriod(ms) {
   if (!PERIOD.accepts(ms)) throw badArgument(`a period must be ${PERIOD.expected} (ms), not ${shown(ms)}`);
+}
+
+/** @param {AbortSignal | undefined} signal @throws {HoldfastError} BAD_ARGUMENT */
+export function checkSignal(signal) {
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw badArgument(`a signal must be an AbortSignal, not ${shown(signal)}`);
 }
 
 /** @param {string} line */

@@ -163,7 +163,11 @@ export class Heads {
   }
 
   /** @param {number} id @param {Known} known @param {import('./policy.js').HoldDecision} decision */
-  hold(id, known, { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels }) {
+  hold(
+    id,
+    known,
+    { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag },
+  ) {
     if (known.head.method === 'HEAD') {
       this.onMiss(id, 'drain');
       return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
@@ -179,6 +183,7 @@ export class Heads {
     if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
     this.commands.hold(id, opening);
     if (labels) this.commands.label(id, labels);
+    if (tag) this.commands.tag(id, tag);
   }
 
   /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */

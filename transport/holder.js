@@ -1,38 +1,34 @@
 /*
  * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
- * said to the streams goes through teller.js.
+ * said to the streams goes through teller.js, and responses become streams in adopter.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
 
 import { lookup } from 'node:dns/promises';
-import { codeOf, HoldfastError } from '../lib/errors.js';
+import { HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
-import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
-import {
-  badArgument,
-  checkAdoptionBytes,
-  checkEncoding,
-  checkedChannels,
-  checkKeys,
-  checkPeriod,
-  checkPort,
-} from './checks.js';
+import { Adopter } from './adopter.js';
+import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
 import { listenFailure } from './failures.js';
+import { Offer } from './offer.js';
+import { checkPath } from './offerpath.js';
 import { limitsInJs, settingsOf } from './options.js';
-import { closed, overCapacity, Shards } from './shards.js';
+import { closed, Shards } from './shards.js';
 import { Streams } from './streams.js';
+import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
-import { Teller } from './teller.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding }} AdoptOptions */
 
-export class StreamHolder extends Teller {
+/** Where a Hold listens; `address` is '' for all. @typedef {{ address: string, port: number }} Place */
+/** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
+
+export class StreamHolder extends Adopter {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -63,7 +59,11 @@ export class StreamHolder extends Teller {
     /** Accepts connections. */
     this.front = this.shards ?? new Door(settings, connectionLimit, streams, tally, listener);
     this.isListening = false;
-    this.isDraining = false;
+    /** Where it listens. @type {Place | null} */
+    this.place = null;
+    this.isPlaceInherited = false;
+    /** To another process, to take over the streams. @type {Offer | null} */
+    this.offer = null;
     /** @type {Promise<void> | undefined} */
     this.closing = undefined;
     if (native && settings.shards > 1 && !this.hasOwnTables) warnOnce(SHARED_DESCRIPTORS);
@@ -99,6 +99,7 @@ export class StreamHolder extends Teller {
     };
     const address = host === '' ? '' : (await lookup(host).catch(failed)).address;
     if (this.isDraining) throw closed();
+    if (this.isPlaceInherited && this.place) return this.takePlace(this.place, address, port);
     if (this.isListening)
       throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
     this.isListening = true;
@@ -109,74 +110,76 @@ export class StreamHolder extends Teller {
       return failed(error);
     });
     if (this.isDraining) throw closed();
+    this.place = { address, port: bound };
     return bound;
   }
 
   /**
-   * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
-   * stream opens and closes at once; so it does after the head was sent if the request is a HEAD.
-   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
-   *   Content-Length; its head is sent now unless it was already
-   * @param {AdoptOptions} [options]
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response then still
-   *   belongs to the application, but its head may have been sent
+   * The listening sockets of another process have come with its streams. They are used once `listen` is called.
+   * @param {Place} place
    */
-  async adopt(served, options = {}) {
-    const response = /** @type {import('node:http').ServerResponse} */ (served);
-    checkKeys('adopt', options, ['channels', 'encoding']);
-    const { channels: given = [], encoding = 'events' } = options;
-    const channels = checkedChannels(given);
-    checkAdoptionBytes(channels);
-    checkEncoding(encoding);
-    if (this.isDraining) throw closed();
-    try {
-      const socket = checkOpen(response);
-      if (response.req.method === 'HEAD') {
-        answerHead(response, encoding);
-        return this.streams.miss('drain');
-      }
-      const found = adoptable(response, socket, encoding);
-      await comeToRest(response, found.socket);
-      return await this.take(response, found, encoding, channels);
-    } catch (error) {
-      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss('client-gone');
-      throw error;
-    }
+  inherit(place) {
+    this.place = place;
+    this.isPlaceInherited = true;
+    this.isListening = true;
   }
 
   /**
-   * @param {import('node:http').ServerResponse} response after `comeToRest`
-   * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
-   * @param {readonly string[]} channels
-   * @returns {Promise<number>}
+   * @param {Place} place where the sockets listen that have come
+   * @param {string} address @param {number} port as given to `listen`
+   * @returns {number} the port
    */
-  async take(response, found, encoding, channels) {
-    try {
-      if (this.shards && found.canLeaveJs && found.socket)
-        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
-      return this.adoptInJs(response, found, encoding, channels);
-    } catch (error) {
-      giveBack(response);
-      throw error;
-    }
+  takePlace(place, address, port) {
+    const isSame = address === place.address && (port === 0 || port === place.port);
+    if (!isSame)
+      throw new HoldfastError(
+        'LISTENING',
+        `this Hold has taken over the port ${place.port} of ${place.address || 'all addresses'}: listen there, not on ${port} of ${address || 'all addresses'}`,
+      );
+    this.isPlaceInherited = false;
+    this.shards?.keepAlive();
+    this.shards?.takeHeads();
+    return place.port;
+  }
+
+  /** After the process has died that had the listening sockets. */
+  async listenAgain() {
+    const { place } = this;
+    if (!place || this.isDraining) return;
+    await this.front.listen(place.address, place.port).catch((error) => {
+      throw listenFailure(error, place.address, place.port);
+    });
   }
 
   /**
-   * @param {import('node:http').ServerResponse} response
-   * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
-   * @param {readonly string[]} channels
+   * Offers the streams, and the listening sockets, to a process that calls `Hold.takeOver` with the same path.
+   * @param {string} path of a Unix socket, which is created with mode 0600
+   * @param {HandOverOptions} [options]
+   * @returns {Promise<number>} how many streams the other process took, once those that could not move have been ended
+   * @throws {HoldfastError} NOT_NATIVE, BUSY, CLOSED, HANDOVER, BAD_ARGUMENT, or the reason of the signal
    */
-  adoptInJs(response, { socket, isCompressed }, encoding, channels) {
+  async handOver(path, options = {}) {
+    checkPath(path);
+    checkKeys('handOver', options, ['periodMs', 'signal']);
+    const { periodMs = 0, signal } = options;
+    checkPeriod(periodMs);
+    checkSignal(signal);
+    if (!this.handover) throw notNative();
     if (this.isDraining) throw closed();
-    if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
-    if (!this.streams.channels.hasRoomFor(channels))
-      throw overCapacity('the channels of the streams in JS take maxChannelBytes already');
-    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
-    if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
-    return stream.id;
+    if (this.offer)
+      throw new HoldfastError('BUSY', 'this Hold offers its streams already: it can be once at a time');
+    signal?.throwIfAborted();
+    const offer = new Offer(this, periodMs);
+    this.offer = offer;
+    const withdraw = () => void offer.withdraw(signal?.reason);
+    signal?.addEventListener('abort', withdraw);
+    try {
+      await offer.open(path);
+      return await offer.result;
+    } finally {
+      signal?.removeEventListener('abort', withdraw);
+      this.offer = null;
+    }
   }
 
   /**
@@ -194,6 +197,7 @@ export class StreamHolder extends Teller {
   /** @param {number} periodMs */
   async drain(periodMs) {
     this.isDraining = true;
+    await this.offer?.withdraw(closed());
     await this.listening?.catch(() => {});
     await Promise.all([this.front.close(periodMs), this.streams.drain(periodMs)]);
   }

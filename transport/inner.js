@@ -3,6 +3,7 @@
  * whatever else sends a body. Idle ones are closed when there are too many, so that they can't use up all descriptors.
  */
 import { createServer } from 'node:http';
+import { setTimeout as after } from 'node:timers/promises';
 import { limitConnections } from '../lib/crowd.js';
 
 /** Connections of one worker. */
@@ -11,6 +12,8 @@ const MOST_CONNECTIONS = 4096;
 const REQUEST_MS = 30_000;
 const IDLE_MS = 60_000;
 const CHECK_MS = 1000;
+/** How often a server that retires looks whether all have gone. */
+const LOOK_MS = 20;
 
 /**
  * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} listener
@@ -30,6 +33,42 @@ export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
     listener,
   );
   limitConnections(server, MOST_CONNECTIONS);
+  server.on('connection', (socket) => {
+    const open = openOf(server);
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
   server.emit('listening'); // from then on, Node enforces the timeouts
   return server;
+}
+
+/** @type {WeakMap<import('node:http').Server, Set<import('node:net').Socket>>} */
+const connections = new WeakMap();
+
+/** @param {import('node:http').Server} server @returns {Set<import('node:net').Socket>} its connections */
+function openOf(server) {
+  const known = connections.get(server) ?? new Set();
+  connections.set(server, known);
+  return known;
+}
+
+/**
+ * Ends the connections of a server that another one replaces, so that no request is lost: the response to the next request says
+ * that the connection closes. Who has none for a while is closed.
+ * @param {import('node:http').Server} server from `innerServer`
+ * @param {{ idleMs: number, mostMs: number }} limits how long to wait for the next request of each connection, and for answers
+ * @returns {Promise<void>} once all are gone, or after `mostMs`
+ */
+export async function retire(server, { idleMs, mostMs }) {
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, (_request, response) => {
+      response.shouldKeepAlive = false;
+    });
+  const open = openOf(server);
+  const beginMs = performance.now();
+  for (; open.size > 0; await after(LOOK_MS)) {
+    const passedMs = performance.now() - beginMs;
+    if (passedMs >= mostMs) return;
+    if (passedMs >= idleMs) server.closeIdleConnections();
+  }
 }

@@ -11,6 +11,7 @@ import {
   checkedHeaders,
   checkedLabels,
   checkKeys,
+  checkTag,
 } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
@@ -19,7 +20,7 @@ const MOST_WELCOMES = 1024;
 const KINDS = {
   hold: {
     name: "a decision with 'hold'",
-    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels'],
+    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels', 'tag'],
   },
   refuse: { name: "a decision with 'refuse'", keys: ['refuse', 'headers', 'body'] },
   answer: { name: "a decision with 'answer'", keys: ['answer'] },
@@ -49,8 +50,9 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 /**
  * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
  * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
- * identical heads always get this decision, so native may cache it. `labels`: those of the stream.
- * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels }} HoldDecision
+ * identical heads always get this decision, so native may cache it. `labels`: those of the stream. `tag`: what the application
+ * finds its own state by after the stream was taken over.
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels, tag?: string }} HoldDecision
  */
 
 /**
@@ -149,16 +151,17 @@ function checked(given) {
 
 /** @param {HoldDecision} given @returns {HoldDecision} */
 function checkedHold(given) {
-  const { hold, always, channels: names, labels: own } = given;
+  const { hold, always, channels: names, labels: own, tag } = given;
   const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
   const channels = names === undefined ? undefined : checkedChannels(names);
   checkWelcome(welcome);
   const labels = own === undefined ? undefined : checkedLabels(own);
-  if (always && labels)
-    throw badArgument("a decision with 'always' can't have labels: each stream has its own");
-  return { hold, channels, headers, welcome, always, labels };
+  checkTag(tag);
+  if (always && (labels || tag !== undefined))
+    throw badArgument("a decision with 'always' can't have labels or a tag: each stream has its own");
+  return { hold, channels, headers, welcome, always, labels, tag };
 }
 
 /** @param {HoldDecision['welcome']} welcome */

@@ -19,6 +19,8 @@ import { nativeOptions } from './options.js';
 const HEADS_PER_BATCH = 64;
 /** How soon an adoption is retried if too many are in progress. */
 const BUSY_MS = 5;
+/** So often an adoption in progress is waited for before streams move. */
+const MOST_WAITS = 200;
 /** Errors of a process, or a system, that may open no more. */
 const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
 /** Shards that have not reported their channels by then are left out. */
@@ -57,6 +59,12 @@ export class Shards {
       onMiss: (id, reason) => void setImmediate(onClose, id, reason),
     });
     this.isFlushing = false;
+    /** Whether what is said waits here: streams are moving to another process. */
+    this.isPaused = false;
+    /** Whether connections wait in JS that are to become streams. */
+    this.isAdoptionPaused = false;
+    /** Whether heads wait in native. */
+    this.isPostponing = false;
     this.isDraining = false;
     this.isStopped = false;
     this.drained = 0;
@@ -106,11 +114,16 @@ export class Shards {
     try {
       // Once they listen, the kernel itself refuses the claims of others.
       const bound = bind(this.core, address, claim?.port ?? port);
-      this.anchor ??= setInterval(() => {}, FOREVER_MS);
+      this.keepAlive();
       return bound;
     } finally {
       claim?.release();
     }
+  }
+
+  /** The process, while it listens. */
+  keepAlive() {
+    this.anchor ??= setInterval(() => {}, FOREVER_MS);
   }
 
   /**
@@ -140,7 +153,7 @@ export class Shards {
     for (;;) {
       if (this.isDraining) throw closed();
       this.flush(); // earlier commands must reach native first
-      const refused = this.tryToAdopt(fd(), token, format, channels);
+      const refused = this.isAdoptionPaused ? 'busy' : this.tryToAdopt(fd(), token, format, channels);
       if (refused === 'full') throw overCapacity('every shard is full');
       if (refused === '') return;
       await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
@@ -292,6 +305,7 @@ export class Shards {
    */
   async close(periodMs) {
     this.isDraining = true;
+    this.handover.takeBack(); // in a round, nothing that is said takes effect
     const gone = new Promise((resolve) => {
       this.onDrained = () => resolve(undefined);
     });
@@ -324,14 +338,46 @@ export class Shards {
   flush() {
     this.isFlushing = false;
     this.waitingBytes = undefined;
+    if (this.isPaused) return;
     const records = this.commands.take();
     if (records.length > 0 && !this.isStopped) this.core.command(records);
+  }
+
+  /** From now on no response becomes a stream; those that were about to, have, and the application has said what they are. */
+  async pauseAdoptions() {
+    this.isAdoptionPaused = true;
+    for (let i = 0; i < MOST_WAITS && this.adoptions.size > 0; i++)
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** From now on, what is said waits. */
+  pause() {
+    this.flush();
+    this.isPaused = true;
+  }
+
+  /** What has waited goes to native. */
+  resume() {
+    this.isPaused = false;
+    this.isAdoptionPaused = false;
+    this.flush();
+  }
+
+  /** From now on, heads wait in native for an application that is not ready for them. */
+  postponeHeads() {
+    this.isPostponing = true;
+  }
+
+  takeHeads() {
+    this.isPostponing = false;
+    this.takeEvents();
   }
 
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
     if (this.isStopped) return;
-    const events = this.core.takeEvents(HEADS_PER_BATCH);
+    const events = this.core.takeEvents(this.isPostponing ? 0 : HEADS_PER_BATCH);
     const {
       heads,
       lines,
@@ -358,7 +404,7 @@ export class Shards {
     // The caller of `adopt` gets the id before `onClose` is called with it.
     if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
     else this.reportEnds(closed, drained);
-    if (hasMore) setImmediate(this.takeEvents);
+    if (hasMore && !this.isPostponing) setImmediate(this.takeEvents);
   }
 
   /** @param {Float64Array} closed id, index of the reason, id… @param {number} drained shards without connections from now on */

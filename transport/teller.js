@@ -36,6 +36,8 @@ export class Teller {
     this.streams = streams;
     this.shards = shards;
     this.maxQueueBytes = maxQueueBytes;
+    /** To the process that takes over the streams. @type {import('./relay.js').Relay | null} */
+    this.relay = null;
   }
 
   /**
@@ -60,7 +62,12 @@ export class Teller {
     const said = targets.length === 0 ? null : checked;
     const published = this.shards?.publish(targets, said, cursor, isCounted);
     const inJs = this.streams.publish(targets, said, cursor);
+    // Streams of updates end when they have moved: what has a cursor belongs to the order that they followed.
+    const elsewhere =
+      said && cursor === undefined ? this.relay?.publish(targets, said, isCounted) : undefined;
     if (!isCounted) return NOBODY;
+    if (elsewhere)
+      return Promise.all([published, elsewhere]).then(([here = 0, there]) => here + there + inJs);
     return published ? published.then((listeners) => listeners + inJs) : Promise.resolve(inJs);
   }
 
@@ -111,7 +118,9 @@ export class Teller {
     if (isLarge && !mayBeLarge)
       throw badArgument(`a message of ${bytes} bytes is larger than maxQueueBytes, ${this.maxQueueBytes}`);
     // Whoever waits for an empty queue may wait for ever.
-    this.shards?.checkRoom(isLarge ? this.maxQueueBytes / 2 : bytes);
+    const needed = isLarge ? this.maxQueueBytes / 2 : bytes;
+    this.shards?.checkRoom(needed);
+    this.relay?.checkRoom(needed);
     return message;
   }
 
@@ -145,6 +154,7 @@ export class Teller {
     checkEndReason(reason);
     this.shards?.endChannel(channel, reason);
     this.streams.endChannel(channel, reason);
+    this.relay?.say('endChannel', [channel, reason]);
   }
 
   /**
@@ -157,6 +167,7 @@ export class Teller {
     checkEndReason(reason);
     this.shards?.endLabelled(kind, label, reason);
     this.streams.endLabelled(kind, label, reason);
+    this.relay?.say('endLabelled', [kind, label, reason]);
   }
 
   /**

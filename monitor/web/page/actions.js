@@ -15,6 +15,13 @@ const ACTIONS = [
     yes: 'Collect garbage',
   },
   {
+    button: 'reload',
+    path: '/reload',
+    title: 'Reload the workers?',
+    text: 'New workers start one after the other, with the code that is on disk now, and take over all streams. Clients notice nothing.',
+    yes: 'Reload',
+  },
+  {
     button: 'drain',
     path: '/drain',
     title: 'Drain the server?',

@@ -60,8 +60,9 @@ impl Wheel {
         wheel
     }
 
-    pub fn slot_ns(&self) -> u64 {
-        self.slot_ns
+    /// How many slots it has, and how long one is.
+    pub fn slots(&self) -> (u64, u64) {
+        (self.slots, self.slot_ns)
     }
 
     /// When the next slot is due, on the clock of the caller.

@@ -36,7 +36,7 @@ function aim(port) {
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
     request: requestOf(params),
     subscription,
-    pingIntervalMs: 0,
+    pingIntervalMs: params.interval === 'auto' ? 0 : params.interval,
     timeoutMs: TIMEOUT_MS,
     isStrict: true,
     allowsMessages: true,

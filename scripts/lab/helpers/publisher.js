@@ -11,6 +11,9 @@ import { Histogram } from '../../../lib/histogram.js';
 import { follow } from './orders.js';
 
 const TICK_MS = 1;
+/** Until a connection that was closed is opened again. */
+const AGAIN_MS = 5;
+const CLOSED = 'a connection was closed';
 const TTL_S = 86_400;
 const HEAD_END = '\r\n\r\n';
 
@@ -26,27 +29,46 @@ const HEAD_END = '\r\n\r\n';
  * @property {number} connections
  * @property {number} batch publications per request; 1: as a form
  * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
+ * @property {boolean} [comesBack] if a connection is closed, open it again, and repeat what was not answered: each publication has its
+ *   own id; only with a batch of 1
  */
 
 /** A connection, and the topics that only it publishes to. */
 class Lane {
   /** @param {Topic[]} topics @param {How} how @param {string} head of each request, without its length */
-  constructor(topics, { batch, isNumbered, port }, head) {
+  constructor(topics, { batch, isNumbered, port, comesBack = false }, head) {
     this.topics = topics;
     this.batch = batch;
     this.isNumbered = isNumbered;
+    this.port = port;
+    this.comesBack = comesBack;
     this.head = head;
+    /** What was sent last. */
+    this.request = '';
     this.next = 0;
     this.answer = '';
     this.begunMs = 0;
     this.isBusy = false;
     /** Requests that are due. */
     this.due = 0;
-    this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
-    this.socket.setEncoding('latin1');
-    this.socket.on('data', (/** @type {string} */ text) => this.read(text));
-    this.socket.on('error', (error) => fail(error.message));
-    this.socket.on('close', () => fail('a connection was closed'));
+    this.socket = this.open();
+  }
+
+  open() {
+    const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true });
+    socket.setEncoding('latin1');
+    socket.on('data', (/** @type {string} */ text) => this.read(text));
+    socket.on('error', (error) => this.comesBack || fail(error.message));
+    socket.on('close', () => (this.comesBack ? setTimeout(() => this.openAgain(), AGAIN_MS) : fail(CLOSED)));
+    return socket;
+  }
+
+  openAgain() {
+    if (isFinished) return;
+    reopened++;
+    this.answer = '';
+    this.socket = this.open();
+    if (this.isBusy) this.socket.write(this.request, 'latin1');
   }
 
   /** Sends the next request, if it is time. */
@@ -58,14 +80,17 @@ class Lane {
     this.begunMs = performance.now();
     const publications = Array.from({ length: this.batch }, () => this.publication());
     const body = this.batch === 1 ? formOf(publications[0]) : JSON.stringify(publications);
-    this.socket.write(`${this.head}Content-Length: ${Buffer.byteLength(body)}${HEAD_END}${body}`, 'latin1');
+    this.request = `${this.head}Content-Length: ${Buffer.byteLength(body)}${HEAD_END}${body}`;
+    this.socket.write(this.request, 'latin1');
   }
 
   publication() {
     const topic = this.topics[this.next++ % this.topics.length];
     if (!this.isNumbered) return { topic: `${topic.name}/${++topic.number}`, data: 'x'.repeat(64) };
     topic.number++;
-    return { topic: topic.name, data: dataOf({ ...topic, clock: 'monotonic', topic: topic.name }, 1) };
+    const data = dataOf({ ...topic, clock: 'monotonic', topic: topic.name }, 1);
+    if (!this.comesBack) return { topic: topic.name, data };
+    return { topic: topic.name, data, id: `${topic.publisher} ${topic.name} ${topic.number}` };
   }
 
   /** @param {string} text of the answer to the request that is on its way */
@@ -75,6 +100,7 @@ class Lane {
     if (end < 0) return;
     const length = /\r\ncontent-length: *(\d+)/i.exec(this.answer)?.[1] ?? 0;
     if (this.answer.length < end + HEAD_END.length + Number(length)) return;
+    if (this.comesBack && this.answer.startsWith('HTTP/1.1 503')) return void this.socket.destroy(); // and then it is repeated
     if (this.answer.startsWith('HTTP/1.1 200')) sent += this.batch;
     else fail(this.answer.slice(0, 200));
     latency.record((performance.now() - this.begunMs) * 1000);
@@ -86,9 +112,10 @@ class Lane {
   }
 }
 
-/** @param {{ topic: string, data: string }} publication */
-function formOf({ topic, data }) {
-  return `topic=${encodeURIComponent(topic)}&data=${encodeURIComponent(data)}`;
+/** @param {{ topic: string, data: string, id?: string }} publication */
+function formOf({ topic, data, id = '' }) {
+  const own = id === '' ? '' : `&id=${encodeURIComponent(id)}`;
+  return `topic=${encodeURIComponent(topic)}&data=${encodeURIComponent(data)}${own}`;
 }
 
 /** @type {Lane[]} */
@@ -96,6 +123,9 @@ let lanes = [];
 let latency = new Histogram('µs');
 let [sent, failed, running, pace, endMs] = [0, 0, 0, 0, 0];
 let problem = '';
+/** Connections that were closed, and opened again. */
+let reopened = 0;
+let isFinished = false;
 let onOver = () => {};
 
 /** @param {string} what */
@@ -128,7 +158,7 @@ follow({
    * @param {{ ms?: number, requests?: number, perSecond?: number }} run requests per second; 0: as many as it can
    */
   async run({ ms = 0, requests = 0, perSecond = 0 }) {
-    [sent, failed, problem, latency] = [0, 0, '', new Histogram('µs')];
+    [sent, failed, problem, reopened, latency] = [0, 0, '', 0, new Histogram('µs')];
     const begunMs = performance.now();
     endMs = begunMs + (ms || 60_000);
     pace = perSecond || requests;
@@ -143,7 +173,18 @@ follow({
       stop();
     }
     const tookMs = performance.now() - begunMs;
-    return { sent, failed, problem, tookMs, latency: percentilesOf(latency) };
+    return { sent, failed, problem, reopened, tookMs, latency: percentilesOf(latency) };
+  },
+
+  /** Ends a run early: nothing more is sent, and what was is still waited for. */
+  finish() {
+    endMs = performance.now();
+    if (running === 0) onOver();
+  },
+
+  /** Connections that are closed from now on stay closed. */
+  leave() {
+    isFinished = true;
   },
 });
 

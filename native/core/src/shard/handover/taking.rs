@@ -14,7 +14,7 @@ use crate::shard::Shard;
 use crate::socket::Socket;
 use crate::telemetry::add;
 
-/// How many slots earlier a row may be due. It is pinged at once if there is no place.
+/// How many slots earlier a row may be due. If there is no place, it is pinged at once.
 const MOST_SLOTS: u64 = 256;
 /// In a receipt, for a listener.
 const ACCEPTED: u64 = 1;
@@ -109,8 +109,8 @@ impl Shard {
 
     /// A free row whose ping is due at this time, or else before it: a table may be too small to have rows for every time.
     fn place_for(&mut self, due_ns: u64) -> Option<u32> {
-        let slot_ns = self.pinger.wheel.slot_ns();
-        (0..MOST_SLOTS).find_map(|slots| self.place_at(due_ns.saturating_sub(slots * slot_ns)))
+        let (slots, slot_ns) = self.pinger.wheel.slots();
+        (0..slots.min(MOST_SLOTS)).find_map(|slots| self.place_at(due_ns.saturating_sub(slots * slot_ns)))
     }
 
     fn place_at(&mut self, due_ns: u64) -> Option<u32> {
@@ -156,7 +156,7 @@ impl Shard {
     }
 
     /// What is parked belongs to this shard. Streams are reported unless all their channels begin with one of `quiet`; None
-    /// reports none.
+    /// reports none, and an empty list all, even those without channels.
     pub(in crate::shard) fn go(&mut self, quiet: Option<&[Box<[u8]>]>) {
         self.taking.places.clear();
         let parked = std::mem::take(&mut self.taking.parked);
@@ -199,7 +199,7 @@ impl Shard {
         let channels = self.channels.names_of(index);
         let tag = self.tags.get(&index).cloned().unwrap_or_default();
         let is_quiet = |channel: &[u8]| quiet.iter().any(|prefix| channel.starts_with(prefix));
-        if tag.is_empty() && channels.iter().all(|channel| is_quiet(channel)) {
+        if !quiet.is_empty() && tag.is_empty() && channels.iter().all(|channel| is_quiet(channel)) {
             return;
         }
         let address = self.rows.socket(index).filter(|_| self.options.reports_addresses).and_then(Socket::peer);

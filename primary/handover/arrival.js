@@ -1,0 +1,190 @@
+/*
+ * The new server of a takeover. It is fed by the old one, as a worker is by its primary, until it has everything.
+ *
+ *     connect --accepted--> workers start --ready--> rounds --moved--> serving --drained--> the broker moves --> done
+ */
+import { RemoteBroker } from '../../broker/remote.js';
+import { dispatch } from '../../lib/dispatch.js';
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
+import { failAt } from '../../lib/failat.js';
+import { connectTo } from './control.js';
+import { PROTOCOL, Turns } from './protocol.js';
+
+/** How long the old server may take for a question about publications. */
+const ANSWER_MS = 4000;
+/** After it has drained, which takes as long as it likes to. */
+const DRAIN_SILENT_MS = 30_000;
+
+/** @typedef {import('./lines.js').Lines} Lines */
+/** @typedef {import('./newside.js').NewSide} NewSide */
+/** @typedef {import('./protocol.js').Accepted} Accepted */
+/** @typedef {import('./protocol.js').Moved} Moved */
+/** @typedef {import('./protocol.js').TakeOver} TakeOver */
+/** @typedef {import('../workers.js').Workers} Workers */
+
+export class Arrival {
+  /** @param {Lines} lines @param {number} maxQueueBytes */
+  constructor(lines, maxQueueBytes) {
+    this.lines = lines;
+    this.maxQueueBytes = maxQueueBytes;
+    this.turns = new Turns(lines);
+    /** @type {RemoteBroker | null} */
+    this.broker = null;
+    /** @type {Workers | null} */
+    this.workers = null;
+    /** @type {NewSide | null} */
+    this.side = null;
+    this.isOver = false;
+    this.onLost = (/** @type {HoldfastError} */ _error) => {};
+    lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
+    lines.onClose = () => this.lost();
+  }
+
+  /**
+   * @param {string} path @param {Omit<TakeOver, 'type' | 'protocol' | 'pid'>} request @param {number} maxQueueBytes
+   * @returns {Promise<{ arrival: Arrival, accepted: Accepted, broker: RemoteBroker }>}
+   * @throws {HoldfastError} CONTROL: nobody answers; HANDOVER: why it was refused
+   */
+  static async open(path, request, maxQueueBytes) {
+    const arrival = new Arrival(await connectTo(path), maxQueueBytes);
+    const { lines } = arrival;
+    lines.send({ type: 'takeOver', protocol: PROTOCOL, pid: process.pid, ...request });
+    const accepted = /** @type {Accepted} */ (await arrival.turns.until('accepted'));
+    failAt('accepted');
+    if (!arrival.broker) throw new HoldfastError('HANDOVER', 'the old server has no broker');
+    return { arrival, accepted, broker: arrival.broker };
+  }
+
+  get handlers() {
+    const { turns, lines } = this;
+    const came = (/** @type {any} */ message) => turns.came(message);
+    return {
+      /** @param {{ problem: string }} message */
+      refused: ({ problem }) => turns.fail(`not taken over: ${problem}`),
+      /** The feed comes right after it. @param {Accepted} message */
+      accepted: (message) => {
+        const send = (/** @type {any} */ line) => lines.send(line);
+        this.broker = new RemoteBroker({
+          place: message.place,
+          send,
+          maxQueueBytes: this.maxQueueBytes,
+          answerMs: ANSWER_MS,
+        });
+        came(message);
+      },
+      alive: () => {},
+      /** @param {import('../../broker/messages.js').Feed} message */
+      feed: (message) => this.broker?.feed(message),
+      /** @param {import('../../broker/messages.js').Answer} message */
+      answer: (message) => this.broker?.answer(message),
+      /** @param {import('../../broker/messages.js').Reset} message */
+      reset: (message) => this.broker?.reset(message),
+      /** @param {import('../messages.js').Publish} message */
+      publish: (message) => void this.publish(message),
+      /** @param {import('../messages.js').Revoke} message */
+      revoke: (message) => void this.revoke(message),
+      /** @param {any} message */
+      handover: (message) => void this.step(message),
+      moved: came,
+      drained: came,
+      closed: came,
+    };
+  }
+
+  /** @param {import('../messages.js').Publish} message */
+  async publish({ id, channel, message }) {
+    const outcome = await this.workers?.publish(channel, message).then(
+      ({ listeners }) => ({ listeners }),
+      (error) => problemOf(error),
+    );
+    this.lines.send({ type: 'published', id, ...outcome });
+  }
+
+  /** @param {import('../messages.js').Revoke} message */
+  async revoke({ id, list }) {
+    await this.workers?.revocations.revoke(list);
+    this.lines.send({ type: 'revoked', id });
+  }
+
+  /** @param {{ id: number, step: string, links: any, notes: any, presence: any }} question */
+  async step({ id, step, ...fields }) {
+    try {
+      const value = await this.take(step, fields);
+      this.lines.send({ type: 'handedOver', id, value });
+    } catch (error) {
+      this.lines.send({ type: 'handedOver', id, problem: messageOf(error) });
+    }
+  }
+
+  /** @param {string} step @param {{ links: any, notes: any, presence: any }} fields @returns {Promise<unknown>} */
+  async take(step, { links, notes, presence }) {
+    const { side } = this;
+    if (!side) throw new HoldfastError('HANDOVER', 'the new server is not ready');
+    if (step === 'connect') return side.connect(links);
+    if (step === 'sync') return side.sync().then(() => failAt('synced'));
+    if (step === 'learn') return side.learn(notes);
+    if (step === 'drop') return side.drop();
+    if (step !== 'go') throw new HoldfastError('HANDOVER', `unknown step ${step}`);
+    if (this.workers) this.workers.isArriving = false; // one that dies now is replaced
+    const streams = await side.go(presence);
+    failAt('gone');
+    return streams;
+  }
+
+  /**
+   * The workers have started: the streams can come.
+   * @param {Workers} workers @param {NewSide} side
+   * @returns {Promise<Moved>} when all have come
+   * @throws {HoldfastError} HANDOVER
+   */
+  async receive(workers, side) {
+    this.workers = workers;
+    this.side = side;
+    failAt('ready');
+    this.lines.send({ type: 'ready' });
+    const moved = await this.turns.until('moved');
+    failAt('moved');
+    return moved;
+  }
+
+  /**
+   * This server has everything that people can see.
+   * @returns {Promise<import('../../lib/counts.js').Counts>} of the old one, when it has ended its last streams
+   */
+  async serve() {
+    failAt('serving');
+    this.lines.send({ type: 'serving' });
+    const { counts } = await this.turns.until('drained', DRAIN_SILENT_MS);
+    failAt('drained');
+    return counts;
+  }
+
+  /** @returns {Promise<any>} when the store of the old server can be opened by others: what its node on NATS was */
+  async closeOther() {
+    this.lines.send({ type: 'close' });
+    const { node } = await this.turns.until('closed', DRAIN_SILENT_MS);
+    return node;
+  }
+
+  /** Nothing is needed of the old server any more. */
+  finish() {
+    failAt('switched');
+    this.isOver = true;
+    this.turns.stop();
+    this.lines.send({ type: 'done' });
+    this.lines.end();
+  }
+
+  lost() {
+    if (this.isOver) return;
+    this.turns.fail('the old server has ended before this one had taken over');
+    this.onLost(new HoldfastError('HANDOVER', 'the old server has ended before this one had taken over'));
+  }
+}
+
+/** @param {unknown} error of a publication */
+function problemOf(error) {
+  const code = codeOf(error);
+  if (code === 'BUSY') return { busy: true };
+  return code === 'BAD_ARGUMENT' ? { problem: messageOf(error) } : {};
+}

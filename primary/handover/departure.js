@@ -1,0 +1,223 @@
+/*
+ * The old server of a takeover: another one gets its streams, and then everything else. Until all streams that can move have moved,
+ * any failure means that this one goes on as if nothing had happened.
+ *
+ *     accepted --ready--> rounds (move.js) --> moved --serving--> draining --> drained --close, done--> exit 0
+ *         \---------\-------\--> goes on       \------------\--------------\--> starts workers again: the new server has died
+ */
+import { dispatch } from '../../lib/dispatch.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { formatNoun } from '../../lib/format.js';
+import { Asks } from './asks.js';
+import { Move } from './move.js';
+import { PROTOCOL, Turns } from './protocol.js';
+
+/** How long a new server may take to start its workers, as long as it is not silent. */
+const ROUNDS_MS = 30_000;
+/** A step of the new server; each of its workers has less. */
+const STEP_MS = 12_000;
+
+/** @typedef {import('./lines.js').Lines} Lines */
+/** @typedef {import('./protocol.js').TakeOver} TakeOver */
+/** @typedef {import('./protocol.js').Moved} Moved */
+/** @typedef {import('../workers.js').Workers} Workers */
+
+/**
+ * What it needs of the server.
+ * @typedef {object} Old
+ * @property {Workers} workers
+ * @property {() => Promise<{ version: string, port: number, csvPath: string, adminPort: number }>} facts
+ * @property {() => string} state
+ * @property {() => Promise<void>} pause no more frames: streams would be missing
+ * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
+ * @property {() => Promise<void>} resume undoes both
+ * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker with what its node on NATS is @property {() => boolean} isBrokerClosed
+ * @property {(error: HoldfastError) => void} fail ends the process with status 1
+ * @property {(line: string) => void} leave ends the process
+ * @property {(line: string) => void} note
+ */
+
+export class Departure {
+  /** @param {{ lines: Lines, request: TakeOver, old: Old }} options */
+  constructor({ lines, request, old }) {
+    this.lines = lines;
+    this.request = request;
+    this.old = old;
+    this.turns = new Turns(lines);
+    this.asks = new Asks(`the new server (pid ${request.pid})`, (message) => lines.send(message));
+    /** @type {Move | null} */
+    this.move = null;
+    /** The streams are with the new server: there is no way back. */
+    this.hasMoved = false;
+    lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
+    lines.onClose = () => this.lost('it has ended');
+  }
+
+  /** @param {string} why */
+  lost(why) {
+    this.asks.close(why);
+    this.turns.fail(`the new server (pid ${this.request.pid}) is gone: ${why}`);
+  }
+
+  get handlers() {
+    const { workers } = this.old;
+    const came = (/** @type {any} */ message) => this.turns.came(message);
+    return {
+      ...workers.broker?.handlersOf(this),
+      /** @param {import('../messages.js').Published} message */
+      published: (message) => workers.publications.answered(this, message),
+      /** @param {import('../messages.js').Revoked} message */
+      revoked: ({ id }) => workers.revocations.answered(this, id, undefined),
+      /** @param {import('../messages.js').HandedOver} message */
+      handedOver: (message) => this.asks.answered(message),
+      alive: () => {},
+      ready: came,
+      serving: came,
+      close: () => void this.close(),
+      done: came,
+    };
+  }
+
+  /** @returns {Promise<void>} never rejects: it ends the process, or the server goes on */
+  async run() {
+    const { old, request } = this;
+    old.note(`server ${request.version} (pid ${request.pid}) takes over`);
+    try {
+      this.sit(await old.facts());
+      await this.turns.until('ready');
+      await old.pause();
+      const moved = await this.handOver();
+      if (old.state() === 'draining') throw new HoldfastError('HANDOVER', 'the server is ending');
+      this.hasMoved = true;
+      await this.follow(moved);
+    } catch (error) {
+      await this.goOn(messageOf(error));
+    }
+  }
+
+  handOver() {
+    const { old } = this;
+    return old.workers.replacements.inTurn(async () => {
+      const slots = old.workers.slots.filter(({ state }) => state === 'ready');
+      const move = new Move({
+        sources: slots.map(({ asks }) => asks),
+        targets: this.targets(),
+        presence: this.presenceOf(slots),
+        feed: old.workers.replacements.feed,
+        deadlineMs: ROUNDS_MS,
+        onNote: old.note,
+      });
+      this.move = move;
+      old.workers.replacements.move = move;
+      try {
+        return await move.run();
+      } finally {
+        old.workers.replacements.move = null;
+      }
+    });
+  }
+
+  /** The new server opens the store, or goes on as this node of NATS. */
+  async close() {
+    const node = await this.old.closeBroker();
+    this.lines.send({ type: 'closed', node });
+  }
+
+  /** From now on the new server is fed as a worker is. @param {object} facts */
+  sit(facts) {
+    const { workers } = this.old;
+    const send = (/** @type {any} */ message) => this.lines.send(message);
+    const place = workers.broker?.add(this, send);
+    workers.publications.add(this, send);
+    workers.revocations.add(this, send);
+    const identity = workers.presence?.presence.identity ?? null;
+    send({ type: 'accepted', pid: process.pid, ...facts, identity, place });
+  }
+
+  stand() {
+    const { workers } = this.old;
+    workers.broker?.remove(this);
+    workers.publications.remove(this);
+    workers.revocations.remove(this);
+    workers.presence?.presence.retire(this); // what it had taken is lost
+    this.turns.stop();
+  }
+
+  /**
+   * The new server has the identity of this one, so its streams stay on the list of subscriptions.
+   * @param {import('../slot.js').Slot[]} slots @returns {import('./move.js').PresenceMove | null} null if one of the two has no such list
+   */
+  presenceOf(slots) {
+    const presence = this.old.workers.presence?.presence;
+    if (!presence || !this.request.subscriptions) return null;
+    return {
+      pass: (source, worker, ids) => [{ worker, entries: presence.export(slots[source], ids, this) }],
+    };
+  }
+
+  /** @returns {import('./move.js').Targets} */
+  targets() {
+    const { asks } = this;
+    return {
+      shards: this.request.shards,
+      connect: (links) => asks.ask('connect', { links }, STEP_MS),
+      sync: (deadlineMs) => asks.ask('sync', {}, deadlineMs),
+      learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
+      go: (presence) => asks.ask('go', { presence }, STEP_MS),
+      drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),
+    };
+  }
+
+  /** The new server has the streams; it gets the rest. @param {{ streams: number, left: number }} moved */
+  async follow({ streams, left }) {
+    const { old, lines, request } = this;
+    const { workers } = old;
+    lines.send({ type: 'moved', streams, left, ...(await old.suspend()) });
+    await this.turns.until('serving');
+    await workers.drain(workers.config.drainMs);
+    lines.send({ type: 'drained', counts: workers.retired });
+    await this.turns.until('done');
+    old.leave(`pid ${request.pid} has taken over ${formatNoun(streams, 'stream')}`);
+  }
+
+  /** @param {string} why */
+  async goOn(why) {
+    const { old, lines } = this;
+    lines.destroy();
+    this.stand();
+    if (old.state() === 'draining') return;
+    if (old.isBrokerClosed())
+      return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
+    // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
+    const revived = this.move && this.move.rounds > 0 ? old.workers.replacements.revive() : null;
+    const lost = this.move?.released ?? 0;
+    old.workers.totals.retire(null, lost);
+    old.note(
+      `not taken over: ${why}; ${lost > 0 ? `${formatNoun(lost, 'stream')} lost; ` : ''}this server goes on`,
+    );
+    await old.resume();
+    await revived;
+  }
+}
+
+/**
+ * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string }} own
+ * @returns {string} why it is refused; '' if it is not
+ */
+export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
+  if (protocol !== PROTOCOL)
+    return `server ${version} speaks protocol ${protocol} of takeovers, and the one that runs ${PROTOCOL}: restart it instead`;
+  for (const name of [own.transport, transport])
+    if (name !== 'hold') return `the ${name} transport can't move streams: restart the server instead`;
+  if (own.state !== 'running') return `the server that runs is ${own.state}`;
+  if (own.isBusy) return 'another handover is in progress: try again later';
+  if ((port !== 0 && port !== own.port) || host !== own.host)
+    return `the server that runs listens on ${where(own)}, not on ${where({ port, host })}: --port and --host must be the same`;
+  if (!Array.isArray(shards) || shards.length === 0) return 'it has no workers';
+  return '';
+}
+
+/** @param {{ port: number, host: string }} address */
+function where({ port, host }) {
+  return host ? `${host}:${port}` : `port ${port}`;
+}

@@ -1,0 +1,91 @@
+/*
+ * Makes streams of responses: natively if the connection can leave JS (adopt.js), otherwise in JS.
+ */
+import { codeOf } from '../lib/errors.js';
+import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
+import { checkAdoptionBytes, checkEncoding, checkedChannels, checkKeys, checkTag } from './checks.js';
+import { closed, overCapacity } from './shards.js';
+import { isInJs } from './streams.js';
+import { Teller } from './teller.js';
+
+/** @typedef {import('../lib/errors.js').HoldfastError} HoldfastError */
+/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding, tag?: string }} AdoptOptions */
+
+export class Adopter extends Teller {
+  /** Adoptions that are in progress. */
+  adopting = 0;
+  isDraining = false;
+
+  /**
+   * Takes over a response as a stream. What was written to it is still sent. If its client has already disconnected, the
+   * stream opens and closes at once; so it does after the head was sent if the request is a HEAD.
+   * @param {import('node:http').ServerResponse | import('node:http2').Http2ServerResponse} served without a
+   *   Content-Length; its head is sent now unless it was already
+   * @param {AdoptOptions} [options]
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response then still
+   *   belongs to the application, but its head may have been sent
+   */
+  async adopt(served, options = {}) {
+    const response = /** @type {import('node:http').ServerResponse} */ (served);
+    checkKeys('adopt', options, ['channels', 'encoding', 'tag']);
+    const { channels: given = [], encoding = 'events', tag } = options;
+    const channels = checkedChannels(given);
+    checkAdoptionBytes(channels);
+    checkEncoding(encoding);
+    checkTag(tag);
+    if (this.isDraining) throw closed();
+    this.adopting++;
+    try {
+      const socket = checkOpen(response);
+      if (response.req.method === 'HEAD') {
+        answerHead(response, encoding);
+        return this.streams.miss('drain');
+      }
+      const found = adoptable(response, socket, encoding);
+      await comeToRest(response, found.socket);
+      const id = await this.take(response, found, encoding, channels);
+      if (tag && !isInJs(id)) this.shards?.tag(id, tag);
+      return id;
+    } catch (error) {
+      if (codeOf(error) === 'CLIENT_GONE') return this.streams.miss('client-gone');
+      throw error;
+    } finally {
+      this.adopting--;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response after `comeToRest`
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   * @returns {Promise<number>}
+   */
+  async take(response, found, encoding, channels) {
+    try {
+      if (this.shards && found.canLeaveJs && found.socket)
+        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
+      return this.adoptInJs(response, found, encoding, channels);
+    } catch (error) {
+      giveBack(response);
+      throw error;
+    }
+  }
+
+  /**
+   * @param {import('node:http').ServerResponse} response
+   * @param {import('./adopt.js').Adoptable} found
+   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {readonly string[]} channels
+   */
+  adoptInJs(response, { socket, isCompressed }, encoding, channels) {
+    if (this.isDraining) throw closed();
+    if (this.streams.isFull) throw overCapacity('the streams in JS are at capacity');
+    if (!this.streams.channels.hasRoomFor(channels))
+      throw overCapacity('the channels of the streams in JS take maxChannelBytes already');
+    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
+    if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
+    return stream.id;
+  }
+}
