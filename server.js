@@ -217,8 +217,9 @@ class Server {
 
   async finishTakeover() {
     this.notify?.tookOver(this.moved?.watchdogMs ?? 0);
-    await this.succession.finish(() => this.prepareInheritance());
-    if (this.broker?.broker.bus) this.startNodes(this.broker.broker.bus);
+    const node = await this.succession.finish(() => this.prepareInheritance());
+    const { bus } = this.broker?.broker ?? {};
+    if (bus) this.startNodes(bus, node);
     this.note(`took over ${formatNoun(this.moved?.streams ?? 0, 'stream')} from pid ${this.before?.pid}`);
   }
 
@@ -307,12 +308,15 @@ class Server {
     return new SwitchBroker(broker, this.config);
   }
 
-  /** Other servers on the same stream know this one from now on. @param {import('./broker/nats/bus.js').Bus} bus */
-  startNodes(bus) {
+  /**
+   * Other servers on the same stream know this one from now on.
+   * @param {import('./broker/nats/bus.js').Bus} bus @param {import('./hub/nodes/index.js').State | null} [before] what the server before was
+   */
+  startNodes(bus, before = null) {
     const { revocations } = this.workers;
     const end = async (/** @type {unknown[]} */ list) => revocations.revoke(checkedRevocations(list));
     const onNote = (/** @type {string} */ line) => this.note(line);
-    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote });
+    this.nodes = new Nodes({ bus, presence: this.presence, end, onNote, before });
     this.nodes.start();
   }
 

@@ -63,7 +63,7 @@ export class BrokerServer {
    * @returns {Place} for its RemoteBroker
    */
   add(worker, send) {
-    if (!this.frozen) this.sendAll(); // what is before it is not for this worker
+    this.sendAll(); // what is before it is not for this worker
     const place = this.frozen ?? this.placeNow();
     const { last } = this.nextPlace ?? place;
     this.seats.set(worker, { send, fed: last, stored: [] });

@@ -22,8 +22,9 @@ const ARROWS = {
   primary: [
     'hub/presence/server.js',
     'hub/presence/messages.js',
-    'hub/presence/index.js', // these two for types
+    'hub/presence/index.js', // these three for types
     'hub/presence/moves.js',
+    'hub/nodes/index.js',
     'hub/revocations.js',
     'broker',
     'transport/index.js',

@@ -12,6 +12,7 @@ import { get, rawClient } from './helpers/client.js';
 import {
   assertAllGot,
   controlOf,
+  datasOf,
   openStreams,
   publishAllTheTime,
   startNew,
@@ -52,6 +53,35 @@ test('three servers take over from each other, with other workers, and streams l
   assert.equal(clients.filter(({ closed }) => closed).length, 0);
   const totals = await untilTotals(adminPort, ({ streams }) => streams === 60, 'all streams are counted');
   assert.deepEqual([totals.opened - totals.closed, totals.lost], [60, 0]);
+});
+
+test('a message that is published on the admin port meanwhile reaches each stream once', {
+  skip,
+}, async (t) => {
+  const old = await startOld(t);
+  const { ofChannel } = await openStreams(t, old.port, 20);
+  const next = startNew(t, old);
+  /** @type {string[]} */
+  const sent = [];
+  let isOver = false;
+  void next.listening.then(() => {
+    isOver = true;
+  });
+  for (let i = 0; !isOver || i < 10; i++) {
+    const url = `http://127.0.0.1:${old.adminPort}/publish?channel=news`;
+    const response = await fetch(url, { method: 'POST', body: `${i}` }).catch(() => null);
+    if (response?.status === 202) sent.push(`${i}`);
+    await response?.text();
+  }
+  for (const client of ofChannel) {
+    await until(() => datasOf(client).at(-1) === sent.at(-1), 'the last message');
+    const got = datasOf(client).slice(1);
+    assert.equal(new Set(got).size, got.length, 'none twice');
+    assert.deepEqual(
+      sent.filter((data) => !got.includes(data)),
+      [],
+    );
+  }
 });
 
 test('counters, elapsed time and the CSV continue', { skip }, async (t) => {

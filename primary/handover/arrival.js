@@ -159,10 +159,11 @@ export class Arrival {
     return counts;
   }
 
-  /** The old server's store can be opened by others now. */
+  /** @returns {Promise<any>} when the store of the old server can be opened by others: what its node on NATS was */
   async closeOther() {
     this.lines.send({ type: 'close' });
-    await this.turns.until('closed', DRAIN_SILENT_MS);
+    const { node } = await this.turns.until('closed', DRAIN_SILENT_MS);
+    return node;
   }
 
   /** Nothing is needed of the old server any more. */

@@ -31,7 +31,7 @@ const STEP_MS = 12_000;
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
  * @property {() => Promise<void>} resume undoes both
- * @property {() => Promise<import('../../broker/messages.js').Place | undefined>} closeBroker @property {() => boolean} isBrokerClosed
+ * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker with what its node on NATS is @property {() => boolean} isBrokerClosed
  * @property {(error: HoldfastError) => void} fail ends the process with status 1
  * @property {(line: string) => void} leave ends the process
  * @property {(line: string) => void} note
@@ -73,7 +73,7 @@ export class Departure {
       alive: () => {},
       ready: came,
       serving: came,
-      close: () => void this.old.closeBroker().then((place) => this.lines.send({ type: 'closed', place })),
+      close: () => void this.close(),
       done: came,
     };
   }
@@ -117,6 +117,12 @@ export class Departure {
     });
   }
 
+  /** The new server opens the store, or goes on as this node of NATS. */
+  async close() {
+    const node = await this.old.closeBroker();
+    this.lines.send({ type: 'closed', node });
+  }
+
   /** From now on the new server is fed as a worker is. @param {object} facts */
   sit(facts) {
     const { workers } = this.old;
@@ -155,7 +161,7 @@ export class Departure {
     return {
       shards: this.request.shards,
       connect: (links) => asks.ask('connect', { links }, STEP_MS),
-      sync: () => asks.ask('sync', {}, STEP_MS),
+      sync: (deadlineMs) => asks.ask('sync', {}, deadlineMs),
       learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
       go: (presence) => asks.ask('go', { presence }, STEP_MS),
       drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),

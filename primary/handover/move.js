@@ -28,7 +28,7 @@ const EMPTY_BREAK_MS = 250;
  * @typedef {object} Targets the new workers
  * @property {number[]} shards of each
  * @property {(links: Link[][]) => Promise<void>} connect
- * @property {() => Promise<void>} sync resolves once they have given their Holds everything that was fed
+ * @property {(deadlineMs: number) => Promise<void>} sync resolves once they have given their Holds everything that was fed
  * @property {(notes: unknown[]) => Promise<void>} learn
  * @property {(presence: PresenceOf[]) => Promise<number>} go continues the streams; resolves to how many
  * @property {() => Promise<void>} drop forgets what is parked; never rejects
@@ -110,10 +110,10 @@ export class Move {
 
   /** @returns {Promise<Moved>} of all old workers */
   async round() {
-    await this.targets.sync(); // most of what there is to be fed, so that the pause is short
+    await this.targets.sync(STEP_MS); // most of what there is to be fed, so that the pause is short
     await this.feed.freeze();
     try {
-      await this.targets.sync();
+      await this.targets.sync(PAUSED_STEP_MS);
       const wantsIds = this.presence !== null;
       const moved = await this.askAll('move', { ms: this.pauseMs, wantsIds }, this.pauseMs + PAUSED_STEP_MS);
       if (this.isStopped) throw new HoldfastError('HANDOVER', 'the server is ending');

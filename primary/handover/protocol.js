@@ -13,8 +13,8 @@
  *       | <--- moved ----------------------- |   all streams that can move have moved; admin port and CSV are free
  *       | ---- serving --------------------> |   the new one has them; the old one drains the rest
  *       | <--- drained {counts} ------------ |   nobody publishes there any more
- *       | ---- close ----------------------> |   disk and NATS: before the new one opens its own broker
- *       | <--- closed ---------------------- |
+ *       | ---- close ----------------------> |   before the new one opens its own broker
+ *       | <--- closed {node} --------------- |   what it was on NATS
  *       | ---- done -----------------------> |   the old one exits
  *
  * The old one takes its streams back if anything fails before `moved`, and the new one ends.

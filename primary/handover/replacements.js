@@ -13,6 +13,8 @@ import { NewSide } from './newside.js';
 
 /** How long a successor may take to start. */
 const START_MS = 30_000;
+/** When the last round begins at the latest. */
+const ROUNDS_MS = 15_000;
 /** How long a worker may live on after its JS has thrown. */
 const CRASHED_MS = 5000;
 /** How long a worker may take to exit after its drain. */
@@ -78,7 +80,7 @@ export class Replacements {
     const { workers } = this;
     slot.crash = message;
     if (workers.ending || workers.aside.has(slot)) return;
-    if (workers.starting) return void slot.process.process.kill('SIGKILL');
+    if (workers.starting || workers.isArriving) return void slot.process.process.kill('SIGKILL');
     workers.note(
       `worker ${slot.id} (pid ${slot.pid}) has crashed: ${message}; another worker takes over its streams`,
     );
@@ -89,12 +91,12 @@ export class Replacements {
   async rescue(slot) {
     const { failures, delayMs } = backOff(slot);
     await after(delayMs);
-    const isReplaced = await this.replace(slot, { failures, startMs: CRASHED_MS });
+    const isReplaced = await this.replace(slot, { failures, startMs: CRASHED_MS, roundsMs: CRASHED_MS });
     if (!isReplaced && this.workers.slots.includes(slot)) slot.process.process.kill('SIGKILL');
   }
 
   /**
-   * @param {Slot} old @param {{ failures?: number, startMs?: number, listens?: boolean }} [how] `listens`: the successor listens by itself
+   * @param {Slot} old @param {{ failures?: number, startMs?: number, roundsMs?: number, listens?: boolean }} [how] `listens`: the successor listens by itself
    * @returns {Promise<boolean>} whether another one has its slot
    */
   replace(old, how = {}) {
@@ -111,17 +113,19 @@ export class Replacements {
     return done;
   }
 
-  /** @param {Slot} old @param {{ failures?: number, startMs?: number, listens?: boolean }} how */
-  async replaceNow(old, { failures = 0, startMs = START_MS, listens = false }) {
+  /** @param {Slot} old @param {{ failures?: number, startMs?: number, roundsMs?: number, listens?: boolean }} how */
+  async replaceNow(old, { failures = 0, startMs = START_MS, roundsMs = ROUNDS_MS, listens = false }) {
     const { workers } = this;
     if (old.state !== 'ready' || workers.ending || !workers.slots.includes(old)) return false;
     const successor = workers.fork(old.id, failures, old.broker, !listens);
     workers.aside.add(successor);
     await workers.until(() => ['ready', 'gone'].includes(successor.state), startMs);
     const problem =
-      successor.state === 'ready' ? await this.moveTo(old, successor) : 'its successor has not started';
+      successor.state === 'ready'
+        ? await this.moveTo(old, successor, roundsMs)
+        : 'its successor has not started';
     const isReplaced = workers.slots[old.id - 1] === successor;
-    if (problem)
+    if (problem && !workers.ending)
       workers.note(`worker ${old.id} (pid ${old.pid}): ${problem}${isReplaced ? '' : '; it goes on'}`);
     if (!isReplaced) await this.end(successor, 0);
     else void this.end(old, workers.config.drainMs);
@@ -129,13 +133,14 @@ export class Replacements {
     return isReplaced;
   }
 
-  /** @param {Slot} old @param {Slot} successor @returns {Promise<string>} what went wrong; '' if nothing did */
-  async moveTo(old, successor) {
+  /** @param {Slot} old @param {Slot} successor @param {number} deadlineMs @returns {Promise<string>} what went wrong; '' if nothing did */
+  async moveTo(old, successor, deadlineMs) {
     const { workers } = this;
     const move = new Move({
       sources: [old.asks],
       targets: this.sideOf([successor]),
       feed: this.feed,
+      deadlineMs,
       presence: workers.presence && { pass: (_, __, ids) => this.passPresence(old, successor, ids) },
       onRound: (streams) => {
         successor.received += streams;

@@ -30,8 +30,10 @@ export class Steps {
    * @param {Handover | null} options.handover null without the native core
    * @param {TakingHub} options.hub
    * @param {() => void} options.flush sends what the primary has to know of the streams so far
+   * @param {() => Promise<unknown>} options.listen for a worker that gets no listening sockets of others
    */
-  constructor({ handover, hub, flush }) {
+  constructor({ handover, hub, flush, listen }) {
+    this.listen = listen;
     this.handover = handover;
     this.hub = hub;
     this.flush = flush;
@@ -72,6 +74,7 @@ export class Steps {
       learn: () => hub.learn(notes),
       go: () => handover.go({ quiet: hub.quiet, onTaken: (stream) => hub.takeIn(stream) }),
       drop: () => handover.drop(),
+      listen: () => this.listen().then(() => {}),
     };
     if (!Object.hasOwn(steps, step)) throw new HoldfastError('HANDOVER', `unknown step ${step}`);
     return steps[step]();

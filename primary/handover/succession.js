@@ -29,6 +29,7 @@ const FLUSH_MS = 1000;
  * @property {import('../notify.js').Notify | null} notify
  * @property {import('../../broker/server.js').BrokerServer | null} broker
  * @property {{ flush: () => Promise<unknown> } | null} presence
+ * @property {{ handOver: () => Promise<import('../../hub/nodes/index.js').State> } | null} nodes
  * @property {(line: string) => void} leave ends the process with 0
  * @property {(error: unknown) => void} fail ends it with 1
  */
@@ -91,14 +92,20 @@ export class Succession {
   /**
    * The last part of a takeover: this server is complete without the other one.
    * @param {() => Promise<{ switch: (closeOther: () => Promise<void>) => Promise<void> }>} prepare of the broker
+   * @returns {Promise<import('../../hub/nodes/index.js').State | null>} what the other one was on NATS
    */
   async finish(prepare) {
     const arrival = /** @type {Arrival} */ (this.arrival);
     const [counts, inheritance] = await Promise.all([arrival.serve(), prepare()]);
     this.workers.totals.inherited = counts;
-    await inheritance.switch(() => arrival.closeOther());
+    /** @type {import('../../hub/nodes/index.js').State | null} */
+    let node = null;
+    await inheritance.switch(async () => {
+      node = await arrival.closeOther();
+    });
     arrival.finish();
     this.arrival = null;
+    return node;
   }
 
   /** From now on another server can take over. */
@@ -167,7 +174,9 @@ export class Succession {
       closeBroker: async () => {
         this.isBrokerClosed = true;
         await Promise.race([server.presence?.flush(), after(FLUSH_MS)]);
-        return server.broker?.closeForHandover();
+        const node = (await server.nodes?.handOver()) ?? null; // others don't notice
+        await server.broker?.closeForHandover();
+        return node;
       },
       isBrokerClosed: () => this.isBrokerClosed,
       leave: (line) => server.leave(line),
