@@ -275,7 +275,13 @@ class Server {
     broker.follow((publications) => this.topics.published(publications));
     const onError = (/** @type {unknown} */ error) => this.note(`presence: ${messageOf(error)}`);
     if (config.subscriptions)
-      this.presence = new Presence({ broker, path: PATH, mostBytes: config.maxPresenceBytes, onError });
+      this.presence = new Presence({
+        broker,
+        path: PATH,
+        mostBytes: config.maxPresenceBytes,
+        onError,
+        identity: this.before?.identity,
+      });
     if (broker.bus) this.startNodes(broker.bus);
     const onStored = (/** @type {Parameters<Posts['onStored']>[0]} */ counts) => this.workers.count(counts);
     this.posts = new Posts({ broker, rules: rulesIn(config), onStored });

@@ -105,10 +105,10 @@ export class Heir {
   /** Forgets what it has, and begins with the oldest publication that is stored. */
   async begin() {
     const { source, broker } = this;
-    const latest = await source.latest();
-    const { epoch, key, last } = source; // before the read: what comes after it is above
     const page = await source.read(0, PAGE);
+    const { epoch, key, last } = source;
     const first = page[0]?.sequence ?? last + 1;
+    const latest = await source.latest(); // after the read: whatever is newer than its beginning comes anyway
     broker.begin({ epoch, key, last: first - 1 });
     broker.loadKept(latest.filter(({ sequence }) => sequence < first));
     broker.load(page);

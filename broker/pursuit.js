@@ -51,10 +51,16 @@ export class Pursuit {
       if (page?.[0]?.sequence === place.last + 1) {
         void place.take(page); // who is slow has not got what came before either
         endMs = performance.now() + PATIENCE_MS;
-      } else if (page?.length || performance.now() > endMs) await place.skip();
+      } else if (page?.length || this.isGone() || performance.now() > endMs) await place.skip();
       else if (place.last !== broker.last) await after(STEP_MS);
     }
     this.isFollowing = !this.isOver; // in one step with the last look
+  }
+
+  /** @returns {boolean} whether what comes next is not stored any more */
+  isGone() {
+    const { broker, place } = this;
+    return place.last < broker.last && place.last + 1 < broker.first;
   }
 
   /** @returns {Promise<readonly Publication[] | null>} what comes next; null if it can't be read now */

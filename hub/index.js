@@ -3,7 +3,6 @@
  */
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
-import { selectorOfKey } from './matching/selectors.js';
 import { Nodes } from './nodes/index.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
@@ -13,9 +12,7 @@ import { pairsOf, queryOf } from './protocol/query.js';
 import { answerSubscriptions } from './protocol/subscriptions.js';
 import { checkedRevocations } from './revocations.js';
 import { settingsOf } from './settings.js';
-import { QUIET } from './streams/audience.js';
 import { HubCore } from './streams/core.js';
-import { TakenStreams } from './streams/taken.js';
 import { Subscribers } from './subscribers.js';
 
 /** How long the same reason to refuse a token is not noted again. */
@@ -48,14 +45,13 @@ export class Hub {
     this.onNote = onNote;
     /** When each reason to refuse a token may be noted again. @type {Map<string, number>} */
     this.quietUntilMs = new Map();
-    this.core = new HubCore({ ...parts, onError });
+    this.core = new HubCore({ ...parts, baseUrl: rules.baseUrl, onError });
     /** Where its own presence is; null without it, and if it is in another process. */
     this.presence = parts.presence?.presence ?? null;
     /** Other hubs on the same stream of NATS. @type {Nodes | null} */
     this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
-    this.taken = new TakenStreams((key) => selectorOfKey(key, rules.baseUrl));
   }
 
   /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */
@@ -221,33 +217,29 @@ export class Hub {
     return Promise.resolve({ nodes: 1, unanswered: 0, isConnected: true });
   }
 
-  /** Once the Hold has been told of everything that was fed so far. @returns {Promise<void>} */
+  /** A stream was handed over by another process. @param {import('./streams/taken.js').Stream} stream also one that is not the hub's */
+  takeIn(stream) {
+    this.core.takeIn(stream);
+  }
+
+  /** @returns {import('./streams/taken.js').Note[]} what the hub that takes its streams has to `learn` before */
+  notes() {
+    return this.core.notes();
+  }
+
+  /** @param {import('./streams/taken.js').Note[]} notes of all hubs whose streams come next */
+  learn(notes) {
+    this.core.taken.learn(notes);
+  }
+
+  /** Streams whose channels all begin with one of these need not be taken in. */
+  get quiet() {
+    return this.core.quiet;
+  }
+
+  /** @returns {Promise<void>} once its Hold has been given everything that was fed so far */
   settled() {
     return this.core.settled();
-  }
-
-  /**
-   * How the channels of streams begin that another process can hand over without telling this hub of each; the others go to
-   * `takeIn`.
-   * @returns {readonly string[]} empty if it wants to know all of them
-   */
-  get quiet() {
-    return this.core.limits?.countsStreams ? [] : QUIET;
-  }
-
-  /** What another process needs to know before it takes over streams of this hub. @returns {import('./streams/taken.js').Note[]} */
-  notes() {
-    return this.core.audience.notes();
-  }
-
-  /** @param {readonly import('./streams/taken.js').Note[]} notes of a hub whose streams come here */
-  learn(notes) {
-    this.taken.learn(notes);
-  }
-
-  /** A stream that another process has handed over. @param {import('./streams/taken.js').Taken} stream */
-  takeIn(stream) {
-    this.core.takeIn(stream, this.taken.placeOf(stream.channels));
   }
 
   /** @param {import('./revocations.js').Revocation[]} list */

@@ -22,6 +22,8 @@ const ARROWS = {
   primary: [
     'hub/presence/server.js',
     'hub/presence/messages.js',
+    'hub/presence/index.js', // these two for types
+    'hub/presence/moves.js',
     'hub/revocations.js',
     'broker',
     'transport/index.js',

@@ -99,6 +99,44 @@ for (const { version, path, problem } of await natsBinaries()) {
       assert.match(a.notes.join('\n'), /has stopped: no other node is left/);
     });
 
+    test('a node that goes on in another process stays the same node for the others', async (t) => {
+      const { nats, order } = await begin(t);
+      const [a, b] = [await startNode(t, nats.url, order), await startNode(t, nats.url, order)];
+      for (const node of [a, b]) await node.untilCount(2);
+      a.enter(1, 'one');
+      a.enter(2, 'two');
+      b.enter(1, 'b');
+      for (const node of [a, b]) await node.untilListed('one', 'two', 'b');
+      await b.nodes.revoke([{ subject: 'ann' }]);
+      const before = await b.list();
+      await a.presence.flush();
+      const heritage = {
+        identity: a.presence.identity,
+        entries: a.presence.export(a.worker, [1, 11, 2, 12], {}),
+        before: await a.nodes.handOver(),
+      };
+      a.presence.retire(a.worker);
+      const next = await startNode(t, nats.url, order, { heritage: JSON.parse(JSON.stringify(heritage)) });
+      await a.nodes.stop(); // it says nothing
+      await a.kill();
+      next.enter(1, 'new');
+      for (const node of [next, b]) await node.untilListed('one', 'two', 'b', 'new');
+      const idsOf = (/** @type {any[]} */ list) =>
+        list.filter(({ match }) => match !== 'new').map(({ id }) => id);
+      assert.deepEqual(idsOf(await b.list()).sort(), idsOf(before).sort());
+      next.leave(11);
+      for (const node of [next, b]) await node.untilListed('two', 'b', 'new');
+      await untilTold(order, '+one', '+two', '+b', '+new', '-one');
+      assert.deepEqual(next.revoked, [], 'it knew the revocation');
+      const late = await startNode(t, nats.url, order, { isListed: false });
+      await until(() => late.revoked.length === 1, 'the revocation');
+      await b.untilCount(3);
+      assert.ok(!b.notes.some((line) => / has stopped| was not heard/.test(line)), `${b.notes}`);
+      await next.kill();
+      await b.untilListed('b');
+      await untilTold(order, '+one', '+two', '+b', '+new', '-one', '-two', '-new');
+    });
+
     test('as long as a node is not connected, nobody is dead; what it has missed comes afterwards', async (t) => {
       const { nats, order } = await begin(t);
       const gate = await startGate(t, nats.port);

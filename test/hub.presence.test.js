@@ -554,6 +554,92 @@ test('a stream that leaves before it entered, or twice, changes nothing', async 
   assert.deepEqual([(await told()).length, presence.bytes, presence.count], [2, 0, 0]);
 });
 
+/** @param {Presence} presence @returns {Promise<any[]>} what is on the list */
+async function listOf(presence) {
+  /** @type {string[]} */
+  const parts = [];
+  const query = { dialect: /** @type {const} */ ('draft'), keys: null, subscriber: '', unless: [] };
+  await presence.list(query, (part) => void parts.push(part));
+  return JSON.parse(`[${parts.join('')}]`);
+}
+
+test('a stream that moves to another worker stays on the list with its id, and nothing is announced', async (t) => {
+  const { presence, told } = presenceAlone(t);
+  const [one, two, three] = [{}, {}, {}];
+  for (let id = 1; id <= 4; id++) presence.enter(one, id, `8=${id}`);
+  presence.enter(two, 1, '8=of two');
+  await presence.flush();
+  const before = await listOf(presence);
+  presence.move(one, two, [1, 11, 2, 12, 99, 13, 3, 14]);
+  presence.retire(one); // it has 4
+  presence.move(two, three, [11, 1, 12, 2, 1, 3]);
+  await presence.flush();
+  const rest = before.filter(({ match }) => match !== '4');
+  const byId = (/** @type {any} */ a, /** @type {any} */ b) => (a.id < b.id ? -1 : 1);
+  assert.deepEqual((await listOf(presence)).sort(byId), rest.sort(byId));
+  assert.deepEqual(
+    (await told()).slice(5).map(({ match, active }) => [match, active]),
+    [['4', false]],
+  );
+  presence.leave(three, 1);
+  presence.leave(two, 14);
+  presence.leave(one, 2);
+  presence.leave(three, 9);
+  await presence.flush();
+  const ended = (await told()).slice(6);
+  assert.deepEqual(
+    ended.map(({ id }) => id),
+    ['1', '3'].map((match) => before.find((one) => one.match === match)?.id),
+  );
+  presence.retire(three);
+  presence.retire(two);
+  await presence.flush();
+  assert.deepEqual(
+    [presence.count, presence.bytes, presence.node.owners.size, (await told()).length],
+    [0, 0, 0, 10],
+  );
+});
+
+test('streams that move to another process keep their ids, and their beginning is announced before their end', async (t) => {
+  const { presence, told, broker } = presenceAlone(t);
+  const [one, heir, taker] = [{}, {}, {}];
+  presence.enter(one, 1, '8=early');
+  presence.enter(one, 2, '8=stays');
+  await presence.flush();
+  presence.enter(one, 3, '8=late\t{"a":1}');
+  const before = await listOf(presence);
+  const { identity } = presence;
+  const next = new Presence({
+    broker,
+    path: PATH,
+    mostBytes: 1e6,
+    onError: () => {},
+    identity: JSON.parse(JSON.stringify(identity)),
+  });
+  const entries = presence.export(one, [1, 501, 3, 503, 7, 507], heir);
+  next.import(taker, JSON.parse(JSON.stringify(entries)));
+  next.enter(taker, 1, '8=new');
+  await presence.flush();
+  await next.flush();
+  const listed = await listOf(next);
+  for (const match of ['early', 'late'])
+    assert.deepEqual(
+      listed.find((stream) => stream.match === match),
+      before.find((stream) => stream.match === match),
+    );
+  assert.equal(listed.length, 3);
+  assert.equal((await listOf(presence)).length, 3, 'they stay on the list of the process before');
+  next.leave(taker, 503);
+  next.retire(taker);
+  await next.flush();
+  const events = (await told()).map(({ match, active }) => `${active ? '+' : '-'}${match}`);
+  assert.deepEqual(events, ['+early', '+stays', '+late', '+new', '-late', '-early', '-new']);
+  assert.deepEqual([next.count, next.bytes, next.node.owners.size], [0, 0, 0]);
+  presence.retire(heir); // as if it had died
+  await presence.flush();
+  assert.deepEqual([presence.count, (await told()).length], [1, 9]);
+});
+
 test('the payload of a stream is kept once, however many subscriptions have it', () => {
   const type = 'https://mercure.rocks/authorization-detail';
   const payloads = { a: { name: 'Ann' }, b: { name: 'x'.repeat(1000) } };

@@ -115,7 +115,7 @@ for (const { step } of FAIL_STEPS.filter((one) => !TOO_LATE.includes(one.step)))
   });
 }
 
-for (const { step } of FAIL_STEPS.filter((one) => TOO_LATE.includes(one.step) && one.where === 'primary')) {
+for (const step of ['gone', 'moved', 'serving', 'drained']) {
   test(`the new server is killed at the step ${step}: its streams are lost, and the old one serves new ones`, {
     skip,
   }, async (t) => {
@@ -131,8 +131,37 @@ for (const { step } of FAIL_STEPS.filter((one) => TOO_LATE.includes(one.step) &&
       () => old.output.stderr,
     );
     await openStreams(t, old.port, 20);
+    const { lost } = await old.untilTotals(({ streams }) => streams === 20, 'new streams');
+    assert.equal(lost, 20, 'those that the new server had');
   });
 }
+
+test('the new server is killed at the step switched, when it has the publications: the old one ends with status 1', {
+  skip,
+}, async (t) => {
+  const old = await startOld(t);
+  await openStreams(t, old.port, 20);
+  await startNew(t, old, [], { HOLDFAST_FAIL_AT: 'switched' }).exit;
+  assert.equal((await old.exit).code, 1);
+  assert.match(
+    old.output.stderr,
+    /\nholdfast: the new server \(pid \d+\) is gone: it has ended, and it had the publications: ending\n$/,
+  );
+});
+
+test('a server that is ended while another one takes over drains, and the other one ends too', {
+  skip,
+}, async (t) => {
+  const old = await startOld(t);
+  await openStreams(t, old.port, 4);
+  const next = startNew(t, old);
+  await until(
+    () => /takes over/.test(old.output.stderr),
+    () => old.output.stderr,
+  );
+  assert.equal((await old.stop()).code, 0);
+  assert.equal((await next.exit).code, 1);
+});
 
 test('the old server is killed: the new one ends with one line', { skip }, async (t) => {
   const old = await startOld(t);

@@ -8,7 +8,7 @@
  * One bad entry makes the whole token invalid: leaving it out would change what the issuer granted.
  */
 import { hash } from 'node:crypto';
-import { parseSelector, SelectorError } from '../matching/selectors.js';
+import { parseSelector, SelectorError, selectorOfKey } from '../matching/selectors.js';
 import { TokenError } from './refusals.js';
 
 /** The type of the authorization details that are ours. */
@@ -26,6 +26,11 @@ const MATCH_TYPES = new Map([
 ]);
 /** Hashes that are kept as numbers have 31 bits: V8 stores them without an object of their own. */
 const MOST_LABEL = 0x7fffffff;
+
+/** In keys of sessions. */
+const BETWEEN_KEYS = '\n';
+const HASHED = '#';
+const MOST_KEY_LENGTH = 1024;
 
 const BAD_DETAILS = new TokenError('its authorization_details are malformed');
 const BAD_TOPIC = new TokenError('one of its topics is malformed');
@@ -201,11 +206,29 @@ function unique(selectors) {
   return [...new Map(selectors.map((one) => [one.key, one])).values()];
 }
 
-/** @param {readonly Selector[]} selectors each once @returns {string} the key of a single one; otherwise a hash of their keys */
+/**
+ * Part of the names of channels. When a stream moves to another process, its grants are read from them, unless they are too long.
+ * @param {readonly Selector[]} selectors each once @returns {string} their keys, which contain no control characters, or a hash of them
+ */
 function keyOf(selectors) {
   if (selectors.length <= 1) return selectors[0]?.key ?? '';
   const keys = selectors.map(({ key }) => key).sort();
-  return hash('sha256', JSON.stringify(keys), 'base64url');
+  const text = keys.join(BETWEEN_KEYS);
+  return text.length <= MOST_KEY_LENGTH ? text : HASHED + hash('sha256', JSON.stringify(keys), 'base64url');
+}
+
+/** @param {string} key of a Session @returns {boolean} whether its grants can't be read from it */
+export function isHashed(key) {
+  return key.startsWith(HASHED);
+}
+
+/**
+ * @param {string} key of a Session @param {string} baseUrl of the hub
+ * @returns {readonly Selector[] | null} its subscribe grants; null if they can't be known
+ */
+export function grantsIn(key, baseUrl) {
+  const selectors = key.split(BETWEEN_KEYS).map((one) => selectorOfKey(one, baseUrl));
+  return selectors.every((one) => one !== null) ? selectors : null;
 }
 
 /** @param {unknown} value @returns {value is Record<string, unknown>} */

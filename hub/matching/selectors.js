@@ -116,19 +116,21 @@ export function parseSelector(kind, value, baseUrl, limits) {
   return selector;
 }
 
-/** How the keys of selectors begin. @type {Record<string, SelectorKind>} */
+/** How keys begin. @type {Record<string, SelectorKind>} */
 const KINDS = { '=': 'exact', '~': 'urlpattern', '%': 'template' };
 
-/**
- * @param {string} key of a selector @param {string} baseUrl of the hub
- * @returns {Selector}
- * @throws {SelectorError}
- */
+/** @param {string} key of a selector @param {string} baseUrl @returns {Selector | null} it; null if it is none that we know */
 export function selectorOfKey(key, baseUrl) {
   if (key === ALL.key) return ALL;
   const kind = KINDS[key[0]];
-  if (!kind) throw new SelectorError('not the key of a selector');
-  return parseSelector(kind, key.slice(1), baseUrl);
+  if (!kind) return null;
+  try {
+    const selector = parseSelector(kind, key.slice(1), baseUrl);
+    return selector.key === key ? selector : null;
+  } catch (error) {
+    if (error instanceof SelectorError) return null;
+    throw error;
+  }
 }
 
 /** @param {'urlpattern' | 'template'} kind @param {string} value @param {string} baseUrl @returns {Selector} */

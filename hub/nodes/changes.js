@@ -2,6 +2,7 @@
  * What this node tells others about its streams: the changes of each turn of the event loop, numbered; and the whole table, to those who
  * ask for it.
  */
+import { NOBODY } from '../presence/index.js';
 import { MOST_CHARACTERS, MOST_LEFT, rowsOf } from './messages.js';
 
 /** @typedef {import('../presence/index.js').Presence} Presence */
@@ -61,6 +62,12 @@ export class Changes {
     if (this.isSending) return;
     this.isSending = true;
     setImmediate(() => this.flush());
+  }
+
+  /** Nothing is told any more. */
+  close() {
+    this.flush();
+    this.presence.watcher = NOBODY;
   }
 
   flush() {

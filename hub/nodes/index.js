@@ -7,6 +7,9 @@
  *
  * Every node has the streams of all nodes, so it makes lists itself, and announces the end of a node that dies. All survivors do, with
  * the same keys, so the broker stores each end once.
+ *
+ * A node can go on in another process (primary/handover): `handOver`, before the broker is closed, makes it silent, and the next process
+ * has Nodes with its state within a lease. It says that it is back, so others tell it what it has missed, and they ask for its whole table.
  */
 import { setTimeout as after } from 'node:timers/promises';
 import { printable } from '../../lib/format.js';
@@ -43,6 +46,15 @@ const BYE_MS = 500;
 /** @typedef {import('./revocations.js').NodesOutcome} NodesOutcome */
 /** @typedef {(object: object) => void} Reply */
 
+/**
+ * What a node is that goes on in another process: others don't notice.
+ * @typedef {object} State
+ * @property {string} id
+ * @property {number} life
+ * @property {number} number of its last change
+ * @property {import('./revocations.js').OldGroup[]} revocations of the last minutes
+ */
+
 export class Nodes {
   /**
    * @param {object} options
@@ -50,15 +62,16 @@ export class Nodes {
    * @param {Presence | null} options.presence null if it is off
    * @param {(list: Revocation[]) => Promise<Outcome>} options.end ends streams of this node; rejects if it can't read the list
    * @param {(line: string) => void} options.onNote
+   * @param {State | null} [options.before] of the process before, from `handOver`; its presence has to have the same identity
    * @param {{ beatMs?: number, leaseMs?: number, now?: () => number }} [options.lease]
    */
-  constructor({ bus, presence, end, onNote, lease }) {
+  constructor({ bus, presence, end, onNote, before = null, lease }) {
     this.bus = bus;
     this.presence = presence;
     this.onNote = onNote;
-    this.id = presence?.node.id ?? newNodeId();
+    this.id = presence?.node.id ?? before?.id ?? newNodeId();
     /** Counts how often the streams of this node were announced. */
-    this.life = presence?.node.life ?? 1;
+    this.life = before?.life ?? presence?.node.life ?? 1;
     /** @type {Map<string, Peer>} by id */
     this.peers = new Map();
     this.departed = new Departed();
@@ -84,6 +97,7 @@ export class Nodes {
     /** @type {Changes | null} */
     this.changes = presence && new Changes({ bus, presence, sender, isHeard, answerMs: this.answerMs });
     this.isStopped = false;
+    if (before) this.goOn(before);
   }
 
   /** @returns {Sender} */
@@ -109,6 +123,26 @@ export class Nodes {
     });
     bus.onClose(() => this.stop());
     lease.start();
+  }
+
+  /** @param {State} before */
+  goOn({ life, number, revocations }) {
+    this.revocations.kept.addOld(revocations);
+    if (this.presence) this.presence.node.life = life;
+    if (this.changes) this.changes.number = number + 1; // so others notice that they lack something, and ask for the whole table
+  }
+
+  /**
+   * Stops without a word: another process goes on with this node, before its lease is over.
+   * @returns {Promise<State>} for its Nodes
+   */
+  async handOver() {
+    this.isStopped = true;
+    this.lease.stop();
+    this.changes?.close();
+    await Promise.race([this.bus.flush(), after(BYE_MS, undefined, { ref: false })]);
+    const { id, life, changes, revocations } = this;
+    return { id, life, number: changes?.number ?? 0, revocations: revocations.kept.old() };
   }
 
   /** Says goodbye. @returns {Promise<void>} */

@@ -20,6 +20,7 @@ const REVOKE_MS = 2000;
  *   answered; `isConnected`: without it, there may be more nodes */
 /** @typedef {{ id: string, list: Revocation[] }} Group what goes in one message */
 /** @typedef {Group & { size: number, atMs: number }} KeptGroup */
+/** @typedef {Group & { ageMs: number }} OldGroup */
 
 export class Revocations {
   /**
@@ -91,14 +92,25 @@ export class Kept {
     this.size = 0;
   }
 
-  /** @param {Group} group @returns {boolean} false if it is known */
-  add({ id, list }) {
+  /** @param {Group} group @param {number} [ageMs] @returns {boolean} false if it is known */
+  add({ id, list }, ageMs = 0) {
     if (this.groups.has(id)) return false;
     const size = sizeOf(list);
-    this.groups.set(id, { id, list, size, atMs: this.now() });
+    this.groups.set(id, { id, list, size, atMs: this.now() - ageMs });
     this.size += size;
     this.trim();
     return true;
+  }
+
+  /** @returns {OldGroup[]} all of them, oldest first, for another process */
+  old() {
+    this.trim();
+    return [...this.groups.values()].map(({ id, list, atMs }) => ({ id, list, ageMs: this.now() - atMs }));
+  }
+
+  /** @param {readonly OldGroup[]} groups of another process; none is known here */
+  addOld(groups) {
+    for (const { id, list, ageMs } of groups) this.add({ id, list }, ageMs);
   }
 
   /** @param {string} id */

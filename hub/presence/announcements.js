@@ -107,6 +107,13 @@ export class Announcements {
     this.addSeries(begins);
   }
 
+  /** @param {(change: Change) => boolean} isGone whether another process announces what begins */
+  withdraw(isGone) {
+    const waiting = this.changes.slice(this.start);
+    this.changes = waiting.filter((change) => !change.isActive || !isGone(change));
+    this.start = 0;
+  }
+
   run() {
     this.running ??= this.publish();
   }

@@ -11,9 +11,12 @@
  * place in a map, about 110 bytes in all; its id is computed (subscribers.js).
  */
 import { Announcements } from './announcements.js';
+import { Ends } from './ends.js';
 import { Lists } from './lists.js';
+import { Moves } from './moves.js';
 import { Node } from './node.js';
 import { Others } from './others.js';
+import { Seats } from './seats.js';
 import { bytesOf } from './table.js';
 import { countIn } from './texts.js';
 
@@ -23,14 +26,26 @@ const MOST_TEXTS = 1024;
 const MOST_CHANGES = 100_000;
 /** There is room again when this part of a limit is free. */
 const SLACK = 0.05;
+/** Numbers of workers that the process before may still give. */
+const OWNERS_APART = 65_536;
 /** Tables of one worker, of times when this node was away. */
 const MOST_TABLES = 8;
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('./announcements.js').Change} Change */
 /** @typedef {import('./lists.js').Stream} Stream */
+
 /** @typedef {import('./table.js').Owner} Owner */
 /** @typedef {import('./table.js').Table} Table */
+
+/**
+ * A node that goes on in another process.
+ * @typedef {object} Identity
+ * @property {string} id
+ * @property {number} life
+ * @property {string} key of its subscribers, in base64
+ * @property {number} lastOwner number of its last worker
+ */
 
 /**
  * What is told about our own streams.
@@ -41,7 +56,7 @@ const MOST_TABLES = 8;
  */
 
 /** @type {Watcher} */
-const NOBODY = { entered: () => {}, left: () => {}, retired: () => {} };
+export const NOBODY = { entered: () => {}, left: () => {}, retired: () => {} };
 
 export class Presence {
   /**
@@ -50,17 +65,17 @@ export class Presence {
    * @param {string} options.path of the hub
    * @param {number} options.mostBytes that the streams may take
    * @param {(error: unknown) => void} options.onError called when publications fail; they are tried again
+   * @param {Identity | null} [options.identity] of the process before
    */
-  constructor({ broker, path, mostBytes, onError }) {
+  constructor({ broker, path, mostBytes, onError, identity = null }) {
     this.mostBytes = mostBytes;
     /** Called when `isFull` changes. */
     this.onFull = () => {};
     /** @type {Watcher} */
     this.watcher = NOBODY;
-    this.node = new Node();
-    /** @type {Map<object, Owner>} by an object that stands for the worker */
-    this.owners = new Map();
-    this.lastOwner = 0;
+    this.node = new Node(identity ? { ...identity, key: Buffer.from(identity.key, 'base64') } : {});
+    this.seats = new Seats();
+    this.lastOwner = identity ? identity.lastOwner + OWNERS_APART : 0;
     /** Whether others may not know the streams that enter. */
     this.isAway = false;
     /** Where those are. @type {Map<Owner, Table>} */
@@ -74,12 +89,22 @@ export class Presence {
     const onProgress = () => this.checkRoom();
     this.announcements = new Announcements({ broker, path, onError, onProgress });
     this.others = new Others(this);
+    this.moves = new Moves(this);
+    this.ends = new Ends(this);
     this.lists = new Lists({ broker, path, streams: () => this.streams() });
+  }
+
+  /** For the process that takes over. @returns {Identity} */
+  get identity() {
+    const { id, life, subscribers } = this.node;
+    return { id, life, key: Buffer.from(subscribers.key).toString('base64'), lastOwner: this.lastOwner };
   }
 
   /** A stream is open. @param {object} worker @param {number} id @param {string} text from `textOf` */
   enter(worker, id, text) {
-    const owner = this.owners.get(worker) ?? this.seat(worker);
+    const seat = this.seats.of(worker);
+    seat.owner ??= this.newOwner();
+    const { owner } = seat;
     const shared = this.shared(text);
     owner.table.add(id, shared);
     this.watcher.entered(owner.number, id, shared);
@@ -88,34 +113,47 @@ export class Presence {
 
   /** It has ended. @param {object} worker @param {number} id of any stream, also of one that never entered */
   leave(worker, id) {
-    const owner = this.owners.get(worker);
-    const table = owner?.tableOf(id);
-    const text = table?.take(id);
-    if (!owner || !table || text === undefined) return;
-    this.watcher.left(owner.number, id);
-    this.changed(owner, table, id, text, false);
+    const origin = this.seats.byWorker.get(worker)?.give(id);
+    if (!origin) return;
+    const { owner, id: listed } = origin;
+    const table = owner.tableOf(listed);
+    const text = table?.take(listed);
+    if (!table || text === undefined) return;
+    this.watcher.left(owner.number, listed);
+    this.changed(owner, table, listed, text, false);
+    this.ends.checkOwner(owner);
   }
 
-  /** @param {object} _from @param {object} _to @param {number[]} _ids */
-  move(_from, _to, _ids) {}
+  /**
+   * Streams have moved from one worker to another one: nobody notices.
+   * @param {object} from @param {object} to @param {readonly number[]} ids old and new in turn, also of streams that never entered
+   */
+  move(from, to, ids) {
+    this.moves.move(from, to, ids);
+  }
+
+  /**
+   * Streams have moved to another process, which has this node's identity. They stay on the list; if that process dies, `retire` the heir.
+   * @param {object} from a worker @param {readonly number[]} ids as for `move` @param {object} heir stands for the other process
+   * @returns {import('./moves.js').Entry[]} for `import` there
+   */
+  export(from, ids, heir) {
+    return this.moves.export(from, ids, heir);
+  }
+
+  /** Streams have come from another process. @param {object} to a worker @param {readonly import('./moves.js').Entry[]} entries */
+  import(to, entries) {
+    this.moves.import(to, entries);
+  }
 
   /** All streams of a worker have ended, because it died. @param {object} worker */
   retire(worker) {
-    const owner = this.owners.get(worker);
-    if (!owner) return;
-    this.owners.delete(worker);
-    this.since.delete(owner);
-    this.node.owners.delete(owner.number);
-    this.watcher.retired(owner.number);
-    this.discount(owner.tables);
-    this.announcements.addSeries(endsOf(owner));
-    this.checkRoom();
+    this.ends.retire(worker);
   }
 
-  /** @param {object} worker that has no streams yet @returns {Owner} */
-  seat(worker) {
+  /** @returns {Owner} for a worker that has no streams yet */
+  newOwner() {
     const owner = this.node.owner(++this.lastOwner);
-    this.owners.set(worker, owner);
     if (this.isAway) this.since.set(owner, owner.table);
     return owner;
   }
@@ -220,19 +258,13 @@ export class Presence {
   }
 }
 
-/** @param {Owner} owner @returns {Generator<Change>} */
-function* endsOf(owner) {
-  for (const [id, text, table] of owner.streams())
-    yield { owner, id, text, life: table.life, table, isActive: false };
-}
-
 /**
  * Streams in stale tables are announced again, so what was not announced yet is their beginning.
  * @param {Change[]} changes @returns {Change[]} without those of streams in stale tables that nobody has heard of
  */
 function withoutStale(changes) {
-  const nameOf = (/** @type {Change} */ { owner, id }) => `${owner.number} ${id}`;
   const begins = changes.filter(({ table, isActive }) => table.isStale && isActive);
+  const nameOf = (/** @type {Change} */ { owner, id }) => `${owner.number} ${id}`;
   const unknown = new Set(begins.map(nameOf));
   return changes.filter((change) => !unknown.has(nameOf(change)));
 }

@@ -70,6 +70,8 @@ export class Owner {
   constructor(node, number) {
     this.node = node;
     this.number = number;
+    /** Its worker is gone, and others have its streams. */
+    this.isOrphan = false;
     /** Never empty. @type {Table[]} */
     this.tables = [new Table(node.life)];
   }

@@ -10,17 +10,16 @@
  * with grants of their own are counted while streams use them.
  */
 import { cutOff, mergeTops } from '../../lib/tops.js';
+import { isHashed } from '../access/grants.js';
 import { SelectorIndex } from '../matching/selectorindex.js';
 
 /** No channel of an application begins like this. */
-const OURS = '\u0001';
-const PUBLIC = `${OURS}s`;
-const ALL = `${OURS}a`;
-const GRANTED = `${OURS}g`;
+export const OURS = '\u0001';
+export const PUBLIC = `${OURS}s`;
+export const ALL = `${OURS}a`;
+export const GRANTED = `${OURS}g`;
 const PRIVATE_PREFIXES = [ALL];
 const PREFIXES = [ALL, PUBLIC];
-/** How the channels begin for which nothing is kept here. */
-export const QUIET = PREFIXES.map((prefix) => `${prefix}=`);
 
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {import('../access/grants.js').Session} Session */
@@ -54,6 +53,8 @@ export class Audience {
     this.covered = new SelectorIndex();
     /** Selectors with grants of their own, by these grants. @type {SelectorIndex<Use>} */
     this.granted = new SelectorIndex();
+    /** Those whose grants can't be read from their channel, with its key of the session. @type {Map<Use, string>} */
+    this.hashed = new Map();
   }
 
   /** @param {readonly Selector[]} selectors @param {Session | null} session @returns {Place} */
@@ -88,6 +89,8 @@ export class Audience {
       this.uses.set(key, use);
       if (grants.length === 0) this.patternsLike(key).add(selector, use);
       for (const grant of grants) this.granted.add(grant, use);
+      const sessionKey = key.slice(key.indexOf('\n') + 1);
+      if (grants.length > 0 && isHashed(sessionKey)) this.hashed.set(use, sessionKey);
     }
   }
 
@@ -99,16 +102,8 @@ export class Audience {
       this.uses.delete(key);
       if (use.grants.length === 0) this.patternsLike(key).delete(use.selector, use);
       for (const grant of use.grants) this.granted.delete(grant, use);
+      this.hashed.delete(use);
     }
-  }
-
-  /** @returns {import('./taken.js').Note[]} what the names of its channels don't say: for a process that takes its streams over */
-  notes() {
-    const uses = [...this.uses.values()].filter(({ grants }) => grants.length > 1);
-    const notes = uses.map(
-      ({ key, grants }) => /** @type {const} */ ([key, grants.map((grant) => grant.key)]),
-    );
-    return [...new Map(notes.map(([channel, keys]) => [keptIn(channel)?.session ?? '', keys]))];
   }
 
   /** @param {string} channel of a pattern @returns {SelectorIndex<Use>} where it is */
@@ -137,20 +132,6 @@ export class Audience {
     const patterns = uses.filter(({ selector }) => selector.kind !== 'all').map(({ key }) => key);
     return [...PREFIXES.map((prefix) => `${prefix}=${topic}`), ...patterns];
   }
-}
-
-/**
- * @param {string} channel
- * @returns {{ selector: string, session: string } | null} the keys of what is counted for it; null if nothing is. The session is '' if there
- *   are no grants
- */
-export function keptIn(channel) {
-  if (QUIET.some((prefix) => channel.startsWith(prefix))) return null;
-  if (PREFIXES.some((prefix) => channel.startsWith(prefix)))
-    return { selector: channel.slice(ALL.length), session: '' };
-  if (!channel.startsWith(GRANTED)) return null; // an application's
-  const end = channel.indexOf('\n');
-  return { selector: channel.slice(GRANTED.length, end), session: channel.slice(end + 1) };
 }
 
 /**

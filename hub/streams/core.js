@@ -12,10 +12,11 @@ import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
-import { Audience } from './audience.js';
+import { Audience, OURS } from './audience.js';
 import { LimitError } from './limits.js';
 import { labelsOf, retryMs } from './openings.js';
 import { Order } from './order.js';
+import { notesOf, QUIET, TakenPlaces } from './taken.js';
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
 /** @typedef {import('../../broker/index.js').Draft} Draft */
@@ -60,9 +61,10 @@ export class HubCore {
    * @param {number} parts.mostReplayBytes above it, a client gets a replay in parts
    * @param {import('../presence/local.js').HubPresence | null} parts.presence null if it is off
    * @param {import('./limits.js').Limits | null} parts.limits null if there are none
+   * @param {string} parts.baseUrl of the hub
    * @param {(error: unknown) => void} parts.onError
    */
-  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, onError }) {
+  constructor({ hold, broker, isCached, windowBytes, mostReplayBytes, presence, limits, baseUrl, onError }) {
     this.hold = hold;
     this.broker = broker;
     /** @type {import('../presence/local.js').HubPresence | null} */
@@ -70,6 +72,7 @@ export class HubCore {
     this.limits = limits;
     this.counts = noHubCounters();
     this.audience = new Audience();
+    this.taken = new TakenPlaces(baseUrl);
     const { audience, counts } = this;
     this.beginOrder = () =>
       new Order({ hold, broker, audience, isCached, windowBytes, mostReplayBytes, counts, onError });
@@ -184,28 +187,39 @@ export class HubCore {
     this.places.set(id, place);
   }
 
+  /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
+  list(id, place, dialect) {
+    place.listing ||= textOf(dialect, place.selectors, place.session);
+    this.presence?.enter(id, place.listing);
+  }
+
   /**
-   * A stream that another process has handed over is held here from now on. If it can't be known what it has asked for, it ends: its
-   * client comes back.
-   * @param {import('./taken.js').Taken} stream @param {Place | null} place
+   * A stream has come from another process, where it was opened. What is kept for it is undone when it ends.
+   * @param {import('./taken.js').Stream} stream also one that is not the hub's
    */
-  takeIn({ id, subject, address }, place) {
-    if (!place) return this.hold.end(id);
-    if (this.limits) this.limits.keep(id, this.limits.count(address, subject));
+  takeIn({ id, channels, subject, address }) {
+    if (!channels.some((one) => one.startsWith(OURS))) return;
+    const place = this.taken.of(channels);
+    if (!place) return this.hold.end(id); // its client comes back with its cursor
+    this.limits?.takeIn(id, address, subject);
     if (place.uses.length === 0) return;
     this.audience.enter(place);
     this.places.set(id, place);
   }
 
-  /** @returns {Promise<void>} once the Hold has been told of everything that was fed so far */
-  async settled() {
-    while (this.order.feed.emptied) await this.order.feed.emptied;
+  /** @returns {import('./taken.js').Note[]} */
+  notes() {
+    return notesOf(this.audience);
   }
 
-  /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
-  list(id, place, dialect) {
-    place.listing ||= textOf(dialect, place.selectors, place.session);
-    this.presence?.enter(id, place.listing);
+  /** Prefixes of channels: streams that are only on such ones need not be taken in. */
+  get quiet() {
+    return this.limits?.countsStreams ? [] : QUIET;
+  }
+
+  /** @returns {Promise<void>} once the Hold has been given everything that was fed so far */
+  async settled() {
+    await this.order.feed.emptied;
   }
 
   /** It has ended. @param {number} id */

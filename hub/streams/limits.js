@@ -132,23 +132,6 @@ export class Limits {
     );
   }
 
-  /**
-   * A stream that is open already, and has come from another process.
-   * @param {string} address @param {number} subject
-   * @returns {Taken} to be kept, even if it is too many
-   */
-  count(address, subject) {
-    const plain = plainAddress(address);
-    const always = () => true;
-    const site = plain === '' ? null : (this.sites?.take(siteOf(plain), always) ?? null);
-    return { site, subject: subject === 0 ? null : (this.subjects?.take(subject, always) ?? null) };
-  }
-
-  /** Whether it counts open streams. */
-  get countsStreams() {
-    return this.sites !== null || this.subjects !== null;
-  }
-
   /** @param {string} address @returns {Share<string> | null} */
   takeSite(address) {
     if (!this.sites) return null;
@@ -176,12 +159,30 @@ export class Limits {
     if (subject) this.subjects?.byStream.set(id, subject);
   }
 
+  /**
+   * A stream of another process is here now. It counts, even if there are too many.
+   * @param {number} id @param {string} address '' if it is unknown @param {number} subject 0 if it has none
+   */
+  takeIn(id, address, subject) {
+    const plain = plainAddress(address);
+    const site = plain === '' ? null : this.sites?.take(siteOf(plain), always);
+    const own = subject === 0 ? null : this.subjects?.take(subject, always);
+    this.keep(id, { site: site ?? null, subject: own ?? null });
+  }
+
+  /** Whether something is counted for a stream. */
+  get countsStreams() {
+    return this.sites !== null || this.subjects !== null;
+  }
+
   /** @param {number} id of any stream that has ended */
   leave(id) {
     this.sites?.leave(id);
     this.subjects?.leave(id);
   }
 }
+
+const always = () => true;
 
 /** @param {string} whose @param {number} most @param {string} limit @param {HubLimitName} counter */
 function tooMany(whose, most, limit, counter) {

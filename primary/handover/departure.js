@@ -98,10 +98,11 @@ export class Departure {
   handOver() {
     const { old } = this;
     return old.workers.replacements.inTurn(async () => {
-      const sources = old.workers.slots.filter(({ state }) => state === 'ready').map(({ asks }) => asks);
+      const slots = old.workers.slots.filter(({ state }) => state === 'ready');
       const move = new Move({
-        sources,
+        sources: slots.map(({ asks }) => asks),
         targets: this.targets(),
+        presence: this.presenceOf(slots),
         feed: old.workers.replacements.feed,
         deadlineMs: ROUNDS_MS,
         onNote: old.note,
@@ -123,7 +124,8 @@ export class Departure {
     const place = workers.broker?.add(this, send);
     workers.publications.add(this, send);
     workers.revocations.add(this, send);
-    send({ type: 'accepted', pid: process.pid, ...facts, place });
+    const identity = workers.presence?.presence.identity ?? null;
+    send({ type: 'accepted', pid: process.pid, ...facts, identity, place });
   }
 
   stand() {
@@ -131,7 +133,20 @@ export class Departure {
     workers.broker?.remove(this);
     workers.publications.remove(this);
     workers.revocations.remove(this);
+    workers.presence?.presence.retire(this); // what it had taken is lost
     this.turns.stop();
+  }
+
+  /**
+   * The new server has the identity of this one, so its streams stay on the list of subscriptions.
+   * @param {import('../slot.js').Slot[]} slots @returns {import('./move.js').PresenceMove | null} null if one of the two has no such list
+   */
+  presenceOf(slots) {
+    const presence = this.old.workers.presence?.presence;
+    if (!presence || !this.request.subscriptions) return null;
+    return {
+      pass: (source, worker, ids) => [{ worker, entries: presence.export(slots[source], ids, this) }],
+    };
   }
 
   /** @returns {import('./move.js').Targets} */
@@ -169,7 +184,11 @@ export class Departure {
       return old.fail(new HoldfastError('HANDOVER', `${why}, and it had the publications: ending`));
     // The other one has died with the listening sockets. What is left moves to workers that listen themselves.
     const revived = this.move && this.move.rounds > 0 ? old.workers.replacements.revive() : null;
-    old.note(`not taken over: ${why}; this server goes on`);
+    const lost = this.move?.released ?? 0;
+    old.workers.totals.retire(null, lost);
+    old.note(
+      `not taken over: ${why}; ${lost > 0 ? `${formatNoun(lost, 'stream')} lost; ` : ''}this server goes on`,
+    );
     await old.resume();
     await revived;
   }

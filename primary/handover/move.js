@@ -36,7 +36,7 @@ const EMPTY_BREAK_MS = 250;
  * @typedef {{ freeze: () => void | Promise<void>, thaw: () => void }} Feed
  *
  * What a new worker has to know of streams on the list of subscriptions.
- * @typedef {{ worker: number, entries: unknown }} PresenceOf
+ * @typedef {{ worker: number, entries: import('../../hub/presence/moves.js').Entry[] }} PresenceOf
  * @typedef {{ pass: (source: number, target: number, ids: number[]) => PresenceOf[] }} PresenceMove takes ids, old and new in turn; moves
  *   what is in this process, and returns what another one needs
  */
@@ -66,6 +66,8 @@ export class Move {
     /** The new worker of each old one, if presence has to know. @type {number[]} */
     this.takers = [];
     this.streams = 0;
+    /** Streams and other connections that the old workers do not have any more. */
+    this.released = 0;
     /** Rounds whose streams are with the new workers. */
     this.rounds = 0;
     this.isStopped = false;
@@ -130,6 +132,7 @@ export class Move {
       this.sources.map((source) => source.ask('release', {}, STEP_MS)),
     );
     this.rounds++;
+    this.released += prepared;
     const presence = answers.flatMap((answer, source) => {
       if (answer.status === 'fulfilled')
         return this.presence?.pass(source, this.takers[source], answer.value) ?? [];

@@ -38,6 +38,7 @@ const ALIVE_MS = 5000;
  * @property {number} port 0 if it takes any
  * @property {string} host
  * @property {number[]} shards of each worker
+ * @property {boolean} subscriptions whether it lists them
  *
  * @typedef {object} Accepted
  * @property {'accepted'} type
@@ -45,6 +46,7 @@ const ALIVE_MS = 5000;
  * @property {number} port
  * @property {string} csvPath '' if there is none
  * @property {number} adminPort 0 if there is none
+ * @property {import('../../hub/presence/index.js').Identity | null} identity under which subscriptions are listed; null if they are not
  * @property {import('../../broker/messages.js').Place} place
  *
  * @typedef {object} Moved

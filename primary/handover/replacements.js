@@ -176,6 +176,7 @@ export class Replacements {
         await workers.publications.sent();
         workers.broker?.flush();
       },
+      arrive: ({ worker, entries }) => workers.presence?.presence.import(slots[worker], entries),
     });
   }
 

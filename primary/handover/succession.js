@@ -69,7 +69,8 @@ export class Succession {
     const { config, transport, version, workers, server, path } = this;
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
-    const request = { version, transport, port: config.port, host: config.host, shards };
+    const { port, host, subscriptions } = config;
+    const request = { version, transport, port, host, shards, subscriptions };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
     arrival.onLost = (error) => server.fail(error);

@@ -59,10 +59,16 @@ export async function openRemote(options, { answerMs = 30_000 } = {}) {
     send({ type: 'handOver' });
     return done;
   };
-  const close = async () => {
+  /** @type {Promise<void> | null} */
+  let closing = null;
+  const end = async () => {
     await RemoteBroker.prototype.close.call(remote);
     send({ type: 'close' });
     await exited;
+  };
+  const close = () => {
+    closing ??= end();
+    return closing;
   };
   return Object.assign(remote, { pid: child.pid ?? 0, close, handOver });
 }

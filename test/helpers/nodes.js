@@ -14,6 +14,14 @@ import { until } from './until.js';
 /** A lease that is short for tests, but longer than what a busy machine takes to run a callback. */
 export const LEASE = { beatMs: 100, leaseMs: 1000 };
 
+/**
+ * What a node has from the process before.
+ * @typedef {object} Heritage
+ * @property {import('../../hub/presence/index.js').Identity} identity
+ * @property {import('../../hub/presence/moves.js').Entry[]} entries
+ * @property {import('../../hub/nodes/index.js').State} before
+ */
+
 export class Order {
   constructor() {
     this.broker = new MemoryBroker({
@@ -52,9 +60,14 @@ export class Order {
  * @param {import('node:test').TestContext} t
  * @param {string} url of NATS
  * @param {Order} order
- * @param {{ lease?: { beatMs?: number, leaseMs?: number }, mostBytes?: number, isListed?: boolean }} [options]
+ * @param {{ lease?: { beatMs?: number, leaseMs?: number }, mostBytes?: number, isListed?: boolean, heritage?: Heritage }} [options]
  */
-export async function startNode(t, url, order, { lease = LEASE, mostBytes = 1e8, isListed = true } = {}) {
+export async function startNode(
+  t,
+  url,
+  order,
+  { lease = LEASE, mostBytes = 1e8, isListed = true, heritage } = {},
+) {
   /** @type {string[]} */
   const notes = [];
   const onNote = (/** @type {string} */ line) => void notes.push(line);
@@ -77,14 +90,24 @@ export async function startNode(t, url, order, { lease = LEASE, mostBytes = 1e8,
     path: PATH,
     mostBytes,
     onError: () => {},
+    identity: heritage?.identity,
   });
+  const worker = {};
+  presence.import(worker, heritage?.entries ?? []);
   /** @type {import('../../hub/revocations.js').Revocation[]} */
   const revoked = [];
   const end = async (/** @type {import('../../hub/revocations.js').Revocation[]} */ list) => {
     revoked.push(...list);
     return { workers: 1, unanswered: 0 };
   };
-  const nodes = new Nodes({ bus, presence: isListed ? presence : null, end, onNote, lease });
+  const nodes = new Nodes({
+    bus,
+    presence: isListed ? presence : null,
+    end,
+    onNote,
+    before: heritage?.before,
+    lease,
+  });
   nodes.start();
   const keepsAlive = setInterval(() => {}, 1000);
   /** As if the process was killed. */
@@ -106,7 +129,6 @@ export async function startNode(t, url, order, { lease = LEASE, mostBytes = 1e8,
     await presence.list(query, (part) => void parts.push(part));
     return JSON.parse(`[${parts.join('')}]`);
   };
-  const worker = {};
   return {
     link,
     bus,
