@@ -168,6 +168,8 @@ describe('takeOver', NEEDS_NATIVE, () => {
     const next = await startReady(t, { path, port: null });
     await old.untilAnswer('moved');
     const early = openStream(t, old.port, '/held/x,news');
+    await until(async () => (await next.ask('state')).connections === 1, 'the connection');
+    for (let i = 0; i < 5; i++) await next.ask('publish', { channel: 'news', message: '' }); // whatever can happen has
     assert.equal((await next.ask('state')).streams, 0);
     await next.ask('listen', { port: old.port });
     await early;

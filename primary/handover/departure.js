@@ -7,7 +7,7 @@
  */
 import { dispatch } from '../../lib/dispatch.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
-import { formatNoun } from '../../lib/format.js';
+import { formatCount, formatNoun } from '../../lib/format.js';
 import { Asks } from './asks.js';
 import { Move } from './move.js';
 import { PROTOCOL, Turns } from './protocol.js';
@@ -109,8 +109,12 @@ export class Departure {
       });
       this.move = move;
       old.workers.replacements.move = move;
+      const begunMs = performance.now();
       try {
-        return await move.run();
+        const moved = await move.run();
+        const tookMs = formatCount(performance.now() - begunMs);
+        old.note(`moved ${formatNoun(moved.streams, 'stream')} in ${tookMs} ms`);
+        return moved;
       } finally {
         old.workers.replacements.move = null;
       }
