@@ -82,7 +82,7 @@ export class Rounds {
 
   /** @returns {Promise<boolean>} whether there is, or may be, more to move */
   async round() {
-    await this.shards.pauseAdoptions();
+    await this.shards.adoptions.pause();
     this.pause();
     try {
       await this.link.ask('sync', {}, SYNC_MS);

@@ -20,6 +20,7 @@ const STEP_MS = 12_000;
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
 /** @typedef {import('./protocol.js').Moved} Moved */
+/** @typedef {import('./protocol.js').ToOld} ToOld */
 /** @typedef {import('../workers.js').Workers} Workers */
 
 /**
@@ -31,7 +32,8 @@ const STEP_MS = 12_000;
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
  * @property {() => Promise<void>} resume undoes both
- * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker with what its node on NATS is @property {() => boolean} isBrokerClosed
+ * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker resolves to what its node on NATS was
+ * @property {() => boolean} isBrokerClosed the new server has the publications, or nobody has
  * @property {(error: HoldfastError) => void} fail ends the process with status 1
  * @property {(line: string) => void} leave ends the process
  * @property {(line: string) => void} note
@@ -43,13 +45,14 @@ export class Departure {
     this.lines = lines;
     this.request = request;
     this.old = old;
+    this.broker = /** @type {import('../../broker/server.js').BrokerServer} */ (old.workers.broker); // there is one while it runs
     this.turns = new Turns(lines);
     this.asks = new Asks((message) => lines.send(message), failedIn(`the new server (pid ${request.pid})`));
     /** @type {Move | null} */
     this.move = null;
     /** The streams are with the new server: there is no way back. */
     this.hasMoved = false;
-    lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
+    lines.onMessage = (message) => dispatch(this.handlers, /** @type {ToOld} */ (message));
     lines.onClose = () => this.lost('it has ended');
   }
 
@@ -61,9 +64,9 @@ export class Departure {
 
   get handlers() {
     const { workers } = this.old;
-    const came = (/** @type {any} */ message) => this.turns.came(message);
+    const came = (/** @type {import('./lines.js').Message} */ message) => this.turns.came(message);
     return {
-      ...workers.broker?.handlersOf(this),
+      ...this.broker.handlersOf(this),
       /** @param {import('../messages.js').Published} message */
       published: (message) => workers.publications.answered(this, message),
       /** @param {import('../messages.js').Revoked} message */
@@ -130,8 +133,8 @@ export class Departure {
   /** From now on the new server is fed as a worker is. @param {object} facts */
   sit(facts) {
     const { workers } = this.old;
-    const send = (/** @type {any} */ message) => this.lines.send(message);
-    const place = workers.broker?.add(this, send);
+    const send = (/** @type {import('./lines.js').Message} */ message) => this.lines.send(message);
+    const place = this.broker.add(this, send);
     workers.publications.add(this, send);
     workers.revocations.add(this, send);
     const identity = workers.presence?.presence.identity ?? null;
@@ -140,7 +143,7 @@ export class Departure {
 
   stand() {
     const { workers } = this.old;
-    workers.broker?.remove(this);
+    this.broker.remove(this);
     workers.publications.remove(this);
     workers.revocations.remove(this);
     workers.presence?.presence.retire(this); // what it had taken is lost

@@ -55,8 +55,31 @@ const ALIVE_MS = 5000;
  * @property {number} watchdogMs 0 without one
  * @property {import('../../lib/counts.js').Counts} counts
  * @property {any} reading what the monitor has added up (`Monitor.legacy`)
+ *
+ * A step for the new server, and what it needs.
+ * @typedef {object} Question
+ * @property {'handover'} type
+ * @property {number} id
+ * @property {'connect' | 'sync' | 'learn' | 'go' | 'drop'} step
+ * @property {import('./links.js').Link[][]} [links] by worker, for `connect`
+ * @property {unknown[]} [notes] of the old hubs, for `learn`
+ * @property {import('./move.js').PresenceOf[]} [presence] for `go`
+ *
+ * @typedef {{ type: 'alive' }} Alive
+ * @typedef {{ type: 'refused', problem: string }} Refused
+ * @typedef {{ type: 'drained', counts: import('../../lib/counts.js').Counts }} Drained
+ * @typedef {{ type: 'closed', node: import('../../hub/nodes/index.js').State | null }} Closed
+ * @typedef {Refused | Accepted | Alive | ToRemote | Publish | Revoke | Question | Moved | Drained | Closed} ToNew
+ * @typedef {Alive | ToServer | Published | Revoked | HandedOver | { type: 'ready' } | { type: 'serving' } | { type: 'close' } | { type: 'done' }} ToOld after `takeOver`
  */
 
+/** @typedef {import('../../broker/messages.js').ToRemote} ToRemote */
+/** @typedef {import('../../broker/messages.js').ToServer} ToServer */
+/** @typedef {import('../messages.js').Publish} Publish */
+/** @typedef {import('../messages.js').Published} Published */
+/** @typedef {import('../messages.js').Revoke} Revoke */
+/** @typedef {import('../messages.js').Revoked} Revoked */
+/** @typedef {import('../messages.js').HandedOver} HandedOver */
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./lines.js').Message} Message */
 
