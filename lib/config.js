@@ -57,7 +57,7 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {'drain' | 'reload'} sighup what SIGHUP does
- * @property {boolean} takeover whether to take over from the server that runs
+ * @property {boolean} takeover whether to take over from the running server
  * @property {boolean} background whether another process of this program becomes the server
  * @property {string} control path of a socket; 'auto' for the one in the log folder, '' for none
  * @property {boolean} acceptLoad
@@ -178,8 +178,8 @@ export const OPTIONS = [
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('sighup', 'sighup', choice('drain', 'reload'), 'drain', 'what SIGHUP does: reload replaces the workers one after the other, and their streams go on'),
-  option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; it exits then'),
-  option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or can\'t'),
+  option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; that one then exits'),
+  option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or has failed to'),
   option('control', 'control', CONTROL, 'auto', 'Unix socket at which another server may take over from this one; auto is control.sock in --log-dir, \'\' is none'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('jwt-secret', 'jwtSecret', secret('SECRET'), '', 'secret of tokens for publishing and subscribing, signed with HS256'),

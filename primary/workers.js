@@ -61,7 +61,7 @@ export class Workers extends EventEmitter {
     this.aside = new Set();
     /** Another server is about to hand over its streams. If a worker dies now, that server keeps them. */
     this.isArriving = false;
-    /** While streams move. */
+    /** Holds back publications and revocations while streams move. */
     this.pause = new Pause();
     this.exits = new Exits(this);
     this.replacements = new Replacements(this);
@@ -241,7 +241,7 @@ export class Workers extends EventEmitter {
 
   /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
-    if (this.replacements.isReviving) return 'the workers are being replaced by some that listen';
+    if (this.replacements.isReviving) return 'the workers are being replaced after a takeover that failed';
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;
       if (silentFrames >= this.samples.silentAfter) return `worker ${id} does not report`;

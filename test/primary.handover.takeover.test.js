@@ -1,5 +1,5 @@
 /*
- * A new server takes over from the one that runs: streams, publications, counters, CSV and ports.
+ * A new server takes over from the running one: streams, publications, counters, CSV and ports.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
@@ -214,7 +214,7 @@ test('a server that could not take over says why in one line', { skip }, async (
   };
   assert.equal(
     await lineOf('--port', '1234'),
-    `holdfast: not taken over: the server that runs listens on port ${old.port}, not on port 1234: --port and --host must be the same`,
+    `holdfast: not taken over: the running server listens on port ${old.port}, not on port 1234: use the same --port and --host`,
   );
   assert.match((await lineOf('--host', '127.0.0.1')) ?? '', /listens on port \d+, not on 127\.0\.0\.1:0/);
   assert.equal(
@@ -223,7 +223,7 @@ test('a server that could not take over says why in one line', { skip }, async (
   );
   assert.match(
     (await lineOf('--control', join(old.folder, 'nobody'))) ?? '',
-    /no server answers at .*nobody \(ENOENT\): start one without --takeover, or use its --control$/,
+    /no server answers at .*nobody \(ENOENT\): start one without --takeover, or give its --control$/,
   );
   assert.match((await lineOf('--control', '')) ?? '', /--takeover needs --control/);
   assert.match(
@@ -251,7 +251,7 @@ test('another protocol of takeovers is refused', { skip }, async (t) => {
   for await (const data of socket) received += data;
   assert.deepEqual(JSON.parse(received), {
     type: 'refused',
-    problem: 'server 9.0.0 speaks protocol 999 of takeovers, and the one that runs 1: restart it instead',
+    problem: 'server 9.0.0 speaks takeover protocol 999, and the running server 1: restart it instead',
   });
 });
 

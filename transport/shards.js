@@ -108,7 +108,7 @@ export class Shards {
     }
   }
 
-  /** The process, while it listens. */
+  /** Keeps the process alive while it listens. */
   keepAlive() {
     this.anchor ??= setInterval(() => {}, FOREVER_MS);
   }

@@ -10,9 +10,9 @@ import { failAt } from '../../lib/failat.js';
 import { connectTo } from './control.js';
 import { PROTOCOL, Turns } from './protocol.js';
 
-/** How long the old server may take for a question about publications. */
+/** How long the old server may take to answer a question about publications. */
 const ANSWER_MS = 4000;
-/** After it has drained, which takes as long as it likes to. */
+/** The old server drains, and closes its store: it may be silent for longer. */
 const DRAIN_SILENT_MS = 30_000;
 
 /** @typedef {import('./lines.js').Lines} Lines */
@@ -168,7 +168,7 @@ export class Arrival {
     return node;
   }
 
-  /** Nothing is needed of the old server any more. */
+  /** The old server is no longer needed. */
   finish() {
     failAt('switched');
     this.isOver = true;

@@ -1,7 +1,7 @@
 /*
  * The control socket, at which another server takes over from this one. Only the same user can open it (0600).
  *
- * It is made under a name of its own and then renamed, so that it never has other rights, and so that the socket of the next
+ * It is made under a name of its own and then renamed, so that it never has other permissions, and so that the socket of the next
  * server replaces it without a moment in which there is none.
  */
 import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 import { makeFolder } from '../../lib/folder.js';
 import { Lines } from './lines.js';
 
-/** How long whoever listens may take to accept. */
+/** How long the server at the path may take to accept the connection. */
 const CONNECT_MS = 5000;
 
 export class Control {
@@ -100,7 +100,7 @@ export function connectTo(path) {
       reject(
         new HoldfastError(
           'CONTROL',
-          `no server answers at ${path} (${why}): start one without --takeover, or use its --control`,
+          `no server answers at ${path} (${why}): start one without --takeover, or give its --control`,
         ),
       );
     };

@@ -50,7 +50,7 @@ export class Departure {
     this.asks = new Asks((message) => lines.send(message), failedIn(`the new server (pid ${request.pid})`));
     /** @type {Move | null} */
     this.move = null;
-    /** The streams are with the new server: there is no way back. */
+    /** Whether the new server has the streams: then there is no way back. */
     this.hasMoved = false;
     lines.onMessage = (message) => dispatch(this.handlers, /** @type {ToOld} */ (message));
     lines.onClose = () => this.lost('it has ended');
@@ -213,14 +213,14 @@ export class Departure {
  */
 export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
   if (protocol !== PROTOCOL)
-    return `server ${version} speaks protocol ${protocol} of takeovers, and the one that runs ${PROTOCOL}: restart it instead`;
+    return `server ${version} speaks takeover protocol ${protocol}, and the running server ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
     if (name !== 'hold') return `the ${name} transport can't move streams: restart the server instead`;
-  if (own.state !== 'running') return `the server that runs is ${own.state}`;
+  if (own.state !== 'running') return `the running server is ${own.state}`;
   if (own.isBusy) return 'another handover is in progress: try again later';
   if ((port !== 0 && port !== own.port) || host !== own.host)
-    return `the server that runs listens on ${where(own)}, not on ${where({ port, host })}: --port and --host must be the same`;
-  if (!Array.isArray(shards) || shards.length === 0) return 'it has no workers';
+    return `the running server listens on ${where(own)}, not on ${where({ port, host })}: use the same --port and --host`;
+  if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
   return '';
 }
 

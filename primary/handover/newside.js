@@ -3,7 +3,7 @@
  */
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 
-/** Longer than the step may take for whoever asked for it, so that its deadline counts. */
+/** Longer than the deadline of whoever asked for the step, so that theirs comes first. */
 const STEP_MS = 10_000;
 
 /** @typedef {import('./links.js').Link} Link */

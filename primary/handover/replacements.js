@@ -1,5 +1,5 @@
 /*
- * Replaces workers by new ones that take over their streams: for new code (`reload`), and after their JS has thrown. One at a time.
+ * Replaces workers with new ones that take over their streams: for new code (`reload`), and after their JS has thrown. One at a time.
  *
  *     fork --ready--> move --first round--> the slot is the new one's --> the old one drains what could not move
  *        \--dies, or is too slow--> killed: the old one stays
@@ -19,9 +19,9 @@ const ROUNDS_MS = 15_000;
 const CRASHED_MS = 5000;
 /** How long a worker may take to exit after its drain. */
 const EXIT_GRACE_MS = 3000;
-/** Publications that a worker is too slow for don't pause others for longer. */
+/** A worker that is too slow for its publications doesn't pause those of others for longer. */
 const SENT_MS = 2000;
-/** How long the end of the server may have to wait for a round. */
+/** How long the end of the server may be delayed by a round. */
 const STOP_MS = 3000;
 
 /** @typedef {import('../slot.js').Slot} Slot */
@@ -32,7 +32,7 @@ export class Replacements {
   constructor(workers) {
     this.workers = workers;
     this.isReloading = false;
-    /** Another server was about to take over, and died with the listening sockets. */
+    /** Another server died while it took over, and the listening sockets with it. */
     this.isReviving = false;
     /** @type {Promise<unknown>} the last replacement */
     this.last = Promise.resolve();
@@ -106,7 +106,7 @@ export class Replacements {
     });
   }
 
-  /** @template T @param {() => Promise<T>} act what nothing else may move streams in @returns {Promise<T>} */
+  /** @template T @param {() => Promise<T>} act during which nothing else moves streams @returns {Promise<T>} */
   inTurn(act) {
     const done = this.last.then(act);
     this.last = done.catch(() => {});
@@ -200,7 +200,10 @@ export class Replacements {
         pause.begin();
         await workers.samples.last;
         const late = after(SENT_MS).then(() => {
-          throw new HoldfastError('HANDOVER', `publications wait for workers for more than ${SENT_MS} ms`);
+          throw new HoldfastError(
+            'HANDOVER',
+            `workers have not received publications for more than ${SENT_MS} ms`,
+          );
         });
         await Promise.race([workers.publications.sent(), late]);
         late.catch(() => {});
@@ -221,7 +224,7 @@ export class Replacements {
     if (workers.aside.has(slot)) slot.process.process.kill('SIGKILL');
   }
 
-  /** The workers start again, and those that still run are replaced by some that listen. */
+  /** The workers start again, and those that still run are replaced with new ones that open their own listening sockets. */
   async revive() {
     const { workers } = this;
     workers.ending = false;

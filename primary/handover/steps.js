@@ -30,7 +30,7 @@ export class Steps {
     this.handover = handover;
     this.hub = hub;
     this.flush = flush;
-    /** Whether streams of this worker are with another one. */
+    /** Whether another worker has streams of this one. */
     this.hasReleased = false;
   }
 
@@ -73,7 +73,7 @@ export class Steps {
     return steps[step]();
   }
 
-  /** Everything that was fed is with the streams before they move. @param {Handover} handover @param {{ ms: number, wantsIds: boolean }} how */
+  /** Streams have been given everything that was fed before they move. @param {Handover} handover @param {{ ms: number, wantsIds: boolean }} how */
   async move(handover, how) {
     await this.hub.settled();
     const moved = await handover.move(how);

@@ -62,7 +62,7 @@ export class Succession {
   }
 
   /**
-   * Asks the server that runs for everything it has.
+   * Asks the running server for everything it has.
    * @returns {Promise<Parameters<import('../hub.js').PrimaryHub['open']>[0] & object>} what its own hub begins with
    * @throws {HoldfastError} CONTROL, HANDOVER
    */

@@ -76,7 +76,7 @@ function barOf(findings, { name, text }, run, color) {
 export function pageText({ command, facts, notes, charts }, findings) {
   return `# Taking over live streams
 
-A new server (\`node server.js --takeover\`) takes over all streams of the one that runs, while 1,000 publications per second go on. Each cell
+A new server (\`node server.js --takeover\`) takes over all streams of the running one, while 1,000 publications per second go on. Each cell
 shows the median of all takeovers, and in brackets the smallest and the largest value. Written by \`${command}\`; every single value is in
 [handover.json](handover.json).
 
