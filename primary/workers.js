@@ -61,6 +61,8 @@ export class Workers extends EventEmitter {
     this.aside = new Set();
     /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
     this.isArriving = false;
+    /** Another server that takes over from this one: it gets publications as a worker does. @type {object | null} */
+    this.successor = null;
     /** While streams move. */
     this.pause = new Pause();
     this.replacements = new Replacements(this);
@@ -308,7 +310,7 @@ export class Workers extends EventEmitter {
    * @throws {HoldfastError} NO_WORKER if no worker is ready, BUSY
    */
   async publish(channel, message) {
-    if (!this.slots.some(({ state }) => state === 'ready'))
+    if (!this.successor && !this.slots.some(({ state }) => state === 'ready'))
       throw new HoldfastError(
         'NO_WORKER',
         `no worker is ready${this.ending ? ': the server is ending' : ''}`,

@@ -16,6 +16,8 @@ import { PROTOCOL, Turns } from './protocol.js';
 const ROUNDS_MS = 30_000;
 /** A step of the new server; each of its workers has less. */
 const STEP_MS = 12_000;
+/** Beyond this, a number of workers or shards is a mistake. */
+const MOST_SHARDS = 4096;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
@@ -49,8 +51,11 @@ export class Departure {
     this.move = null;
     /** The streams are with the new server: there is no way back. */
     this.hasMoved = false;
+    /** Nobody publishes here any more. */
+    this.hasDrained = false;
     lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
-    lines.onClose = () => this.lost('it has ended');
+    lines.onClose = () =>
+      this.lost(lines.problem ? `it said what can't be understood (${lines.problem})` : 'it has ended');
   }
 
   /** @param {string} why */
@@ -123,6 +128,7 @@ export class Departure {
 
   /** The new server opens the store, or goes on as this node of NATS. */
   async close() {
+    if (!this.hasDrained) return this.lines.refuse(new HoldfastError('HANDOVER', 'close came too early'));
     const node = await this.old.closeBroker();
     this.lines.send({ type: 'closed', node });
   }
@@ -131,6 +137,7 @@ export class Departure {
   sit(facts) {
     const { workers } = this.old;
     const send = (/** @type {any} */ message) => this.lines.send(message);
+    workers.successor = this;
     const place = workers.broker?.add(this, send);
     workers.publications.add(this, send);
     workers.revocations.add(this, send);
@@ -140,6 +147,7 @@ export class Departure {
 
   stand() {
     const { workers } = this.old;
+    workers.successor = null;
     workers.broker?.remove(this);
     workers.publications.remove(this);
     workers.revocations.remove(this);
@@ -179,6 +187,7 @@ export class Departure {
     lines.send({ type: 'moved', streams, left, ...(await old.suspend()) });
     await this.turns.until('serving');
     await workers.drain(workers.config.drainMs);
+    this.hasDrained = true;
     lines.send({ type: 'drained', counts: workers.retired });
     await this.turns.until('done');
     old.leave(`pid ${request.pid} has taken over ${formatNoun(streams, 'stream')}`);
@@ -218,6 +227,9 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   if ((port !== 0 && port !== own.port) || host !== own.host)
     return `the server that runs listens on ${where(own)}, not on ${where({ port, host })}: --port and --host must be the same`;
   if (!Array.isArray(shards) || shards.length === 0) return 'it has no workers';
+  const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
+  if (!areCounts || shards.length > MOST_SHARDS)
+    return `it needs from 1 to ${MOST_SHARDS} workers, and shards in each`;
   return '';
 }
 

@@ -1,7 +1,7 @@
 /*
  * Messages between the primaries of two servers: one line of JSON each, over the control socket.
  */
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 
 /** @typedef {{ type: string, [field: string]: any }} Message */
 
@@ -14,6 +14,12 @@ export class Lines {
     this.heardMs = performance.now();
     /** Of a line that has not come whole. @type {string[]} */
     this.parts = [];
+    /** Their characters. */
+    this.size = 0;
+    /** Most characters of a line: of somebody unknown it is short. */
+    this.mostSize = Number.POSITIVE_INFINITY;
+    /** Why this side has closed the connection; '' if it has not. */
+    this.problem = '';
     this.onMessage = (/** @type {Message} */ _message) => {};
     this.onClose = () => {};
     socket.setEncoding('utf8');
@@ -40,24 +46,39 @@ export class Lines {
   take(text) {
     this.heardMs = performance.now();
     const [first, ...others] = text.split('\n');
-    this.parts.push(first);
+    this.keep(first);
     for (const other of others) {
-      const line = this.parts.join('');
-      this.parts = [other];
-      this.read(line);
+      const parts = this.parts.splice(0);
+      this.size = 0;
+      this.keep(other);
+      this.read(parts);
     }
   }
 
-  /** @param {string} line */
-  read(line) {
+  /** @param {string} part of a line */
+  keep(part) {
+    this.size += part.length;
+    this.parts.push(part);
+    if (this.size > this.mostSize) this.refuse(new HoldfastError('HANDOVER', 'its line is too long'));
+  }
+
+  /** Whatever the other side says, this one goes on. @param {string[]} parts of a line */
+  read(parts) {
+    if (this.problem) return;
     try {
-      const message = JSON.parse(line);
+      const message = JSON.parse(parts.join(''));
       if (typeof message?.type !== 'string') throw new SyntaxError('not a message');
       this.onMessage(message);
     } catch (error) {
-      if (!(error instanceof SyntaxError) && !(error instanceof HoldfastError)) throw error;
-      this.destroy(); // whoever this is does not speak the protocol
+      this.refuse(error);
     }
+  }
+
+  /** Whoever this is does not speak the protocol. @param {unknown} error */
+  refuse(error) {
+    this.problem ||= messageOf(error);
+    this.parts = [];
+    this.destroy();
   }
 
   closed() {
