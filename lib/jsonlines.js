@@ -8,16 +8,26 @@
 export class LineSplitter {
   /** Of a line that is not complete. Joined once, however many pieces it has. @type {string[]} */
   parts = [];
+  /** Characters of it so far. */
+  size = 0;
 
   /** @param {string} text @returns {Generator<string>} the lines that are complete now */
   *take(text) {
     const [first, ...others] = text.split('\n');
-    this.parts.push(first);
+    this.keep(first);
     for (const next of others) {
       const line = this.parts.join('');
-      this.parts = [next];
+      this.parts = [];
+      this.size = 0;
+      this.keep(next);
       yield line;
     }
+  }
+
+  /** @param {string} part of a line */
+  keep(part) {
+    this.parts.push(part);
+    this.size += part.length;
   }
 }
 

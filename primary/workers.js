@@ -61,6 +61,8 @@ export class Workers extends EventEmitter {
     this.aside = new Set();
     /** Another server is about to hand over its streams. If a worker dies now, that server keeps them. */
     this.isArriving = false;
+    /** Another server that takes over from this one: it gets publications as a worker does. @type {object | null} */
+    this.successor = null;
     /** Holds back publications and revocations while streams move. */
     this.pause = new Pause();
     this.exits = new Exits(this);
@@ -256,7 +258,7 @@ export class Workers extends EventEmitter {
    * @throws {HoldfastError} NO_WORKER if no worker is ready, BUSY
    */
   async publish(channel, message) {
-    if (!this.slots.some(({ state }) => state === 'ready'))
+    if (!this.successor && !this.slots.some(({ state }) => state === 'ready'))
       throw new HoldfastError(
         'NO_WORKER',
         `no worker is ready${this.ending ? ': the server is ending' : ''}`,

@@ -255,24 +255,6 @@ test('another protocol of takeovers is refused', { skip }, async (t) => {
   });
 });
 
-test('what nobody understands on the control socket changes nothing', { skip }, async (t) => {
-  const old = await startOld(t);
-  for (const bytes of [
-    '\0\0\0',
-    'GET / HTTP/1.1\r\n\r\n',
-    '{"type":"stop"}\n',
-    'null\n',
-    '{"type":"takeOver"}\n',
-  ]) {
-    const socket = connect(controlOf(old));
-    socket.on('error', () => {});
-    socket.end(bytes);
-    socket.resume();
-    await new Promise((resolve) => socket.on('close', resolve));
-  }
-  await startNew(t, old).listening;
-});
-
 test('only this user can open the control socket, and it is gone after the server', { skip }, async (t) => {
   const server = await startOld(t);
   const { mode } = statSync(controlOf(server));

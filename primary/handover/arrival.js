@@ -179,8 +179,11 @@ export class Arrival {
 
   lost() {
     if (this.isOver) return;
-    this.turns.fail('the old server has ended before this one had taken over');
-    this.onLost(new HoldfastError('HANDOVER', 'the old server has ended before this one had taken over'));
+    const { problem } = this.lines;
+    const what = problem ? `said what can't be understood (${problem})` : 'has ended';
+    const line = `the old server ${what} before this one had taken over`;
+    this.turns.fail(line);
+    this.onLost(new HoldfastError('HANDOVER', line));
   }
 }
 

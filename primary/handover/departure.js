@@ -16,6 +16,8 @@ import { PROTOCOL, Turns } from './protocol.js';
 const ROUNDS_MS = 30_000;
 /** A step of the new server; each of its workers has less. */
 const STEP_MS = 12_000;
+/** Beyond this, a number of workers or shards is a mistake. */
+const MOST_SHARDS = 4096;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
@@ -52,8 +54,11 @@ export class Departure {
     this.move = null;
     /** Whether the new server has the streams: then there is no way back. */
     this.hasMoved = false;
+    /** Nobody publishes here any more. */
+    this.hasDrained = false;
     lines.onMessage = (message) => dispatch(this.handlers, /** @type {ToOld} */ (message));
-    lines.onClose = () => this.lost('it has ended');
+    lines.onClose = () =>
+      this.lost(lines.problem ? `it said what can't be understood (${lines.problem})` : 'it has ended');
   }
 
   /** @param {string} why */
@@ -126,6 +131,7 @@ export class Departure {
 
   /** The new server opens the store, or goes on as this node of NATS. */
   async close() {
+    if (!this.hasDrained) return this.lines.refuse(new HoldfastError('HANDOVER', 'close came too early'));
     const node = await this.old.closeBroker();
     this.lines.send({ type: 'closed', node });
   }
@@ -134,6 +140,7 @@ export class Departure {
   sit(facts) {
     const { workers } = this.old;
     const send = (/** @type {import('./lines.js').Message} */ message) => this.lines.send(message);
+    workers.successor = this;
     const place = this.broker.add(this, send);
     workers.publications.add(this, send);
     workers.revocations.add(this, send);
@@ -143,6 +150,7 @@ export class Departure {
 
   stand() {
     const { workers } = this.old;
+    workers.successor = null;
     this.broker.remove(this);
     workers.publications.remove(this);
     workers.revocations.remove(this);
@@ -182,6 +190,7 @@ export class Departure {
     lines.send({ type: 'moved', streams, left, ...(await old.suspend()) });
     await this.turns.until('serving');
     await workers.drain(workers.config.drainMs);
+    this.hasDrained = true;
     lines.send({ type: 'drained', counts: workers.retired });
     await this.turns.until('done');
     old.leave(`pid ${request.pid} has taken over ${formatNoun(streams, 'stream')}`);
@@ -221,6 +230,9 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   if ((port !== 0 && port !== own.port) || host !== own.host)
     return `the running server listens on ${where(own)}, not on ${where({ port, host })}: use the same --port and --host`;
   if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
+  const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
+  if (!areCounts || shards.length > MOST_SHARDS)
+    return `the new server must have 1 to ${MOST_SHARDS} workers, with 1 to ${MOST_SHARDS} shards each`;
   return '';
 }
 

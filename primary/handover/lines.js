@@ -1,7 +1,7 @@
 /*
  * A connection between the primaries of two servers, on the control socket: one line of JSON per message.
  */
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { LineSplitter, lineOf, messageIn } from '../../lib/jsonlines.js';
 
 /** @typedef {import('../../lib/jsonlines.js').Message} Message */
@@ -14,6 +14,10 @@ export class Lines {
     /** When a message came last, on performance's clock. */
     this.heardMs = performance.now();
     this.splitter = new LineSplitter();
+    /** Most characters of a line. Strangers get few. */
+    this.mostSize = Number.POSITIVE_INFINITY;
+    /** Why this side has closed the connection; '' if it has not. */
+    this.problem = '';
     this.onMessage = (/** @type {Message} */ _message) => {};
     this.onClose = () => {};
     socket.setEncoding('utf8');
@@ -39,19 +43,38 @@ export class Lines {
   /** @param {string} text */
   take(text) {
     this.heardMs = performance.now();
-    for (const line of this.splitter.take(text)) this.read(line);
+    if (this.problem) return;
+    for (const line of this.splitter.take(text)) {
+      this.read(line);
+      if (this.problem) return;
+    }
+    this.checkSize(this.splitter.size);
   }
 
-  /** @param {string} line */
+  /** Whatever the other side says, this one goes on. @param {string} line */
   read(line) {
-    const message = messageIn(line);
-    if (!message) return this.destroy(); // whoever this is does not speak the protocol
     try {
+      if (!this.checkSize(line.length)) return;
+      const message = messageIn(line);
+      if (!message) throw new HoldfastError('HANDOVER', 'not a message');
       this.onMessage(message);
     } catch (error) {
-      if (!(error instanceof HoldfastError)) throw error;
-      this.destroy();
+      this.refuse(error);
     }
+  }
+
+  /** @param {number} size of a line, in characters @returns {boolean} false if it is too long: then it is refused */
+  checkSize(size) {
+    if (size <= this.mostSize) return true;
+    this.refuse(new HoldfastError('HANDOVER', `a line of more than ${this.mostSize} characters`));
+    return false;
+  }
+
+  /** The other side does not speak the protocol. @param {unknown} error */
+  refuse(error) {
+    this.problem ||= messageOf(error);
+    this.splitter = new LineSplitter();
+    this.destroy();
   }
 
   closed() {

@@ -10,6 +10,8 @@ import { Departure, refusalOf } from './departure.js';
 
 /** How long somebody on the control socket may take to say what they want. */
 const REQUEST_MS = 5000;
+/** The most characters of that. */
+const REQUEST_SIZE = 65_536;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').Accepted} Accepted */
@@ -137,8 +139,10 @@ export class Succession {
   /** @param {Lines} lines a connection to the control socket */
   listen(lines) {
     const timer = setTimeout(() => lines.destroy(), REQUEST_MS);
+    lines.mostSize = REQUEST_SIZE;
     lines.onMessage = (message) => {
       clearTimeout(timer);
+      lines.mostSize = Number.POSITIVE_INFINITY;
       if (message.type !== 'takeOver') return lines.destroy();
       const request = /** @type {import('./protocol.js').TakeOver} */ (message);
       const problem = this.refusalOf(request);
