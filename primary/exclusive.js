@@ -45,7 +45,7 @@ export class Exclusive {
   async inherit(before) {
     const { config } = this;
     const port = config.adminPort === 'auto' ? before.adminPort : config.adminPort;
-    const failed = (/** @type {unknown} */ error) => this.note(`taken over without it: ${messageOf(error)}`);
+    const failed = (/** @type {unknown} */ error) => this.note(`taken over, but ${messageOf(error)}`);
     this.ports.adminPort = (await this.openAdmin(port).catch(failed)) ?? 0;
     if (config.noLog) return;
     const log = before.csvPath ? await continueCsvLog(before.csvPath) : null;

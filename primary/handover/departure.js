@@ -228,7 +228,7 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   if (own.state !== 'running') return `the running server is ${own.state}`;
   if (own.isBusy) return 'another handover is in progress: try again later';
   if ((port !== 0 && port !== own.port) || host !== own.host)
-    return `the running server listens on ${where(own)}, not on ${where({ port, host })}: use the same --port and --host`;
+    return `the running server listens on ${where(own)}, not on ${where({ port: port || own.port, host })}: use the same --port and --host`;
   if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
   const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
   if (!areCounts || shards.length > MOST_SHARDS)
