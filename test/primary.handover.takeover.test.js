@@ -255,6 +255,16 @@ test('another protocol of takeovers is refused', { skip }, async (t) => {
   });
 });
 
+test('a server that keeps publications elsewhere is refused', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { exit, output } = startNew(t, old, ['--store', join(old.folder, 'store')]);
+  assert.equal((await exit).code, 1);
+  assert.match(
+    output.stderr,
+    /not taken over: the server that runs keeps publications in memory, not in .*store: --store and --nats must be the same$/m,
+  );
+});
+
 test('what nobody understands on the control socket changes nothing', { skip }, async (t) => {
   const old = await startOld(t);
   for (const bytes of [

@@ -205,10 +205,10 @@ export class Departure {
 }
 
 /**
- * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string }} own
+ * @param {TakeOver} request @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string }} own
  * @returns {string} why it is refused; '' if it is not
  */
-export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
+export function refusalOf({ protocol, version, transport, port, host, publications, shards }, own) {
   if (protocol !== PROTOCOL)
     return `server ${version} speaks protocol ${protocol} of takeovers, and the one that runs ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
@@ -217,6 +217,8 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   if (own.isBusy) return 'another handover is in progress: try again later';
   if ((port !== 0 && port !== own.port) || host !== own.host)
     return `the server that runs listens on ${where(own)}, not on ${where({ port, host })}: --port and --host must be the same`;
+  if (publications !== own.publications)
+    return `the server that runs keeps publications in ${own.publications}, not in ${publications}: --store and --nats must be the same`;
   if (!Array.isArray(shards) || shards.length === 0) return 'it has no workers';
   return '';
 }
