@@ -5,10 +5,10 @@
  *     accepted --ready--> rounds (move.js) --> moved --serving--> draining --> drained --close, done--> exit 0
  *         \---------\-------\--> goes on       \------------\--------------\--> starts workers again: the new server has died
  */
+import { Asks, failedIn } from '../../lib/asks.js';
 import { dispatch } from '../../lib/dispatch.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { formatCount, formatNoun } from '../../lib/format.js';
-import { Asks } from './asks.js';
 import { Move } from './move.js';
 import { PROTOCOL, Turns } from './protocol.js';
 
@@ -44,7 +44,7 @@ export class Departure {
     this.request = request;
     this.old = old;
     this.turns = new Turns(lines);
-    this.asks = new Asks(`the new server (pid ${request.pid})`, (message) => lines.send(message));
+    this.asks = new Asks((message) => lines.send(message), failedIn(`the new server (pid ${request.pid})`));
     /** @type {Move | null} */
     this.move = null;
     /** The streams are with the new server: there is no way back. */

@@ -1,9 +1,10 @@
 /*
- * Messages between the primaries of two servers: one line of JSON each, over the control socket.
+ * A connection between the primaries of two servers, on the control socket: one line of JSON per message.
  */
 import { HoldfastError } from '../../lib/errors.js';
+import { LineSplitter, lineOf, messageIn } from '../../lib/jsonlines.js';
 
-/** @typedef {{ type: string, [field: string]: any }} Message */
+/** @typedef {import('../../lib/jsonlines.js').Message} Message */
 
 export class Lines {
   /** @param {import('node:net').Socket} socket */
@@ -12,8 +13,7 @@ export class Lines {
     this.isClosed = false;
     /** When a message came last, on performance's clock. */
     this.heardMs = performance.now();
-    /** Of a line that has not come whole. @type {string[]} */
-    this.parts = [];
+    this.splitter = new LineSplitter();
     this.onMessage = (/** @type {Message} */ _message) => {};
     this.onClose = () => {};
     socket.setEncoding('utf8');
@@ -24,7 +24,7 @@ export class Lines {
 
   /** @param {Message} message */
   send(message) {
-    if (!this.isClosed) this.socket.write(`${JSON.stringify(message)}\n`);
+    if (!this.isClosed) this.socket.write(lineOf(message));
   }
 
   /** What was sent before still arrives. */
@@ -39,24 +39,18 @@ export class Lines {
   /** @param {string} text */
   take(text) {
     this.heardMs = performance.now();
-    const [first, ...others] = text.split('\n');
-    this.parts.push(first);
-    for (const other of others) {
-      const line = this.parts.join('');
-      this.parts = [other];
-      this.read(line);
-    }
+    for (const line of this.splitter.take(text)) this.read(line);
   }
 
   /** @param {string} line */
   read(line) {
+    const message = messageIn(line);
+    if (!message) return this.destroy(); // whoever this is does not speak the protocol
     try {
-      const message = JSON.parse(line);
-      if (typeof message?.type !== 'string') throw new SyntaxError('not a message');
       this.onMessage(message);
     } catch (error) {
-      if (!(error instanceof SyntaxError) && !(error instanceof HoldfastError)) throw error;
-      this.destroy(); // whoever this is does not speak the protocol
+      if (!(error instanceof HoldfastError)) throw error;
+      this.destroy();
     }
   }
 

@@ -168,7 +168,7 @@ export class Replacements {
     this.workers.swap(old, successor);
     if (!isGone) return;
     this.workers.totals.retire(null, successor.received);
-    this.workers.restart(successor, 'while it took over', successor.received);
+    this.workers.exits.restart(successor, 'while it took over', successor.received);
   }
 
   /** @param {Slot[]} slots new workers */

@@ -1,0 +1,37 @@
+/*
+ * Messages between two processes: one line of JSON each, with a type.
+ */
+
+/** @typedef {{ type: string, [field: string]: any }} Message */
+
+/** Makes lines of a text that comes in pieces. */
+export class LineSplitter {
+  /** Of a line that is not complete. Joined once, however many pieces it has. @type {string[]} */
+  parts = [];
+
+  /** @param {string} text @returns {Generator<string>} the lines that are complete now */
+  *take(text) {
+    const [first, ...others] = text.split('\n');
+    this.parts.push(first);
+    for (const next of others) {
+      const line = this.parts.join('');
+      this.parts = [next];
+      yield line;
+    }
+  }
+}
+
+/** @param {string} line @returns {Message | null} null if it is none */
+export function messageIn(line) {
+  try {
+    const message = JSON.parse(line);
+    return typeof message?.type === 'string' ? message : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Message} message @returns {string} */
+export function lineOf(message) {
+  return `${JSON.stringify(message)}\n`;
+}
