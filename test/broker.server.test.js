@@ -364,7 +364,7 @@ test('while it is frozen, nothing is sent, and then everything comes in order: p
   await until(() => copy.last === 9, 'it goes on being stored');
   await wait(20);
   server.flush();
-  server.tellFirst();
+  server.outbox.tellFirst();
   assert.deepEqual(
     [one, other].map(({ arrived }) => arrived.length),
     before,

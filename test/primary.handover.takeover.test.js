@@ -255,6 +255,16 @@ test('another protocol of takeovers is refused', { skip }, async (t) => {
   });
 });
 
+test('a server that keeps publications elsewhere is refused', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { exit, output } = startNew(t, old, ['--store', join(old.folder, 'store')]);
+  assert.equal((await exit).code, 1);
+  assert.match(
+    output.stderr,
+    /not taken over: the running server keeps publications in memory, not in .*store: use the same --store and --nats$/m,
+  );
+});
+
 test('only this user can open the control socket, and it is gone after the server', { skip }, async (t) => {
   const server = await startOld(t);
   const { mode } = statSync(controlOf(server));

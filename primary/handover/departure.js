@@ -217,10 +217,10 @@ export class Departure {
 }
 
 /**
- * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string }} own
+ * @param {TakeOver} request @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string }} own
  * @returns {string} why it is refused; '' if it is not
  */
-export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
+export function refusalOf({ protocol, version, transport, port, host, publications, shards }, own) {
   if (protocol !== PROTOCOL)
     return `server ${version} speaks takeover protocol ${protocol}, and the running server ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
@@ -229,6 +229,8 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   if (own.isBusy) return 'another handover is in progress: try again later';
   if ((port !== 0 && port !== own.port) || host !== own.host)
     return `the running server listens on ${where(own)}, not on ${where({ port: port || own.port, host })}: use the same --port and --host`;
+  if (publications !== own.publications)
+    return `the running server keeps publications in ${own.publications}, not in ${publications}: use the same --store and --nats`;
   if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
   const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
   if (!areCounts || shards.length > MOST_SHARDS)

@@ -38,6 +38,7 @@ const ALIVE_MS = 5000;
  * @property {number} port 0 if it takes any
  * @property {string} host
  * @property {number[]} shards of each worker
+ * @property {string} publications where it keeps them, for people; both have to keep them in the same place
  * @property {boolean} subscriptions whether it lists them
  *
  * @typedef {object} Accepted

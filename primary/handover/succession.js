@@ -1,6 +1,7 @@
 /*
  * What a server has to do with the one before it (`--takeover`), and with the one after it (the control socket).
  */
+import { resolve } from 'node:path';
 import { controlPathOf } from '../../lib/config.js';
 import { messageOf } from '../../lib/errors.js';
 import { formatNoun } from '../../lib/format.js';
@@ -73,7 +74,8 @@ export class Succession {
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
-    const request = { version, transport, port, host, shards, subscriptions };
+    const publications = storeIn(config);
+    const request = { version, transport, port, host, shards, publications, subscriptions };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
     this.before = accepted;
@@ -161,6 +163,7 @@ export class Succession {
       transport,
       port: exclusive.ports.port,
       host: config.host,
+      publications: storeIn(config),
       state: server.state,
       isBusy,
     });
@@ -216,4 +219,10 @@ export class Succession {
     }
     server.monitor?.resume();
   }
+}
+
+/** @param {import('../../lib/config.js').Config} config @returns {string} where publications are kept */
+function storeIn({ nats, natsStream, store }) {
+  if (nats.length > 0) return `the stream ${natsStream} of NATS`;
+  return store === '' ? 'memory' : resolve(store);
 }
