@@ -216,7 +216,10 @@ test('a server that could not take over says why in one line', { skip }, async (
     await lineOf('--port', '1234'),
     `holdfast: not taken over: the running server listens on port ${old.port}, not on port 1234: use the same --port and --host`,
   );
-  assert.match((await lineOf('--host', '127.0.0.1')) ?? '', /listens on port \d+, not on 127\.0\.0\.1:0/);
+  assert.match(
+    (await lineOf('--host', '127.0.0.1')) ?? '',
+    /listens on port \d+, not on 127\.0\.0\.1:\d+: use the same/,
+  );
   assert.equal(
     await lineOf('--transport', 'http'),
     "holdfast: not taken over: the http transport can't move streams: restart the server instead",
