@@ -2,6 +2,7 @@
  * What a server has to do with the one before it (`--takeover`), and with the one after it (the control socket).
  */
 import { setTimeout as after } from 'node:timers/promises';
+import { checkFolder } from '../../broker/disk/environment.js';
 import { controlPathOf } from '../../lib/config.js';
 import { messageOf } from '../../lib/errors.js';
 import { Arrival } from './arrival.js';
@@ -66,10 +67,11 @@ export class Succession {
   /**
    * Asks the server that runs for everything it has.
    * @returns {Promise<{ accepted: Accepted, broker: import('../../broker/index.js').Broker }>} `broker`: that of the other one
-   * @throws {HoldfastError} CONTROL, HANDOVER
+   * @throws {HoldfastError} CONTROL, HANDOVER, STORE
    */
   async connect() {
     const { config, transport, version, workers, server, path } = this;
+    if (config.store) await checkFolder(config.store); // it is opened when the streams are here: too late to find out
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
