@@ -236,6 +236,16 @@ test('a server that could not take over says why in one line', { skip }, async (
   assert.equal((await fetch(`http://127.0.0.1:${old.adminPort}/readyz`)).status, 200);
 });
 
+test('a server whose store could not be opened does not take over anything', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { clients } = await openStreams(t, old.port, 4);
+  const { exit, output } = startNew(t, old, ['--store', '/proc/nowhere']);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^holdfast: can't open --store \/proc\/nowhere: ENOENT/);
+  assert.doesNotMatch(old.output.stderr, /takes over/);
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+});
+
 test('another protocol of takeovers is refused', { skip }, async (t) => {
   const old = await startOld(t);
   const socket = connect(controlOf(old));
