@@ -214,10 +214,10 @@ export class Departure {
 }
 
 /**
- * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string }} own
+ * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string, streams: number }} own
  * @returns {string} why it is refused; '' if it is not
  */
-export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
+export function refusalOf({ protocol, version, transport, port, host, shards, room = null }, own) {
   if (protocol !== PROTOCOL)
     return `server ${version} speaks protocol ${protocol} of takeovers, and the one that runs ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
@@ -230,6 +230,8 @@ export function refusalOf({ protocol, version, transport, port, host, shards }, 
   const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
   if (!areCounts || shards.length > MOST_SHARDS)
     return `it needs from 1 to ${MOST_SHARDS} workers, and shards in each`;
+  if (room !== null && room < own.streams)
+    return `it has room for ${formatNoun(room, 'stream')}, but there are ${formatCount(own.streams)}: raise 'ulimit -n', use more --workers, or use --force to lose the others`;
   return '';
 }
 

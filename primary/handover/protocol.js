@@ -38,6 +38,7 @@ const ALIVE_MS = 5000;
  * @property {number} port 0 if it takes any
  * @property {string} host
  * @property {number[]} shards of each worker
+ * @property {number | null} [room] for streams; null if it takes what it has room for
  * @property {boolean} subscriptions whether it lists them
  *
  * @typedef {object} Accepted

@@ -75,7 +75,8 @@ export class Succession {
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
-    const request = { version, transport, port, host, shards, subscriptions };
+    const room = config.force ? null : plan.workers * plan.shards * plan.capacity;
+    const request = { version, transport, port, host, shards, room, subscriptions };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
     arrival.onLost = (error) => server.fail(error);
@@ -155,6 +156,7 @@ export class Succession {
       port: server.ports.port,
       host: config.host,
       state: server.state,
+      streams: workers.slots.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0),
       isBusy,
     });
   }
