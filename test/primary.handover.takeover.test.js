@@ -265,6 +265,11 @@ test('a server without room for all streams takes over only with --force', { ski
       { env: { ...process.env, ...SMALL, HOLDFAST_CONTROL: controlOf(old) } },
     );
   const { exit, output } = small();
+  await until(
+    () => /not taken over/.test(output.stderr),
+    () => output.stderr,
+    10_000,
+  );
   assert.equal((await exit).code, 1);
   assert.match(
     output.stderr,
