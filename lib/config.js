@@ -148,7 +148,7 @@ export const OPTIONS = [
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is as many as the workers can hold'),
-  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams'),
+  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams; with --takeover, even without room for all streams'),
   option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold if it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to the same stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker, which show how late its event loop is'),

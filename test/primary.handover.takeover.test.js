@@ -19,8 +19,18 @@ import {
   startOld,
   untilTotals,
 } from './helpers/handover.js';
-import { readCsv, startServer } from './helpers/server.js';
+import { readCsv, run, startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
+
+/** Options of a server, as environment variables. */
+const SMALL = {
+  HOLDFAST_PORT: '0',
+  HOLDFAST_ADMIN_PORT: '0',
+  HOLDFAST_NO_LOG: '1',
+  HOLDFAST_DASHBOARD: 'off',
+  HOLDFAST_WORKERS: '1',
+  HOLDFAST_DRAIN: '500',
+};
 
 const skip = native ? false : 'the native core is not built';
 
@@ -244,6 +254,33 @@ test('a server whose store could not be opened does not take over anything', { s
   assert.match(output.stderr, /^holdfast: can't open --store \/proc\/nowhere: ENOENT/);
   assert.doesNotMatch(old.output.stderr, /takes over/);
   assert.equal(clients.filter(({ closed }) => closed).length, 0);
+});
+
+test('a server without room for all streams takes over only with --force', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { clients } = await openStreams(t, old.port, 400);
+  await old.untilTotals(({ streams }) => streams === 400, 'all are counted');
+  const small = (/** @type {string[]} */ ...args) =>
+    run(
+      t,
+      'sh',
+      ['-c', 'ulimit -n 300; exec "$@"', 'sh', process.execPath, 'server.js', '--takeover', ...args],
+      { env: { ...process.env, ...SMALL, HOLDFAST_CONTROL: controlOf(old) } },
+    );
+  const { exit, output } = small();
+  await until(
+    () => /not taken over/.test(output.stderr),
+    () => output.stderr,
+    10_000,
+  );
+  assert.equal((await exit).code, 1);
+  assert.match(
+    output.stderr,
+    /the new server has room for 224 streams, but there are 400: raise 'ulimit -n', use more --workers, or use --force to lose the others\n$/,
+  );
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+  small('--force');
+  assert.equal((await old.exit).code, 0, old.output.stderr);
 });
 
 test('another protocol of takeovers is refused', { skip }, async (t) => {

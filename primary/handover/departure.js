@@ -217,10 +217,14 @@ export class Departure {
 }
 
 /**
- * @param {TakeOver} request @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string }} own
+ * @param {TakeOver} request
+ * @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string, streams: number }} own
  * @returns {string} why it is refused; '' if it is not
  */
-export function refusalOf({ protocol, version, transport, port, host, publications, shards }, own) {
+export function refusalOf(
+  { protocol, version, transport, port, host, publications, shards, room = null },
+  own,
+) {
   if (protocol !== PROTOCOL)
     return `server ${version} speaks takeover protocol ${protocol}, and the running server ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
@@ -235,6 +239,8 @@ export function refusalOf({ protocol, version, transport, port, host, publicatio
   const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
   if (!areCounts || shards.length > MOST_SHARDS)
     return `the new server must have 1 to ${MOST_SHARDS} workers, with 1 to ${MOST_SHARDS} shards each`;
+  if (room !== null && room < own.streams)
+    return `the new server has room for ${formatNoun(room, 'stream')}, but there are ${formatCount(own.streams)}: raise 'ulimit -n', use more --workers, or use --force to lose the others`;
   return '';
 }
 

@@ -39,6 +39,7 @@ const ALIVE_MS = 5000;
  * @property {string} host
  * @property {number[]} shards of each worker
  * @property {string} publications where it keeps them, for people; both have to keep them in the same place
+ * @property {number | null} [room] for streams; null if it takes what it has room for
  * @property {boolean} subscriptions whether it lists them
  *
  * @typedef {object} Accepted

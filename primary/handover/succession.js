@@ -77,7 +77,8 @@ export class Succession {
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
     const publications = storeIn(config);
-    const request = { version, transport, port, host, shards, publications, subscriptions };
+    const room = config.force ? null : plan.workers * plan.shards * plan.capacity;
+    const request = { version, transport, port, host, shards, room, publications, subscriptions };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
     this.before = accepted;
@@ -167,6 +168,7 @@ export class Succession {
       host: config.host,
       publications: storeIn(config),
       state: server.state,
+      streams: workers.slots.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0),
       isBusy,
     });
   }
