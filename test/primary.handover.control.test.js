@@ -18,6 +18,7 @@ const REQUEST = {
   transport: 'hold',
   port: 0,
   host: '',
+  publications: 'memory',
 };
 
 /** @param {object} [fields] @returns {string} */

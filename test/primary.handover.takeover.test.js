@@ -216,7 +216,10 @@ test('a server that could not take over says why in one line', { skip }, async (
     await lineOf('--port', '1234'),
     `holdfast: not taken over: the running server listens on port ${old.port}, not on port 1234: use the same --port and --host`,
   );
-  assert.match((await lineOf('--host', '127.0.0.1')) ?? '', /listens on port \d+, not on 127\.0\.0\.1:0/);
+  assert.match(
+    (await lineOf('--host', '127.0.0.1')) ?? '',
+    /listens on port \d+, not on 127\.0\.0\.1:\d+: use the same/,
+  );
   assert.equal(
     await lineOf('--transport', 'http'),
     "holdfast: not taken over: the http transport can't move streams: restart the server instead",
@@ -231,6 +234,16 @@ test('a server that could not take over says why in one line', { skip }, async (
     /expected a path of at most 107 bytes/,
   );
   assert.equal((await fetch(`http://127.0.0.1:${old.adminPort}/readyz`)).status, 200);
+});
+
+test('a server whose store could not be opened does not take over anything', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { clients } = await openStreams(t, old.port, 4);
+  const { exit, output } = startNew(t, old, ['--store', '/proc/nowhere']);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^holdfast: can't open --store \/proc\/nowhere: ENOENT/);
+  assert.doesNotMatch(old.output.stderr, /takes over/);
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
 });
 
 test('another protocol of takeovers is refused', { skip }, async (t) => {

@@ -108,7 +108,8 @@ describe('takeOver', NEEDS_NATIVE, () => {
       assert.deepEqual(tagsOf(next), ['x']);
     }
     await client.untilRead(/4;/);
-    assert.equal(client.body(), 'Welcome!1;2;3;4;');
+    // One whose time of the day no shard has left is pinged at once.
+    assert.equal(client.body().replaceAll('ping', ''), 'Welcome!1;2;3;4;');
   });
 
   test('passes on what the old process publishes and ends later, and counts the streams of both', async (t) => {

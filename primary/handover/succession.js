@@ -2,6 +2,7 @@
  * What a server has to do with the one before it (`--takeover`), and with the one after it (the control socket).
  */
 import { resolve } from 'node:path';
+import { checkFolder } from '../../broker/disk/environment.js';
 import { controlPathOf } from '../../lib/config.js';
 import { messageOf } from '../../lib/errors.js';
 import { formatNoun } from '../../lib/format.js';
@@ -67,10 +68,11 @@ export class Succession {
   /**
    * Asks the running server for everything it has.
    * @returns {Promise<Parameters<import('../hub.js').PrimaryHub['open']>[0] & object>} what its own hub begins with
-   * @throws {HoldfastError} CONTROL, HANDOVER
+   * @throws {HoldfastError} CONTROL, HANDOVER, STORE
    */
   async connect() {
     const { config, transport, version, workers, server, path } = this;
+    if (config.store) await checkFolder(config.store); // it is opened when the streams are here: too late to find out
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
