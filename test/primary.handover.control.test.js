@@ -2,10 +2,13 @@
  * Others than a new server at the control socket.
  */
 import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { native } from '../native/index.js';
 import { controlOf, openStreams, startNew, startOld } from './helpers/handover.js';
+import { startServer, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const skip = native ? false : 'the native core is not built';
@@ -83,3 +86,17 @@ for (const [what, line] of [
     assert.equal(clients.filter(({ closed }) => closed).length, 0);
   });
 }
+
+test('a control socket takes the place of no file, folder or link', { skip }, async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'file'), 'of somebody');
+  symlinkSync('file', join(folder, 'link'));
+  mkdirSync(join(folder, 'folder'));
+  for (const name of ['file', 'link', 'folder'])
+    await assert.rejects(
+      startServer(t, ['--workers', '1', '--transport', 'hold', '--control', join(folder, name)]),
+      /can't listen at --control .+: there is something else, and no socket; use another path\n$/,
+    );
+  assert.deepEqual(readdirSync(folder).sort(), ['file', 'folder', 'link']);
+  assert.equal(readFileSync(join(folder, 'file'), 'utf8'), 'of somebody');
+});

@@ -4,7 +4,7 @@
  * It is made under a name of its own and then renamed, so that it never has other permissions, and so that the socket of the next
  * server replaces it without a moment in which there is none.
  */
-import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { MOST_SOCKET_BYTES } from '../../lib/config.js';
@@ -51,6 +51,8 @@ export async function openControl(path, onLines) {
   }
   try {
     makeFolder(dirname(path), 0o700);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found && !found.isSocket()) throw new Error('there is something else, and no socket');
     return await listenAt(path, onLines);
   } catch (error) {
     throw new HoldfastError(
@@ -70,10 +72,15 @@ function listenAt(path, onLines) {
     const before = process.umask(0o177);
     try {
       server.listen(own, () => {
-        chmodSync(own, 0o600);
-        if (own !== path) renameSync(own, path);
-        server.on('error', () => {}); // accepting failed: the other side tries again
-        resolve(new Control(server, path));
+        try {
+          chmodSync(own, 0o600);
+          if (own !== path) renameSync(own, path);
+          server.on('error', () => {}); // accepting failed: the other side tries again
+          resolve(new Control(server, path));
+        } catch (error) {
+          server.close();
+          reject(error);
+        }
       });
     } finally {
       process.umask(before);
