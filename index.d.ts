@@ -113,7 +113,7 @@ export interface HoldDecision {
   labels?: Labels;
   /**
    * What your application finds its own state of the stream by after another process took it over (`onAdopted`): at most 256
-   * bytes. Not together with `always`.
+   * bytes. Not allowed together with `always`.
    */
   tag?: string;
 }
@@ -413,13 +413,13 @@ export class Hold {
   endUpdates(reason: EndReason): void;
 
   /**
-   * Takes over the streams that another process offers with `handOver` at the same path, and the sockets on which it listens. If there
-   * is nobody, this is a new Hold without streams, so the first start and a deploy are the same code.
+   * Takes over the streams that another process offers with `handOver` at the same path, and the sockets on which it listens. If nobody
+   * offers any, you get a new Hold without streams, so the same code does for the first start and for a deploy.
    *
    * Streams keep their connection, channels, labels, tag and the time of their next ping, but not their id. Connections wait until you call
    * `listen` with the same port and host as the other process: it takes the sockets that have come. Streams of a `Hub` are ended
    * ('restarted') once they are here; their clients come back with their cursors.
-   * @param options `onAdopted` is called for each stream of yours before anything else is said of it. Channels are those that it is on,
+   * @param options `onAdopted` is called for each stream of yours before any other callback for it. `channels` are those that it is on,
    *   `tag` is '' if it has none
    * @returns once all streams are here
    * @throws {HoldfastError} BAD_OPTION, BAD_ARGUMENT, NOT_NATIVE without the native core; HANDOVER with the reason: the
@@ -433,7 +433,7 @@ export class Hold {
    * which the other process has no room) is ended as by `close`.
    *
    * While streams move, what is published waits for a moment. From then on it reaches the streams in the other process, too, as do
-   * `endChannel` and `endLabelled`, also after the end of this Hold. What is said to the id of a stream that has moved does
+   * `endChannel` and `endLabelled`, also after the end of this Hold. Calls with the id of a stream that has moved do
    * nothing, and `onClose` is not called for it.
    * @param path of a Unix socket that only this user can open; a file that a process has left there is replaced
    * @param options `periodMs`: as for `close`, 0 by default; `signal` withdraws the offer, as `close` does, unless streams have moved

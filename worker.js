@@ -118,8 +118,9 @@ async function start({ type, config, transport: name, takesOver, place, ...share
   if (presence) hub.attend(presence);
   await hub.start();
   transport = made; // publications reach the first stream, even before `ready` is sent
-  steps = new Steps({ handover: made.handover ?? null, hub, flush: () => presence?.flush() });
-  const bound = takesOver ? port : await listen(made, port, host);
+  const ownListen = () => listen(made, port, host);
+  steps = new Steps({ handover: made.handover, hub, flush: () => presence?.flush(), listen: ownListen });
+  const bound = takesOver ? port : await ownListen();
   sampler = new Sampler(sampleIntervalMs);
   if (globalThis.gc) setInterval(globalThis.gc, gcIntervalMs);
   tell({ type: 'ready', port: bound, shards: share.shards });

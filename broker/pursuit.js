@@ -49,7 +49,7 @@ export class Pursuit {
       const page = await this.next();
       if (this.isOver || orders !== this.orders) continue;
       if (page?.[0]?.sequence === place.last + 1) {
-        void place.take(page); // who is slow has not got what came before either
+        void place.take(page); // a slow place is still behind with what came before
         endMs = performance.now() + PATIENCE_MS;
       } else if (page?.length || this.isGone() || performance.now() > endMs) await place.skip();
       else if (place.last !== broker.last) await after(STEP_MS);

@@ -57,7 +57,7 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
  * @property {'drain' | 'reload'} sighup what SIGHUP does
- * @property {boolean} takeover whether to take over from the server that runs
+ * @property {boolean} takeover whether to take over from the running server
  * @property {boolean} background whether another process of this program becomes the server
  * @property {string} control path of a socket; 'auto' for the one in the log folder, '' for none
  * @property {boolean} acceptLoad
@@ -148,7 +148,7 @@ export const OPTIONS = [
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is as many as the workers can hold'),
-  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams'),
+  option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams; with --takeover, even without room for all streams'),
   option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold if it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to the same stream'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker, which show how late its event loop is'),
@@ -178,8 +178,8 @@ export const OPTIONS = [
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
   option('sighup', 'sighup', choice('drain', 'reload'), 'drain', 'what SIGHUP does: reload replaces the workers one after the other, and their streams go on'),
-  option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; it exits then'),
-  option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or can\'t'),
+  option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; that one then exits'),
+  option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or has failed to'),
   option('control', 'control', CONTROL, 'auto', 'Unix socket at which another server may take over from this one; auto is control.sock in --log-dir, \'\' is none'),
   option('accept-load', 'acceptLoad', FLAG, false, 'let load fleets on other machines test this server (/.well-known/holdfast-load)'),
   option('jwt-secret', 'jwtSecret', secret('SECRET'), '', 'secret of tokens for publishing and subscribing, signed with HS256'),

@@ -104,14 +104,16 @@ export class Admin {
 
   /** @param {number} port 0 for a free one @returns {Promise<number>} the port */
   async listen(port) {
+    this.server.off('request', lastAnswer);
     const bound = await openPort(this.server, { port, host: this.host, flag: 'admin-port' });
     this.access.useCookieOf(bound);
     return bound;
   }
 
-  /** Another server gets the port; requests that are being answered are finished, if it is soon. */
+  /** Another server gets the port: connections are closed after their next answer, or soon. */
   leavePort() {
     this.server.close();
+    this.server.prependListener('request', lastAnswer);
     setTimeout(() => this.server.closeAllConnections(), FINISH_MS).unref();
   }
 
@@ -245,6 +247,11 @@ export class Admin {
     await this.live.close();
     this.server.closeAllConnections();
   }
+}
+
+/** @param {IncomingMessage} _request @param {import('node:http').ServerResponse} response after which the connection is closed */
+function lastAnswer(_request, response) {
+  response.shouldKeepAlive = false;
 }
 
 /** @param {unknown} error of a publication @returns {never} @throws {RequestError} 400, 413, or 503 if a later attempt may succeed */

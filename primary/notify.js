@@ -83,13 +83,13 @@ export class Notify {
     this.periodMs = this.isWatched ? Math.min(STATUS_MS, watchdogMs * WATCHDOG_SHARE) : STATUS_MS;
   }
 
-  /** Another server speaks now. */
+  /** Another server tells the service manager now. */
   rest() {
     clearInterval(this.timer);
     this.timer = undefined;
   }
 
-  /** It does not speak any more. */
+  /** The other server is gone: this one tells it again. */
   resume() {
     this.tookOver(this.watchdogMs);
   }

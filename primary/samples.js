@@ -18,7 +18,7 @@ export class Samples {
     this.refreshMs = refreshMs;
     this.lastId = 0;
     const silentMs = Math.min(SILENT_MS, hungAfterMs / 2 || SILENT_MS);
-    /** Both in frames without a report, not in ms: if the primary or the machine was suspended, no worker is late. */
+    /** Both are numbers of frames without a report, not times: if the primary or the machine was suspended, no worker is late. */
     this.silentAfter = Math.max(2, Math.ceil(silentMs / refreshMs));
     this.hungAfter = hungAfterMs && Math.max(this.silentAfter + 1, Math.ceil(hungAfterMs / refreshMs));
     /** @type {Promise<void>} the last ones */

@@ -1,8 +1,9 @@
 /*
  * The slot of one worker. When a worker dies, its slot gets a new process.
  */
+
 import { performance } from 'node:perf_hooks';
-import { Asks } from './handover/asks.js';
+import { Asks, failedIn } from '../lib/asks.js';
 
 const BACK_OFF_MIN_MS = 100;
 const BACK_OFF_MAX_MS = 10_000;
@@ -39,9 +40,12 @@ const STEADY_MS = 60_000;
  */
 export function makeSlot(id, failures, process, broker, takesOver) {
   const pid = process.process.pid ?? 0;
-  const asks = new Asks(`worker ${id} (pid ${pid})`, (message) => {
-    if (process.isConnected()) process.send(message);
-  });
+  const asks = new Asks(
+    (message) => {
+      if (process.isConnected()) process.send(message);
+    },
+    failedIn(`worker ${id} (pid ${pid})`),
+  );
   return {
     id,
     state: 'forked',

@@ -1,5 +1,5 @@
 /*
- * The counters of everything that there is no worker for any more: totals never fall.
+ * Counters of workers that are gone, and of the primary itself, so that totals never fall.
  */
 import { addCounts, joinCounts, noCounts } from '../lib/counts.js';
 

@@ -1,9 +1,12 @@
 /*
- * The lines about the plan and the limits of the machine that the server prints at its start.
+ * The lines that the server prints at its start: warnings, the plan, and the limits of the machine.
  */
 import { existsSync } from 'node:fs';
+import { adminCautions, tokenCautions } from '../lib/cautions.js';
+import { OPTIONS, uselessOptions } from '../lib/config.js';
 import { HoldfastError } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
+import { variableWarnings } from '../lib/variables.js';
 import { findLimits, memoryRefusal, mostStreams, streamsHere, verdictLine } from '../limits/index.js';
 import { readMachine } from '../limits/kernel.js';
 
@@ -15,6 +18,16 @@ const HAS_TUNE = existsSync(new URL('../scripts/tune.js', import.meta.url));
 
 /** @typedef {import('../limits/plan.js').Plan} Plan */
 /** @typedef {import('../transport/index.js').Choice} Choice */
+
+/** @param {import('../lib/config.js').Config} config @param {NodeJS.ProcessEnv} env @returns {string[]} what is probably not meant */
+export function warningsOf(config, env) {
+  return [
+    ...variableWarnings(OPTIONS, env),
+    ...uselessOptions(config, globalThis.gc !== undefined),
+    ...tokenCautions(config),
+    ...adminCautions(config),
+  ];
+}
 
 /**
  * What was started. The last two lines are visible even in the smallest dashboard.

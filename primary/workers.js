@@ -1,20 +1,20 @@
 /*
- * The primary's side of its workers: forks them, restarts those that die, asks them for snapshots, and ends them. The states
- * of a worker are drawn in lib/states.js.
+ * The primary's side of its workers: forks them, passes on what they say, and ends them. What happens when one exits is in exits.js.
+ * The states of a worker are drawn in lib/states.js.
  */
 import cluster from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { createInterface } from 'node:readline';
 import { dispatch } from '../lib/dispatch.js';
 import { HoldfastError } from '../lib/errors.js';
-import { formatNoun } from '../lib/format.js';
 import { Census } from './census.js';
+import { Exits } from './exits.js';
 import { Pause } from './handover/pause.js';
 import { Replacements } from './handover/replacements.js';
 import { Publications } from './publications.js';
 import { Revocations } from './revocations.js';
 import { Samples } from './samples.js';
-import { backOff, keepSnapshot, makeSlot, nameOf } from './slot.js';
+import { keepSnapshot, makeSlot, nameOf } from './slot.js';
 import { Totals } from './totals.js';
 
 /** How long a worker may take to listen. With many workers, they start one after another. */
@@ -59,10 +59,13 @@ export class Workers extends EventEmitter {
     this.slots = [];
     /** Workers beside the slots: they are about to take one over, or have handed theirs over. @type {Set<Slot>} */
     this.aside = new Set();
-    /** Another server is about to hand over its streams: if a worker dies, it had better keep them. */
+    /** Another server is about to hand over its streams. If a worker dies now, that server keeps them. */
     this.isArriving = false;
-    /** While streams move. */
+    /** Another server that takes over from this one: it gets publications as a worker does. @type {object | null} */
+    this.successor = null;
+    /** Holds back publications and revocations while streams move. */
     this.pause = new Pause();
+    this.exits = new Exits(this);
     this.replacements = new Replacements(this);
     this.samples = new Samples(this);
     const { maxQueueBytes } = config;
@@ -105,9 +108,9 @@ export class Workers extends EventEmitter {
     const ofPresence = this.presence?.handlersOf(slot) ?? NO_PRESENCE;
     const handlers = { ...this.handlersOf(slot), ...broker.handlersOf(slot), ...ofPresence };
     process.on('message', (message) => dispatch(handlers, message));
-    process.on('exit', (code, signal) => this.exited(slot, signal ?? `status ${code}`));
+    process.on('exit', (code, signal) => this.exits.exited(slot, signal ?? `status ${code}`));
     process.on('error', (error) => {
-      if (slot.pid === 0) this.exited(slot, error.message); // the fork failed, so there will be no 'exit'
+      if (slot.pid === 0) this.exits.exited(slot, error.message); // the fork failed, so there will be no 'exit'
     });
     const startMs = START_MS + START_MS_PER_WORKER * this.plan.workers;
     slot.timer = setTimeout(() => process.process.kill('SIGKILL'), startMs);
@@ -200,53 +203,6 @@ export class Workers extends EventEmitter {
     this.ending = true;
   }
 
-  /** @param {Slot} slot @param {string} how */
-  exited(slot, how) {
-    const lost = this.retire(slot);
-    clearTimeout(slot.timer);
-    slot.asks.close(`it ended (${how})`);
-    if (this.aside.has(slot)) this.exitedAside(slot, how, lost);
-    else if (this.ending) this.exitedWhileEnding(slot, how, lost);
-    else if (this.starting || this.isArriving) this.exitedWhileStarting(slot, how);
-    else this.restart(slot, how, lost);
-    this.emit('change');
-  }
-
-  /** A worker that has no slot, or not any more. @param {Slot} slot @param {string} how @param {number} lost */
-  exitedAside(slot, how, lost) {
-    this.aside.delete(slot);
-    slot.state = 'gone';
-    if (lost > 0) this.note(`${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost`);
-  }
-
-  /** A worker exited during the drain. @param {Slot} slot @param {string} how @param {number} lost */
-  exitedWhileEnding(slot, how, lost) {
-    if (lost > 0)
-      this.note(`${nameOf(slot)} died (${how}) while draining: ${formatNoun(lost, 'stream')} lost`);
-    slot.state = 'gone';
-  }
-
-  /** A worker died before all were ready: the server can't start. @param {Slot} slot @param {string} how */
-  exitedWhileStarting(slot, how) {
-    slot.state = 'dead';
-    const line = `worker ${slot.id} exited (${how}) before it was listening`;
-    const error = new HoldfastError('WORKER_DIED', line);
-    if (this.starting) this.failed(slot, error);
-    else this.emit('lost', error);
-  }
-
-  /** A worker died: another takes its place after the back-off. @param {Slot} slot @param {string} how @param {number} lost */
-  restart(slot, how, lost) {
-    slot.state = 'dead';
-    const { failures, delayMs } = backOff(slot);
-    this.note(
-      `${nameOf(slot)} died (${how}): ${formatNoun(lost, 'stream')} lost; restarting in ${delayMs} ms`,
-    );
-    slot.timer = setTimeout(() => {
-      this.slots[slot.id - 1] = this.fork(slot.id, failures, slot.broker);
-    }, delayMs);
-  }
-
   /** A worker gives its slot to another one, which has its streams. @param {Slot} old @param {Slot} successor */
   swap(old, successor) {
     this.aside.delete(successor);
@@ -269,21 +225,15 @@ export class Workers extends EventEmitter {
     return this.totals.with([...this.aside, ...this.slots]);
   }
 
-  /**
-   * Adds the counters of a dead worker to those of all dead workers.
-   * @param {Slot} slot
-   * @returns {number} the streams it had in its last snapshot, or before it
-   */
-  retire(slot) {
-    const { snapshot } = slot;
+  /** A worker is gone: nothing is sent to it, or expected of it, any more. @param {Slot} slot @param {string} how it ended */
+  forget(slot, how) {
     this.publications.remove(slot);
     this.revocations.remove(slot);
     this.census.remove(slot);
     this.presence?.remove(slot);
     slot.broker.remove(slot);
+    slot.asks.close(`it ended (${how})`);
     slot.askedId = 0;
-    slot.snapshot = null;
-    return this.totals.retire(snapshot, slot.received);
   }
 
   /** Asks every worker for its snapshot. @param {number} deadlineMs @returns {Promise<void>} when all have answered, or at the deadline */
@@ -293,7 +243,7 @@ export class Workers extends EventEmitter {
 
   /** @returns {string} why some clients would not be served; '' if all would */
   get problem() {
-    if (this.replacements.isReviving) return 'the workers are being replaced by some that listen';
+    if (this.replacements.isReviving) return 'the workers are being replaced after a takeover that failed';
     for (const { id, state, silentFrames } of this.slots) {
       if (state !== 'ready') return `worker ${id} is ${state}`;
       if (silentFrames >= this.samples.silentAfter) return `worker ${id} does not report`;
@@ -308,7 +258,7 @@ export class Workers extends EventEmitter {
    * @throws {HoldfastError} NO_WORKER if no worker is ready, BUSY
    */
   async publish(channel, message) {
-    if (!this.slots.some(({ state }) => state === 'ready'))
+    if (!this.successor && !this.slots.some(({ state }) => state === 'ready'))
       throw new HoldfastError(
         'NO_WORKER',
         `no worker is ready${this.ending ? ': the server is ending' : ''}`,

@@ -10,7 +10,7 @@ import { ROOT } from './helpers/server.js';
 /** What the files of each folder may import besides their own folder, `node:` and packages. @type {Record<string, string[]>} */
 const ARROWS = {
   'index.js': ['hub', 'transport'],
-  'server.js': ['primary', 'broker', 'hub', 'monitor', 'transport', 'limits', 'lib'],
+  'server.js': ['primary', 'hub', 'monitor', 'transport', 'limits', 'lib'],
   'worker.js': [
     'primary/messages.js',
     'primary/handover/steps.js',
@@ -20,11 +20,16 @@ const ARROWS = {
     'lib',
   ],
   primary: [
+    'hub/nodes/index.js',
+    'hub/presence/index.js',
     'hub/presence/server.js',
-    'hub/presence/messages.js',
-    'hub/presence/index.js', // these two for types
+    'hub/presence/messages.js', // these two for types
     'hub/presence/moves.js',
+    'hub/protocol/posts.js',
     'hub/revocations.js',
+    'hub/serveroptions.js',
+    'hub/settings.js',
+    'monitor/csv.js',
     'broker',
     'transport/index.js',
     'native/index.js',

@@ -364,7 +364,7 @@ test('while it is frozen, nothing is sent, and then everything comes in order: p
   await until(() => copy.last === 9, 'it goes on being stored');
   await wait(20);
   server.flush();
-  server.tellFirst();
+  server.outbox.tellFirst();
   assert.deepEqual(
     [one, other].map(({ arrived }) => arrived.length),
     before,
@@ -423,7 +423,7 @@ test('a worker that starts while it is frozen gets everything that waits', async
 
 test('an order that begins anew while it is frozen comes after what is before it', async (t) => {
   const { server, copy } = await serveCopy(t);
-  const { remote, followed, resets } = connect(server);
+  const { remote, followed, resets, arrived } = connect(server);
   await copy.append(drafts(2));
   server.freeze();
   await copy.append(drafts(2));
@@ -445,6 +445,8 @@ test('an order that begins anew while it is frozen comes after what is before it
       [8, 201, 200],
     ],
   );
+  const firsts = arrived.map((message) => ('first' in message ? message.first : 0));
+  assert.deepEqual(firsts, [1, 1, 0, 101, 0, 201], 'a feed is about the history of its order');
   await until(() => copy.waitingBytes === 0, 'nothing waits');
 });
 

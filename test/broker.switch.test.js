@@ -150,6 +150,33 @@ test('while it is exchanged, publications and questions wait, up to a limit, and
   assert.deepEqual(sequencesOf(followed), range(1, 10));
 });
 
+test('what is in progress is answered before the next one is opened', async (t) => {
+  const { broker } = await begin(t);
+  let answered = 0;
+  const count = () => void answered++;
+  const appends = range(1, 20).map(() => broker.append(drafts(1)).then(count));
+  const reads = range(1, 20).map((after) => broker.read(after, 1).then(count));
+  await endOfTurn();
+  await assert.rejects(
+    broker.switchTo(async () => {
+      await endOfTurn(); // whoever asked has been told
+      assert.equal(answered, 40);
+      throw new Error('as expected');
+    }),
+    /as expected/,
+  );
+  await Promise.all([...appends, ...reads]);
+});
+
+test('a question that waits is not answered from another order', async (t) => {
+  const { broker } = await begin(t);
+  const switched = broker.switchTo(() => openLocal({ ...OPTIONS }));
+  const question = assert.rejects(broker.read(0, 10), { code: 'BUSY' });
+  await switched;
+  await question;
+  assert.deepEqual(await broker.read(0, 10), []);
+});
+
 test('if the next one can not be opened, everything goes on with the first', async (t) => {
   const { broker, first, followed, resets } = await begin(t);
   await broker.append(drafts(2));

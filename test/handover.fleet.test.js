@@ -73,9 +73,12 @@ test('15,000 streams get all publications through ten handovers, and none is clo
     generations.push({ sockets: socketsOf(next.pid), rss: rssOf(next.pid) });
   }
   await fleet.exit;
-  const { problems, outcome } = JSON.parse(fleet.output.stdout);
-  assert.deepEqual(problems, [], fleet.output.stdout);
-  assert.ok(outcome.delivered > 10_000 && outcome.churned > 100, fleet.output.stdout);
+  const { lost, failed, outcome } = JSON.parse(fleet.output.stdout);
+  assert.deepEqual([lost.total, failed.total], [0, 0], fleet.output.stdout);
+  // That the fleet can't publish as often as it wants to is no fault of the server: other tests run next to this one.
+  const { delivered, recovered, churned, resumed, ...faults } = outcome;
+  assert.deepEqual(Object.values(faults).filter(Boolean), [], fleet.output.stdout);
+  assert.ok(delivered > 10_000 && churned > 100 && churned === resumed, fleet.output.stdout);
   const [, second, ...others] = generations;
   const last = others[others.length - 1];
   assert.ok(last.sockets <= second.sockets + 4 && last.rss < 1.5 * second.rss, JSON.stringify(generations));

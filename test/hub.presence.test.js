@@ -600,6 +600,20 @@ test('a stream that moves to another worker stays on the list with its id, and n
   );
 });
 
+test('the number of a worker that is gone is forgotten with the last of its streams', async (t) => {
+  const { presence } = presenceAlone(t);
+  /** @type {number[]} */
+  const retired = [];
+  presence.watcher = { ...presence.watcher, retired: (number) => void retired.push(number) };
+  const [one, two] = [{}, {}];
+  presence.enter(one, 1, '8=a');
+  presence.move(one, two, [1, 2]);
+  presence.retire(one);
+  assert.deepEqual([presence.node.owners.size, retired], [1, []]);
+  presence.leave(two, 2);
+  assert.deepEqual([presence.node.owners.size, retired], [0, [1]]);
+});
+
 test('streams that move to another process keep their ids, and their beginning is announced before their end', async (t) => {
   const { presence, told, broker } = presenceAlone(t);
   const [one, heir, taker] = [{}, {}, {}];
@@ -617,6 +631,7 @@ test('streams that move to another process keep their ids, and their beginning i
     identity: JSON.parse(JSON.stringify(identity)),
   });
   const entries = presence.export(one, [1, 501, 3, 503, 7, 507], heir);
+  assert.equal(presence.announcements.waiting, 0, 'the next process announces it');
   next.import(taker, JSON.parse(JSON.stringify(entries)));
   next.enter(taker, 1, '8=new');
   await presence.flush();

@@ -3,7 +3,6 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Asks } from '../primary/handover/asks.js';
 import { linksOf, wholeLinksOf } from '../primary/handover/links.js';
 import { Move } from '../primary/handover/move.js';
 import { Pause } from '../primary/handover/pause.js';
@@ -154,24 +153,6 @@ test('if it has to be known where streams go, an old worker has one taker', () =
     links[1].map(({ shard }) => shard),
     [0, 1],
   );
-});
-
-test('a question has an answer, an error or a deadline, and says who was asked what', async () => {
-  /** @type {any[]} */
-  const sent = [];
-  const asks = new Asks('worker 1', (message) => sent.push(message));
-  const first = asks.ask('move', { ms: 5 }, 60_000);
-  assert.deepEqual(sent, [{ type: 'handover', id: 1, step: 'move', ms: 5 }]);
-  asks.answered({ type: 'handedOver', id: 1, value: 7 });
-  assert.equal(await first, 7);
-  const second = asks.ask('go', {}, 60_000);
-  asks.answered({ type: 'handedOver', id: 2, problem: 'no room' });
-  await assert.rejects(second, withCode('HANDOVER', /^the step go failed in worker 1: no room$/));
-  await assert.rejects(asks.ask('sync', {}, 1), /the step sync failed in worker 1: no answer within 1 ms/);
-  const last = asks.ask('go', {}, 60_000);
-  asks.close('it ended');
-  await assert.rejects(last, /it ended/);
-  await assert.rejects(asks.ask('go', {}, 60_000), /it ended/);
 });
 
 test('what waits for the end of a pause goes on in order', async () => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { native } from '../native/index.js';
-import { post, startNew, startOld } from './helpers/handover.js';
+import { frameOf, openStreams, post, startNew, startOld, untilTotals } from './helpers/handover.js';
 import { clientsOf, datasOf, legacyToken, PATH } from './helpers/hub.js';
 import { until } from './helpers/until.js';
 
@@ -50,4 +50,20 @@ test('streams that move stay on the list, with their ids, and nothing is announc
     await listed(old.port),
     before.filter((id) => !id.endsWith(encodeURIComponent(subscriber))),
   );
+});
+
+test('a new worker that gets no streams, because an old worker has one taker, listens all the same', {
+  skip,
+}, async (t) => {
+  const old = await startOld(t, '--subscriptions');
+  const next = startNew(t, old, ['--subscriptions', '--workers', '4']);
+  const { adminPort } = await next.listening;
+  let count = 0;
+  await until(async () => {
+    await openStreams(t, old.port, 8);
+    count += 8;
+    await untilTotals(adminPort, ({ streams }) => streams === count, 'all streams');
+    const { workers } = await frameOf(adminPort);
+    return workers.every(({ values }) => Number(values.streams) > 0);
+  }, 'all workers have streams');
 });

@@ -56,6 +56,22 @@ test('a message on a channel reaches each stream once while workers are replaced
   await assertAllGot(ofChannel, ['Welcome!', ...sent]);
 });
 
+test('streams that are revoked while workers are replaced end, wherever they are', { skip }, async (t) => {
+  const server = await startOld(t);
+  for (let times = 1; times <= 4; times++) {
+    const { ofHub, ofChannel } = await openStreams(t, server.port, 40);
+    await post(server, '/reload');
+    // Somewhere in the start of the first successor, in its rounds, or later.
+    const url = `http://127.0.0.1:${server.adminPort}/revoke`;
+    for (let i = 0; i < 20 * times; i++) await server.admin('/readyz');
+    const response = await fetch(url, { method: 'POST', body: new URLSearchParams({ topic: 'a' }) });
+    assert.equal(response.status, 202, await response.text());
+    await until(() => ofHub.every(({ closed }) => closed), 'all of the topic end');
+    await untilSaid(server, /reloaded 2 of 2 workers/, times);
+    assert.equal(ofChannel.filter(({ closed }) => closed).length, 0);
+  }
+});
+
 test('a second reload is refused while one is in progress, and so is one of the http transport', {
   skip,
 }, async (t) => {

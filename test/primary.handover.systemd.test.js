@@ -71,6 +71,6 @@ test('a takeover in the background that fails exits with 1, after a line that sa
   const old = await startServer(t, ['--workers', '1', ...OPTIONS]);
   const { exit, output } = reload(t, old.folder, path, '--host', '127.0.0.1');
   assert.deepEqual(await exit, [1, null]);
-  assert.match(output.stderr, /^holdfast: not taken over: .*--port and --host must be the same\n$/);
+  assert.match(output.stderr, /^holdfast: not taken over: .*use the same --port and --host\n$/);
   assert.deepEqual(lines(), []);
 });

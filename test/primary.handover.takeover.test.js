@@ -1,5 +1,5 @@
 /*
- * A new server takes over from the one that runs: streams, publications, counters, CSV and ports.
+ * A new server takes over from the running one: streams, publications, counters, CSV and ports.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
@@ -12,14 +12,25 @@ import { get, rawClient } from './helpers/client.js';
 import {
   assertAllGot,
   controlOf,
+  datasOf,
   openStreams,
   publishAllTheTime,
   startNew,
   startOld,
   untilTotals,
 } from './helpers/handover.js';
-import { readCsv, startServer } from './helpers/server.js';
+import { readCsv, run, startServer } from './helpers/server.js';
 import { until } from './helpers/until.js';
+
+/** Options of a server, as environment variables. */
+const SMALL = {
+  HOLDFAST_PORT: '0',
+  HOLDFAST_ADMIN_PORT: '0',
+  HOLDFAST_NO_LOG: '1',
+  HOLDFAST_DASHBOARD: 'off',
+  HOLDFAST_WORKERS: '1',
+  HOLDFAST_DRAIN: '500',
+};
 
 const skip = native ? false : 'the native core is not built';
 
@@ -52,6 +63,35 @@ test('three servers take over from each other, with other workers, and streams l
   assert.equal(clients.filter(({ closed }) => closed).length, 0);
   const totals = await untilTotals(adminPort, ({ streams }) => streams === 60, 'all streams are counted');
   assert.deepEqual([totals.opened - totals.closed, totals.lost], [60, 0]);
+});
+
+test('a message that is published on the admin port meanwhile reaches each stream once', {
+  skip,
+}, async (t) => {
+  const old = await startOld(t);
+  const { ofChannel } = await openStreams(t, old.port, 20);
+  const next = startNew(t, old);
+  /** @type {string[]} */
+  const sent = [];
+  let isOver = false;
+  void next.listening.then(() => {
+    isOver = true;
+  });
+  for (let i = 0; !isOver || i < 10; i++) {
+    const url = `http://127.0.0.1:${old.adminPort}/publish?channel=news`;
+    const response = await fetch(url, { method: 'POST', body: `${i}` }).catch(() => null);
+    if (response?.status === 202) sent.push(`${i}`);
+    await response?.text();
+  }
+  for (const client of ofChannel) {
+    await until(() => datasOf(client).at(-1) === sent.at(-1), 'the last message');
+    const got = datasOf(client).slice(1);
+    assert.equal(new Set(got).size, got.length, 'none twice');
+    assert.deepEqual(
+      sent.filter((data) => !got.includes(data)),
+      [],
+    );
+  }
 });
 
 test('counters, elapsed time and the CSV continue', { skip }, async (t) => {
@@ -184,16 +224,19 @@ test('a server that could not take over says why in one line', { skip }, async (
   };
   assert.equal(
     await lineOf('--port', '1234'),
-    `holdfast: not taken over: the server that runs listens on port ${old.port}, not on port 1234: --port and --host must be the same`,
+    `holdfast: not taken over: the running server listens on port ${old.port}, not on port 1234: use the same --port and --host`,
   );
-  assert.match((await lineOf('--host', '127.0.0.1')) ?? '', /listens on port \d+, not on 127\.0\.0\.1:0/);
+  assert.match(
+    (await lineOf('--host', '127.0.0.1')) ?? '',
+    /listens on port \d+, not on 127\.0\.0\.1:\d+: use the same/,
+  );
   assert.equal(
     await lineOf('--transport', 'http'),
     "holdfast: not taken over: the http transport can't move streams: restart the server instead",
   );
   assert.match(
     (await lineOf('--control', join(old.folder, 'nobody'))) ?? '',
-    /no server answers at .*nobody \(ENOENT\): start one without --takeover, or use its --control$/,
+    /no server answers at .*nobody \(ENOENT\): start one without --takeover, or give its --control$/,
   );
   assert.match((await lineOf('--control', '')) ?? '', /--takeover needs --control/);
   assert.match(
@@ -201,6 +244,43 @@ test('a server that could not take over says why in one line', { skip }, async (
     /expected a path of at most 107 bytes/,
   );
   assert.equal((await fetch(`http://127.0.0.1:${old.adminPort}/readyz`)).status, 200);
+});
+
+test('a server whose store could not be opened does not take over anything', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { clients } = await openStreams(t, old.port, 4);
+  const { exit, output } = startNew(t, old, ['--store', '/proc/nowhere']);
+  assert.equal((await exit).code, 1);
+  assert.match(output.stderr, /^holdfast: can't open --store \/proc\/nowhere: ENOENT/);
+  assert.doesNotMatch(old.output.stderr, /takes over/);
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+});
+
+test('a server without room for all streams takes over only with --force', { skip }, async (t) => {
+  const old = await startOld(t);
+  const { clients } = await openStreams(t, old.port, 400);
+  await old.untilTotals(({ streams }) => streams === 400, 'all are counted');
+  const small = (/** @type {string[]} */ ...args) =>
+    run(
+      t,
+      'sh',
+      ['-c', 'ulimit -n 300; exec "$@"', 'sh', process.execPath, 'server.js', '--takeover', ...args],
+      { env: { ...process.env, ...SMALL, HOLDFAST_CONTROL: controlOf(old) } },
+    );
+  const { exit, output } = small();
+  await until(
+    () => /not taken over/.test(output.stderr),
+    () => output.stderr,
+    10_000,
+  );
+  assert.equal((await exit).code, 1);
+  assert.match(
+    output.stderr,
+    /the new server has room for 224 streams, but there are 400: raise 'ulimit -n', use more --workers, or use --force to lose the others\n$/,
+  );
+  assert.equal(clients.filter(({ closed }) => closed).length, 0);
+  small('--force');
+  assert.equal((await old.exit).code, 0, old.output.stderr);
 });
 
 test('another protocol of takeovers is refused', { skip }, async (t) => {
@@ -221,26 +301,18 @@ test('another protocol of takeovers is refused', { skip }, async (t) => {
   for await (const data of socket) received += data;
   assert.deepEqual(JSON.parse(received), {
     type: 'refused',
-    problem: 'server 9.0.0 speaks protocol 999 of takeovers, and the one that runs 1: restart it instead',
+    problem: 'server 9.0.0 speaks takeover protocol 999, and the running server 1: restart it instead',
   });
 });
 
-test('what nobody understands on the control socket changes nothing', { skip }, async (t) => {
+test('a server that keeps publications elsewhere is refused', { skip }, async (t) => {
   const old = await startOld(t);
-  for (const bytes of [
-    '\0\0\0',
-    'GET / HTTP/1.1\r\n\r\n',
-    '{"type":"stop"}\n',
-    'null\n',
-    '{"type":"takeOver"}\n',
-  ]) {
-    const socket = connect(controlOf(old));
-    socket.on('error', () => {});
-    socket.end(bytes);
-    socket.resume();
-    await new Promise((resolve) => socket.on('close', resolve));
-  }
-  await startNew(t, old).listening;
+  const { exit, output } = startNew(t, old, ['--store', join(old.folder, 'store')]);
+  assert.equal((await exit).code, 1);
+  assert.match(
+    output.stderr,
+    /not taken over: the running server keeps publications in memory, not in .*store: use the same --store and --nats$/m,
+  );
 });
 
 test('only this user can open the control socket, and it is gone after the server', { skip }, async (t) => {

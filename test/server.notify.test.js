@@ -45,7 +45,8 @@ for (const kind of ['a file', 'an abstract name']) {
     await server.untilTotals(({ streams }) => streams === 1, 'a stream');
     await server.stop();
     client.close();
-    const [, last, ...others] = datagrams();
+    const last = await until(() => datagrams()[1], 'another one');
+    const [, , ...others] = datagrams();
     const [stopping, extend, status] = last.lines;
     assert.equal(stopping, 'STOPPING=1');
     assert.equal(extend, 'EXTEND_TIMEOUT_USEC=20000000', 'the 5 s of the drain, and some');

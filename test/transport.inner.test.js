@@ -60,6 +60,13 @@ test('it closes connections without a request after a while, and waits for answe
   await retired;
 });
 
+test('it closes a connection that sends no other request', async () => {
+  const { inner, get } = await open((_request, response) => response.end('hi'));
+  await get();
+  await retire(inner, { idleMs: 0, mostMs: 60_000 });
+  assert.equal(await get(), 'close', 'on another connection');
+});
+
 test('it does not wait for ever', async () => {
   const { inner, get } = await open(() => {});
   const lost = get().catch(() => {});

@@ -108,7 +108,8 @@ describe('takeOver', NEEDS_NATIVE, () => {
       assert.deepEqual(tagsOf(next), ['x']);
     }
     await client.untilRead(/4;/);
-    assert.equal(client.body(), 'Welcome!1;2;3;4;');
+    // One whose time of the day no shard has left is pinged at once.
+    assert.equal(client.body().replaceAll('ping', ''), 'Welcome!1;2;3;4;');
   });
 
   test('passes on what the old process publishes and ends later, and counts the streams of both', async (t) => {
@@ -168,6 +169,8 @@ describe('takeOver', NEEDS_NATIVE, () => {
     const next = await startReady(t, { path, port: null });
     await old.untilAnswer('moved');
     const early = openStream(t, old.port, '/held/x,news');
+    await until(async () => (await next.ask('state')).connections === 1, 'the connection');
+    for (let i = 0; i < 5; i++) await next.ask('publish', { channel: 'news', message: '' }); // whatever can happen has
     assert.equal((await next.ask('state')).streams, 0);
     await next.ask('listen', { port: old.port });
     await early;

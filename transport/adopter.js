@@ -4,7 +4,7 @@
 import { codeOf } from '../lib/errors.js';
 import { adoptable, answerHead, checkOpen, comeToRest, giveBack, watchForMore } from './adopt.js';
 import { checkAdoptionBytes, checkEncoding, checkedChannels, checkKeys, checkTag } from './checks.js';
-import { closed, overCapacity } from './shards.js';
+import { closed, overCapacity } from './failures.js';
 import { isInJs } from './streams.js';
 import { Teller } from './teller.js';
 
@@ -65,7 +65,7 @@ export class Adopter extends Teller {
   async take(response, found, encoding, channels) {
     try {
       if (this.shards && found.canLeaveJs && found.socket)
-        return await this.shards.adopt(found.socket, encoding, found.isChunked, channels);
+        return await this.shards.adoptions.adopt(found.socket, encoding, found.isChunked, channels);
       return this.adoptInJs(response, found, encoding, channels);
     } catch (error) {
       giveBack(response);

@@ -1,6 +1,6 @@
 /*
  * What errors of Node's connections and parser mean: the status to refuse a request with, the reason that a stream ended,
- * or why nothing can listen on a port.
+ * or why nothing can listen on a port. And the errors that a Hold has for several callers.
  */
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 
@@ -57,4 +57,13 @@ export function reasonOfEnd(response) {
     response.req.socket ?? {}
   );
   return errored ? reasonOfError(errored.code ?? '') : 'client-gone';
+}
+
+/** @param {string} why */
+export function overCapacity(why) {
+  return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
+}
+
+export function closed() {
+  return new HoldfastError('CLOSED', 'this Hold was closed: create a new one');
 }

@@ -12,11 +12,11 @@ import { mergeTops } from '../lib/tops.js';
 import { Adopter } from './adopter.js';
 import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
-import { listenFailure } from './failures.js';
+import { closed, listenFailure } from './failures.js';
 import { Offer } from './offer.js';
 import { checkPath } from './offerpath.js';
 import { limitsInJs, settingsOf } from './options.js';
-import { closed, Shards } from './shards.js';
+import { Shards } from './shards.js';
 import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
@@ -62,7 +62,7 @@ export class StreamHolder extends Adopter {
     /** Where it listens. @type {Place | null} */
     this.place = null;
     this.isPlaceInherited = false;
-    /** To another process, to take over the streams. @type {Offer | null} */
+    /** In progress, for another process to take over the streams. @type {Offer | null} */
     this.offer = null;
     /** @type {Promise<void> | undefined} */
     this.closing = undefined;
@@ -142,7 +142,7 @@ export class StreamHolder extends Adopter {
     return place.port;
   }
 
-  /** After the process has died that had the listening sockets. */
+  /** The process that had the listening sockets has died. */
   async listenAgain() {
     const { place } = this;
     if (!place || this.isDraining) return;
@@ -167,7 +167,10 @@ export class StreamHolder extends Adopter {
     if (!this.handover) throw notNative();
     if (this.isDraining) throw closed();
     if (this.offer)
-      throw new HoldfastError('BUSY', 'this Hold offers its streams already: it can be once at a time');
+      throw new HoldfastError(
+        'BUSY',
+        'this Hold already offers its streams: wait for that offer, or withdraw it with its signal',
+      );
     signal?.throwIfAborted();
     const offer = new Offer(this, periodMs);
     this.offer = offer;

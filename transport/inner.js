@@ -54,7 +54,7 @@ function openOf(server) {
 
 /**
  * Ends the connections of a server that another one replaces, so that no request is lost: the response to the next request says
- * that the connection closes. Who has none for a while is closed.
+ * that the connection closes. A connection without one for a while is closed.
  * @param {import('node:http').Server} server from `innerServer`
  * @param {{ idleMs: number, mostMs: number }} limits how long to wait for the next request of each connection, and for answers
  * @returns {Promise<void>} once all are gone, or after `mostMs`

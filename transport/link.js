@@ -2,25 +2,28 @@
  * A connection between the two processes of a handover: one JSON object per line. Both sides may ask; an answer has the id of
  * its question.
  */
+import { Asks } from '../lib/asks.js';
 import { HoldfastError } from '../lib/errors.js';
+import { LineSplitter, lineOf, messageIn } from '../lib/jsonlines.js';
 
 /** What two processes say to each other. One that does not know the version of the other refuses. */
 export const PROTOCOL = 1;
+const GONE = 'the other process has ended, or closed the connection';
 /** Of every such error. */
 const PREFIX = "the streams can't be handed over: ";
 
-/** @typedef {{ type: string, [field: string]: any }} Message */
-/** @typedef {{ resolve: (value: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout }} Question */
+/** @typedef {import('../lib/jsonlines.js').Message} Message */
 
 export class Link {
   /** @param {import('node:net').Socket} socket */
   constructor(socket) {
     this.socket = socket.setEncoding('utf8');
-    /** @type {Map<number, Question>} by id */
-    this.questions = new Map();
-    this.lastId = 0;
+    this.asks = new Asks(
+      (question) => this.send(question),
+      (step, why) => failed(`at '${step}', ${why.replace(PREFIX, '')}`),
+    );
     socket.on('error', () => {}); // 'close' follows
-    socket.on('close', () => this.failAll());
+    socket.on('close', () => this.asks.close(GONE));
   }
 
   get isOpen() {
@@ -34,7 +37,7 @@ export class Link {
 
   /** @param {Message} message lost if the other side is gone */
   send(message) {
-    if (this.isOpen) this.socket.write(`${JSON.stringify(message)}\n`);
+    if (this.isOpen) this.socket.write(lineOf(message));
   }
 
   /**
@@ -43,37 +46,8 @@ export class Link {
    * @throws {HoldfastError} HANDOVER if there is none in time, or it is a problem
    */
   ask(step, fields, deadlineMs) {
-    const id = ++this.lastId;
-    return new Promise((resolve, reject) => {
-      const late = () =>
-        this.settle({ type: 'handedOver', id, problem: `no answer within ${deadlineMs} ms` });
-      this.questions.set(id, {
-        resolve,
-        reject: (error) => reject(failed(`at '${step}', ${error.message.replace(PREFIX, '')}`)),
-        timer: setTimeout(late, deadlineMs),
-      });
-      if (!this.isOpen) return this.failAll();
-      this.send({ type: 'handover', id, step, ...fields });
-    });
-  }
-
-  /** @param {Message} answer */
-  settle({ id, value, problem }) {
-    const question = this.questions.get(id);
-    if (!question) return;
-    this.questions.delete(id);
-    clearTimeout(question.timer);
-    if (problem === undefined) question.resolve(value);
-    else question.reject(new Error(problem));
-  }
-
-  failAll() {
-    for (const id of this.questions.keys())
-      this.settle({
-        type: 'handedOver',
-        id,
-        problem: 'the other process has ended, or closed the connection',
-      });
+    if (!this.isOpen) this.asks.close(GONE); // before 'close' comes
+    return this.asks.ask(step, fields, deadlineMs);
   }
 
   /**
@@ -83,9 +57,10 @@ export class Link {
   async *messages() {
     try {
       for await (const line of this.lines()) {
-        const message = parsed(line);
+        const message = messageIn(line);
         if (message === null) return;
-        if (message.type === 'handedOver') this.settle(message);
+        if (message.type === 'handedOver')
+          this.asks.answered(/** @type {import('../lib/asks.js').Answer & Message} */ (message));
         else yield message;
       }
     } finally {
@@ -95,17 +70,9 @@ export class Link {
 
   /** @returns {AsyncGenerator<string>} */
   async *lines() {
-    /** @type {string[]} */
-    let parts = [];
+    const lines = new LineSplitter();
     try {
-      for await (const chunk of this.socket) {
-        const [first, ...others] = String(chunk).split('\n');
-        parts.push(first);
-        for (const next of others) {
-          yield parts.join('');
-          parts = [next];
-        }
-      }
+      for await (const chunk of this.socket) yield* lines.take(String(chunk));
     } catch {
       // The connection broke: as if it was closed.
     }
@@ -123,16 +90,6 @@ export class Link {
   /** From now on, it does not keep the process alive. */
   unref() {
     this.socket.unref();
-  }
-}
-
-/** @param {string} line @returns {Message | null} null if it is none */
-function parsed(line) {
-  try {
-    const message = JSON.parse(line);
-    return typeof message?.type === 'string' ? message : null;
-  } catch {
-    return null;
   }
 }
 

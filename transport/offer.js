@@ -1,5 +1,5 @@
 /*
- * The offer of a Hold to hand its streams over to whoever connects at a path. The other side is takeover.js.
+ * The offer of a Hold to hand over its streams to a process that connects at a path. The other side is takeover.js.
  *
  *     giver                                                     taker
  *       | <-- takeOver: protocol, version, shards --------------- |
@@ -30,7 +30,7 @@ export class Offer {
     this.rounds = null;
     /** @type {{ reason: unknown } | null} */
     this.withdrawal = null;
-    /** Whether it is decided what becomes of the offer. */
+    /** Whether the outcome of the offer is decided. */
     this.isOver = false;
     this.removePath = async () => {};
     this.resolve = (/** @type {number} */ _streams) => {};
@@ -108,8 +108,9 @@ export class Offer {
   problemWith({ protocol, shards }) {
     if (protocol !== PROTOCOL)
       return `the process that has them speaks version ${PROTOCOL} of the protocol, this one ${protocol}: use versions of holdfast that match`;
-    if (!Number.isInteger(shards) || shards < 1) return `the number of shards is ${shards}`;
-    if (this.rounds || this.isOver) return 'another process takes over the streams already';
+    if (!Number.isInteger(shards) || shards < 1)
+      return `the number of shards is ${shards}, not a whole number above 0`;
+    if (this.rounds || this.isOver) return 'another process is already taking over the streams';
     return '';
   }
 

@@ -1,5 +1,5 @@
 /*
- * A Unix socket at a path, where a process offers its streams: only for its own user, and never in the place of one that lives.
+ * A Unix socket at a path, where a process offers its streams: only for its own user, and never in place of a live one.
  */
 import { chmod, lstat, mkdtemp, rename, rmdir, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -26,14 +26,14 @@ export function checkPath(path) {
   );
   if (longest > MOST_PATH_BYTES)
     throw badArgument(
-      `the path of a socket, and a temporary one in its folder, can have ${MOST_PATH_BYTES} bytes, not ${longest}: use a shorter folder`,
+      `the path of a socket, and of a temporary one in its folder, can have at most ${MOST_PATH_BYTES} bytes, not ${longest}: use a folder with a shorter path`,
     );
 }
 
 /**
  * @param {string} path
  * @returns {Promise<import('node:net').Socket | null>} null if nobody listens there
- * @throws {HoldfastError} HANDOVER if it can't be known
+ * @throws {HoldfastError} HANDOVER if the path can't be tried
  */
 export function connectTo(path) {
   return new Promise((resolve, reject) => {
@@ -49,7 +49,7 @@ export function connectTo(path) {
 }
 
 /**
- * Lets a server listen at a path, in the place of a socket that nobody listens at any more.
+ * Lets a server listen at a path. Replaces a socket there on which nobody listens.
  * @param {import('node:net').Server} server @param {string} path
  * @returns {Promise<() => Promise<void>>} removes the socket
  * @throws {HoldfastError} BUSY if another process listens there, HANDOVER

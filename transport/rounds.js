@@ -14,7 +14,7 @@ import { Relay } from './relay.js';
 const ROUND_MS = 300;
 /** Between rounds, for connections that can't move yet: their decision or their adoption is in progress. */
 const REST_MS = 100;
-/** After the first round. What can't move by then stays. */
+/** When the last round begins at the latest. What can't move by then stays. */
 const ROUNDS_MS = 10_000;
 const ANSWER_MS = 5000;
 /** While publications wait. */
@@ -82,7 +82,7 @@ export class Rounds {
 
   /** @returns {Promise<boolean>} whether there is, or may be, more to move */
   async round() {
-    await this.shards.pauseAdoptions();
+    await this.shards.adoptions.pause();
     this.pause();
     try {
       await this.link.ask('sync', {}, SYNC_MS);

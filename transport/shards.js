@@ -4,27 +4,20 @@
  */
 import cluster from 'node:cluster';
 import { Socket } from 'node:net';
-import { codeOf, HoldfastError } from '../lib/errors.js';
+import { HoldfastError } from '../lib/errors.js';
 import { CLOSE_REASONS } from '../lib/reasons.js';
-import { formatOf } from '../native/protocol.js';
-import { stopReading } from './adopt.js';
-import { bind, claimPort, withCode } from './bind.js';
+import { Adoptions } from './adoptions.js';
+import { bind, claimPort } from './bind.js';
+import { Census } from './census.js';
 import { Commands } from './commands.js';
 import { pingsOf } from './encodings.js';
+import { closed } from './failures.js';
 import { Handover } from './handover.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
 
 /** The most heads answered before other callbacks can run. */
 const HEADS_PER_BATCH = 64;
-/** How soon an adoption is retried if too many are in progress. */
-const BUSY_MS = 5;
-/** So often an adoption in progress is waited for before streams move. */
-const MOST_WAITS = 200;
-/** Errors of a process, or a system, that may open no more. */
-const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
-/** Shards that have not reported their channels by then are left out. */
-const COUNT_MS = 2000;
 const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
@@ -32,9 +25,7 @@ const FOREVER_MS = 0x7fffffff;
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./encodings.js').Message} Message */
 /** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
-/** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
 /** @typedef {import('../lib/tops.js').Top} Top */
-/** @typedef {{ tops: Top[], resolve: (tops: Top[]) => void, timer: NodeJS.Timeout }} Census */
 
 export class Shards {
   /**
@@ -61,8 +52,6 @@ export class Shards {
     this.isFlushing = false;
     /** Whether what is said waits here: streams are moving to another process. */
     this.isPaused = false;
-    /** Whether connections wait in JS that are to become streams. */
-    this.isAdoptionPaused = false;
     /** Whether heads wait in native. */
     this.isPostponing = false;
     this.isDraining = false;
@@ -72,12 +61,10 @@ export class Shards {
     this.maxQueueBytes = settings.maxQueueBytes;
     /** Bytes of messages that native has; asked once between two flushes, since it only gets more in a flush. @type {number | undefined} */
     this.waitingBytes = undefined;
-    /** @type {Map<number, Adoption>} by token */
-    this.adoptions = new Map();
+    this.adoptions = new Adoptions(this);
     /** What to tell how many streams a publication reached. @type {Map<number, (listeners: number) => void>} by token */
     this.publications = new Map();
-    /** Channels that are being counted. @type {Map<number, Census>} by token */
-    this.censuses = new Map();
+    this.census = new Census(this.count);
     this.lastToken = 0;
     /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
@@ -121,53 +108,9 @@ export class Shards {
     }
   }
 
-  /** The process, while it listens. */
+  /** Keeps the process alive while it listens. */
   keepAlive() {
     this.anchor ??= setInterval(() => {}, FOREVER_MS);
-  }
-
-  /**
-   * Takes over a connection on which everything has been written.
-   * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
-   * @param {import('../native/protocol.js').Encoding} encoding
-   * @param {boolean} isChunked
-   * @param {readonly string[]} channels
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} OVER_CAPACITY, CLOSED, CLIENT_GONE
-   */
-  async adopt(socket, encoding, isChunked, channels) {
-    const token = this.nextToken();
-    try {
-      await this.handOver(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
-    } catch (error) {
-      socket.resume();
-      throw error;
-    }
-    const adopted = new Promise((resolve, reject) => this.adoptions.set(token, { resolve, reject }));
-    socket.destroy();
-    return adopted;
-  }
-
-  /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
-  async handOver(fd, token, format, channels) {
-    for (;;) {
-      if (this.isDraining) throw closed();
-      this.flush(); // earlier commands must reach native first
-      const refused = this.isAdoptionPaused ? 'busy' : this.tryToAdopt(fd(), token, format, channels);
-      if (refused === 'full') throw overCapacity('every shard is full');
-      if (refused === '') return;
-      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
-    }
-  }
-
-  /** @param {number} fd @param {number} token @param {number} format @param {string[]} channels */
-  tryToAdopt(fd, token, format, channels) {
-    try {
-      return withCode('dup', () => this.core.adopt(fd, token, format, channels));
-    } catch (error) {
-      if (NO_DESCRIPTORS.includes(codeOf(error))) throw overCapacity('no file descriptor is left');
-      throw error;
-    }
   }
 
   /** @returns {number} not 0, 32 bits */
@@ -270,26 +213,7 @@ export class Shards {
   countChannels(most) {
     if (this.isStopped) return Promise.resolve([]);
     const token = this.nextToken();
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => this.finishCensus(token), COUNT_MS).unref();
-      this.censuses.set(token, { tops: [], resolve, timer });
-      this.core.countChannels(token, most);
-    });
-  }
-
-  /** @param {number} token @param {Top} top of one more shard */
-  counted(token, top) {
-    const census = this.censuses.get(token);
-    census?.tops.push(top);
-    if (census?.tops.length === this.count) this.finishCensus(token);
-  }
-
-  /** @param {number} token */
-  finishCensus(token) {
-    const { tops = [], resolve, timer } = this.censuses.get(token) ?? {};
-    this.censuses.delete(token);
-    clearTimeout(timer);
-    resolve?.(tops);
+    return this.census.begin(token, () => this.core.countChannels(token, most));
   }
 
   /** @param {number} id */
@@ -321,11 +245,10 @@ export class Shards {
     this.core.stop();
     this.reportEnds(this.core.takeEvents(0).closed, 0);
     this.bell.destroy();
-    for (const { reject } of this.adoptions.values()) reject(closed());
-    this.adoptions.clear();
+    this.adoptions.stop();
     for (const resolve of this.publications.values()) resolve(0);
     this.publications.clear();
-    for (const token of this.censuses.keys()) this.finishCensus(token);
+    this.census.stop();
   }
 
   /** All commands of one turn of the event loop go to native in one call. */
@@ -343,14 +266,6 @@ export class Shards {
     if (records.length > 0 && !this.isStopped) this.core.command(records);
   }
 
-  /** From now on no response becomes a stream; those that were about to, have, and the application has said what they are. */
-  async pauseAdoptions() {
-    this.isAdoptionPaused = true;
-    for (let i = 0; i < MOST_WAITS && this.adoptions.size > 0; i++)
-      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-
   /** From now on, what is said waits. */
   pause() {
     this.flush();
@@ -360,7 +275,7 @@ export class Shards {
   /** What has waited goes to native. */
   resume() {
     this.isPaused = false;
-    this.isAdoptionPaused = false;
+    this.adoptions.resume();
     this.flush();
   }
 
@@ -396,9 +311,9 @@ export class Shards {
       this.flush();
     }
     passed.forEach((fd, i) => void this.passOn(fd, passedRead[i]));
-    for (let i = 0; i < adopted.length; i += 2) this.settle(adopted[i], adopted[i + 1]);
+    this.adoptions.settle(adopted);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
-    for (const { token, ...found } of counted) this.counted(token, topOfShard(found));
+    for (const report of counted) this.census.reported(report);
     for (const shard of failed) this.onError(shardFailed(shard));
     this.handover.take(events);
     // The caller of `adopt` gets the id before `onClose` is called with it.
@@ -423,38 +338,12 @@ export class Shards {
     else socket.destroy();
   }
 
-  /** @param {number} token @param {number} id negative if it was refused */
-  settle(token, id) {
-    const adoption = this.adoptions.get(token);
-    this.adoptions.delete(token);
-    if (id >= 0) adoption?.resolve(id);
-    else
-      adoption?.reject(
-        overCapacity('the shard has filled up in the meantime, and the connection was closed'),
-      );
-  }
-
   /** @param {number} token @param {number} listeners */
   settlePublication(token, listeners) {
     this.publications.get(token)?.(listeners);
     this.publications.delete(token);
     if (this.publications.size === 0) this.bell.unref();
   }
-}
-
-/** @param {{ names: string[], streams: number[], leftOut: number }} found @returns {Top} */
-function topOfShard({ names, streams, leftOut }) {
-  const rows = names.map((name, i) => /** @type {[string, number, number]} */ ([name, streams[i], 0]));
-  return { rows, missing: leftOut };
-}
-
-/** @param {string} why */
-export function overCapacity(why) {
-  return new HoldfastError('OVER_CAPACITY', `the stream can't be held: ${why}`);
-}
-
-export function closed() {
-  return new HoldfastError('CLOSED', 'this Hold was closed: create a new one');
 }
 
 /** @param {number} shard */

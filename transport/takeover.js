@@ -5,9 +5,9 @@ import { codeOf, HoldfastError } from '../lib/errors.js';
 import { failed, Link, PROTOCOL } from './link.js';
 import { checkPath, connectTo } from './offerpath.js';
 
-/** The other process is not heard of for so long: it hangs. */
+/** A process that is silent for this long hangs. */
 const SILENCE_MS = 30_000;
-/** How soon something is said again for which there was no room. */
+/** How soon a publication is tried again for which there was no room. */
 const BUSY_MS = 5;
 /** A hub names its channels like this. */
 const OF_HUB = '\u0001';

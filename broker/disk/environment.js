@@ -1,7 +1,7 @@
 /*
  * The LMDB environment of a store: its databases, and errors that say what to do.
  */
-import { statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { makeFolder } from '../../lib/folder.js';
@@ -42,6 +42,21 @@ export async function openEnvironment(folder, { readOnly = false } = {}) {
     const root = open({ path: folder, ...how });
     checkNames([...root.getKeys()].map(String), folder);
     return openDatabases(root);
+  } catch (error) {
+    throw storeError(error, folder, 'open');
+  }
+}
+
+/**
+ * Whether a store could be opened, as far as that is known while another process uses it.
+ * @param {string} folder created if there is none
+ * @throws {HoldfastError} STORE
+ */
+export async function checkFolder(folder) {
+  await loadPackage();
+  try {
+    makeFolder(folder, FOLDER_MODE);
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw storeError(error, folder, 'open');
   }

@@ -42,7 +42,7 @@ export const ROWS = [
   { module: 'broker/server.js', name: 'BrokerServer', method: 'append', key: 'append-calls', text: 'takes publications from a worker, in the primary' },
   { module: 'broker/memory.js', name: 'MemoryBroker', method: 'store', key: 'store', text: 'puts publications in order, and keeps them' },
   { module: 'broker/disk/calls.js', name: 'Calls', method: 'call', key: 'disk', text: 'has the thread of the disk broker do something' },
-  { module: 'broker/server.js', name: 'BrokerServer', method: 'sendSome', key: 'send-feed', text: 'sends publications to the workers' },
+  { module: 'broker/outbox.js', name: 'Outbox', method: 'sendSome', key: 'send-feed', text: 'sends publications to the workers' },
   { module: 'broker/remote.js', name: 'RemoteBroker', method: 'deliver', key: 'feed', text: 'takes a batch of publications from the primary' },
   { module: 'hub/streams/feed.js', name: 'Feed', method: 'publish', key: 'fan-out', text: 'passes a publication to the streams it is for' },
   { module: 'hub/streams/audience.js', name: 'Audience', method: 'channelsOf', key: 'match', text: 'finds the channels a publication goes to' },

@@ -133,7 +133,7 @@ export class Nodes {
   }
 
   /**
-   * Stops without a word: another process goes on with this node, before its lease is over.
+   * Stops without telling the others: another process continues as this node before its lease ends.
    * @returns {Promise<State>} for its Nodes
    */
   async handOver() {

@@ -10,16 +10,18 @@ import { failAt } from '../../lib/failat.js';
 import { connectTo } from './control.js';
 import { PROTOCOL, Turns } from './protocol.js';
 
-/** How long the old server may take for a question about publications. */
+/** How long the old server may take to answer a question about publications. */
 const ANSWER_MS = 4000;
-/** After it has drained, which takes as long as it likes to. */
+/** The old server drains, and closes its store: it may be silent for longer. */
 const DRAIN_SILENT_MS = 30_000;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./newside.js').NewSide} NewSide */
 /** @typedef {import('./protocol.js').Accepted} Accepted */
 /** @typedef {import('./protocol.js').Moved} Moved */
+/** @typedef {import('./protocol.js').Question} Question */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
+/** @typedef {import('./protocol.js').ToNew} ToNew */
 /** @typedef {import('../workers.js').Workers} Workers */
 
 export class Arrival {
@@ -36,7 +38,7 @@ export class Arrival {
     this.side = null;
     this.isOver = false;
     this.onLost = (/** @type {HoldfastError} */ _error) => {};
-    lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
+    lines.onMessage = (message) => dispatch(this.handlers, /** @type {ToNew} */ (message));
     lines.onClose = () => this.lost();
   }
 
@@ -57,16 +59,15 @@ export class Arrival {
 
   get handlers() {
     const { turns, lines } = this;
-    const came = (/** @type {any} */ message) => turns.came(message);
+    const came = (/** @type {import('./lines.js').Message} */ message) => turns.came(message);
     return {
       /** @param {{ problem: string }} message */
       refused: ({ problem }) => turns.fail(`not taken over: ${problem}`),
       /** The feed comes right after it. @param {Accepted} message */
       accepted: (message) => {
-        const send = (/** @type {any} */ line) => lines.send(line);
         this.broker = new RemoteBroker({
           place: message.place,
-          send,
+          send: (line) => lines.send(line),
           maxQueueBytes: this.maxQueueBytes,
           answerMs: ANSWER_MS,
         });
@@ -83,7 +84,7 @@ export class Arrival {
       publish: (message) => void this.publish(message),
       /** @param {import('../messages.js').Revoke} message */
       revoke: (message) => void this.revoke(message),
-      /** @param {any} message */
+      /** @param {Question} message */
       handover: (message) => void this.step(message),
       moved: came,
       drained: came,
@@ -106,18 +107,19 @@ export class Arrival {
     this.lines.send({ type: 'revoked', id });
   }
 
-  /** @param {{ id: number, step: string, links: any, notes: any, presence: any }} question */
-  async step({ id, step, ...fields }) {
+  /** @param {Question} question */
+  async step(question) {
+    const { id } = question;
     try {
-      const value = await this.take(step, fields);
+      const value = await this.take(question);
       this.lines.send({ type: 'handedOver', id, value });
     } catch (error) {
       this.lines.send({ type: 'handedOver', id, problem: messageOf(error) });
     }
   }
 
-  /** @param {string} step @param {{ links: any, notes: any, presence: any }} fields @returns {Promise<unknown>} */
-  async take(step, { links, notes, presence }) {
+  /** @param {Question} question @returns {Promise<unknown>} its answer */
+  async take({ step, links = [], notes = [], presence = [] }) {
     const { side } = this;
     if (!side) throw new HoldfastError('HANDOVER', 'the new server is not ready');
     if (step === 'connect') return side.connect(links);
@@ -159,13 +161,14 @@ export class Arrival {
     return counts;
   }
 
-  /** The old server's store can be opened by others now. */
+  /** @returns {Promise<import('../hub.js').NodeState | null>} what its node on NATS was, when others can open the store of the old server */
   async closeOther() {
     this.lines.send({ type: 'close' });
-    await this.turns.until('closed', DRAIN_SILENT_MS);
+    const { node } = await this.turns.until('closed', DRAIN_SILENT_MS);
+    return node;
   }
 
-  /** Nothing is needed of the old server any more. */
+  /** The old server is no longer needed. */
   finish() {
     failAt('switched');
     this.isOver = true;
@@ -176,8 +179,11 @@ export class Arrival {
 
   lost() {
     if (this.isOver) return;
-    this.turns.fail('the old server has ended before this one had taken over');
-    this.onLost(new HoldfastError('HANDOVER', 'the old server has ended before this one had taken over'));
+    const { problem } = this.lines;
+    const what = problem ? `said what can't be understood (${problem})` : 'has ended';
+    const line = `the old server ${what} before this one had taken over`;
+    this.turns.fail(line);
+    this.onLost(new HoldfastError('HANDOVER', line));
   }
 }
 

@@ -1,11 +1,11 @@
 /*
- * `--takeover --background`: the server runs on by itself, and this command ends when it has taken over, or can't. That is what
+ * `--takeover --background`: the server keeps running, and this command ends when it has taken over, or has failed to. That is what
  * ExecReload= of systemd needs.
  */
 import { spawn } from 'node:child_process';
 import { untilListening } from '../../lib/listening.js';
 
-/** The new server ends by itself if it is stuck, so this is only for the worst. */
+/** The new server ends by itself if it is stuck, so this is only a last resort. */
 const DEADLINE_MS = 3_600_000;
 
 /** @param {import('../../lib/config.js').Config} config @returns {Promise<never>} it exits with 0, or 1 after the line of the server */

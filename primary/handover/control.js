@@ -1,10 +1,10 @@
 /*
  * The control socket, at which another server takes over from this one. Only the same user can open it (0600).
  *
- * It is made under a name of its own and then renamed, so that it never has other rights, and so that the socket of the next
+ * It is made under a name of its own and then renamed, so that it never has other permissions, and so that the socket of the next
  * server replaces it without a moment in which there is none.
  */
-import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { MOST_SOCKET_BYTES } from '../../lib/config.js';
@@ -12,7 +12,7 @@ import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 import { makeFolder } from '../../lib/folder.js';
 import { Lines } from './lines.js';
 
-/** How long whoever listens may take to accept. */
+/** How long the server at the path may take to accept the connection. */
 const CONNECT_MS = 5000;
 
 export class Control {
@@ -51,6 +51,8 @@ export async function openControl(path, onLines) {
   }
   try {
     makeFolder(dirname(path), 0o700);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found && !found.isSocket()) throw new Error('there is something else, and no socket');
     return await listenAt(path, onLines);
   } catch (error) {
     throw new HoldfastError(
@@ -70,10 +72,15 @@ function listenAt(path, onLines) {
     const before = process.umask(0o177);
     try {
       server.listen(own, () => {
-        chmodSync(own, 0o600);
-        if (own !== path) renameSync(own, path);
-        server.on('error', () => {}); // accepting failed: the other side tries again
-        resolve(new Control(server, path));
+        try {
+          chmodSync(own, 0o600);
+          if (own !== path) renameSync(own, path);
+          server.on('error', () => {}); // accepting failed: the other side tries again
+          resolve(new Control(server, path));
+        } catch (error) {
+          server.close();
+          reject(error);
+        }
       });
     } finally {
       process.umask(before);
@@ -100,7 +107,7 @@ export function connectTo(path) {
       reject(
         new HoldfastError(
           'CONTROL',
-          `no server answers at ${path} (${why}): start one without --takeover, or use its --control`,
+          `no server answers at ${path} (${why}): start one without --takeover, or give its --control`,
         ),
       );
     };

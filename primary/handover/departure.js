@@ -5,10 +5,10 @@
  *     accepted --ready--> rounds (move.js) --> moved --serving--> draining --> drained --close, done--> exit 0
  *         \---------\-------\--> goes on       \------------\--------------\--> starts workers again: the new server has died
  */
+import { Asks, failedIn } from '../../lib/asks.js';
 import { dispatch } from '../../lib/dispatch.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
-import { formatNoun } from '../../lib/format.js';
-import { Asks } from './asks.js';
+import { formatCount, formatNoun } from '../../lib/format.js';
 import { Move } from './move.js';
 import { PROTOCOL, Turns } from './protocol.js';
 
@@ -16,10 +16,13 @@ import { PROTOCOL, Turns } from './protocol.js';
 const ROUNDS_MS = 30_000;
 /** A step of the new server; each of its workers has less. */
 const STEP_MS = 12_000;
+/** Beyond this, a number of workers or shards is a mistake. */
+const MOST_SHARDS = 4096;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
 /** @typedef {import('./protocol.js').Moved} Moved */
+/** @typedef {import('./protocol.js').ToOld} ToOld */
 /** @typedef {import('../workers.js').Workers} Workers */
 
 /**
@@ -31,7 +34,8 @@ const STEP_MS = 12_000;
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
  * @property {() => Promise<void>} resume undoes both
- * @property {() => Promise<import('../../broker/messages.js').Place | undefined>} closeBroker @property {() => boolean} isBrokerClosed
+ * @property {() => Promise<import('../../hub/nodes/index.js').State | null>} closeBroker resolves to what its node on NATS was
+ * @property {() => boolean} isBrokerClosed the new server has the publications, or nobody has
  * @property {(error: HoldfastError) => void} fail ends the process with status 1
  * @property {(line: string) => void} leave ends the process
  * @property {(line: string) => void} note
@@ -43,14 +47,18 @@ export class Departure {
     this.lines = lines;
     this.request = request;
     this.old = old;
+    this.broker = /** @type {import('../../broker/server.js').BrokerServer} */ (old.workers.broker); // there is one while it runs
     this.turns = new Turns(lines);
-    this.asks = new Asks(`the new server (pid ${request.pid})`, (message) => lines.send(message));
+    this.asks = new Asks((message) => lines.send(message), failedIn(`the new server (pid ${request.pid})`));
     /** @type {Move | null} */
     this.move = null;
-    /** The streams are with the new server: there is no way back. */
+    /** Whether the new server has the streams: then there is no way back. */
     this.hasMoved = false;
-    lines.onMessage = (message) => dispatch(/** @type {any} */ (this.handlers), message);
-    lines.onClose = () => this.lost('it has ended');
+    /** Nobody publishes here any more. */
+    this.hasDrained = false;
+    lines.onMessage = (message) => dispatch(this.handlers, /** @type {ToOld} */ (message));
+    lines.onClose = () =>
+      this.lost(lines.problem ? `it said what can't be understood (${lines.problem})` : 'it has ended');
   }
 
   /** @param {string} why */
@@ -61,9 +69,9 @@ export class Departure {
 
   get handlers() {
     const { workers } = this.old;
-    const came = (/** @type {any} */ message) => this.turns.came(message);
+    const came = (/** @type {import('./lines.js').Message} */ message) => this.turns.came(message);
     return {
-      ...workers.broker?.handlersOf(this),
+      ...this.broker.handlersOf(this),
       /** @param {import('../messages.js').Published} message */
       published: (message) => workers.publications.answered(this, message),
       /** @param {import('../messages.js').Revoked} message */
@@ -73,7 +81,7 @@ export class Departure {
       alive: () => {},
       ready: came,
       serving: came,
-      close: () => void this.old.closeBroker().then((place) => this.lines.send({ type: 'closed', place })),
+      close: () => void this.close(),
       done: came,
     };
   }
@@ -109,19 +117,31 @@ export class Departure {
       });
       this.move = move;
       old.workers.replacements.move = move;
+      const begunMs = performance.now();
       try {
-        return await move.run();
+        const moved = await move.run();
+        const tookMs = formatCount(performance.now() - begunMs);
+        old.note(`moved ${formatNoun(moved.streams, 'stream')} in ${tookMs} ms`);
+        return moved;
       } finally {
         old.workers.replacements.move = null;
       }
     });
   }
 
+  /** The new server opens the store, or goes on as this node of NATS. */
+  async close() {
+    if (!this.hasDrained) return this.lines.refuse(new HoldfastError('HANDOVER', 'close came too early'));
+    const node = await this.old.closeBroker();
+    this.lines.send({ type: 'closed', node });
+  }
+
   /** From now on the new server is fed as a worker is. @param {object} facts */
   sit(facts) {
     const { workers } = this.old;
-    const send = (/** @type {any} */ message) => this.lines.send(message);
-    const place = workers.broker?.add(this, send);
+    const send = (/** @type {import('./lines.js').Message} */ message) => this.lines.send(message);
+    workers.successor = this;
+    const place = this.broker.add(this, send);
     workers.publications.add(this, send);
     workers.revocations.add(this, send);
     const identity = workers.presence?.presence.identity ?? null;
@@ -130,7 +150,8 @@ export class Departure {
 
   stand() {
     const { workers } = this.old;
-    workers.broker?.remove(this);
+    workers.successor = null;
+    this.broker.remove(this);
     workers.publications.remove(this);
     workers.revocations.remove(this);
     workers.presence?.presence.retire(this); // what it had taken is lost
@@ -155,7 +176,7 @@ export class Departure {
     return {
       shards: this.request.shards,
       connect: (links) => asks.ask('connect', { links }, STEP_MS),
-      sync: () => asks.ask('sync', {}, STEP_MS),
+      sync: (deadlineMs) => asks.ask('sync', {}, deadlineMs),
       learn: (notes) => asks.ask('learn', { notes }, STEP_MS),
       go: (presence) => asks.ask('go', { presence }, STEP_MS),
       drop: () => asks.ask('drop', {}, STEP_MS).catch(() => {}),
@@ -169,6 +190,7 @@ export class Departure {
     lines.send({ type: 'moved', streams, left, ...(await old.suspend()) });
     await this.turns.until('serving');
     await workers.drain(workers.config.drainMs);
+    this.hasDrained = true;
     lines.send({ type: 'drained', counts: workers.retired });
     await this.turns.until('done');
     old.leave(`pid ${request.pid} has taken over ${formatNoun(streams, 'stream')}`);
@@ -195,19 +217,30 @@ export class Departure {
 }
 
 /**
- * @param {TakeOver} request @param {{ transport: string, port: number, host: string, isBusy: boolean, state: string }} own
+ * @param {TakeOver} request
+ * @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string, streams: number }} own
  * @returns {string} why it is refused; '' if it is not
  */
-export function refusalOf({ protocol, version, transport, port, host, shards }, own) {
+export function refusalOf(
+  { protocol, version, transport, port, host, publications, shards, room = null },
+  own,
+) {
   if (protocol !== PROTOCOL)
-    return `server ${version} speaks protocol ${protocol} of takeovers, and the one that runs ${PROTOCOL}: restart it instead`;
+    return `server ${version} speaks takeover protocol ${protocol}, and the running server ${PROTOCOL}: restart it instead`;
   for (const name of [own.transport, transport])
     if (name !== 'hold') return `the ${name} transport can't move streams: restart the server instead`;
-  if (own.state !== 'running') return `the server that runs is ${own.state}`;
+  if (own.state !== 'running') return `the running server is ${own.state}`;
   if (own.isBusy) return 'another handover is in progress: try again later';
   if ((port !== 0 && port !== own.port) || host !== own.host)
-    return `the server that runs listens on ${where(own)}, not on ${where({ port, host })}: --port and --host must be the same`;
-  if (!Array.isArray(shards) || shards.length === 0) return 'it has no workers';
+    return `the running server listens on ${where(own)}, not on ${where({ port: port || own.port, host })}: use the same --port and --host`;
+  if (publications !== own.publications)
+    return `the running server keeps publications in ${own.publications}, not in ${publications}: use the same --store and --nats`;
+  if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
+  const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
+  if (!areCounts || shards.length > MOST_SHARDS)
+    return `the new server must have 1 to ${MOST_SHARDS} workers, with 1 to ${MOST_SHARDS} shards each`;
+  if (room !== null && room < own.streams)
+    return `the new server has room for ${formatNoun(room, 'stream')}, but there are ${formatCount(own.streams)}: raise 'ulimit -n', use more --workers, or use --force to lose the others`;
   return '';
 }
 

@@ -1,9 +1,10 @@
 /*
- * Messages between the primaries of two servers: one line of JSON each, over the control socket.
+ * A connection between the primaries of two servers, on the control socket: one line of JSON per message.
  */
-import { HoldfastError } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { LineSplitter, lineOf, messageIn } from '../../lib/jsonlines.js';
 
-/** @typedef {{ type: string, [field: string]: any }} Message */
+/** @typedef {import('../../lib/jsonlines.js').Message} Message */
 
 export class Lines {
   /** @param {import('node:net').Socket} socket */
@@ -12,8 +13,11 @@ export class Lines {
     this.isClosed = false;
     /** When a message came last, on performance's clock. */
     this.heardMs = performance.now();
-    /** Of a line that has not come whole. @type {string[]} */
-    this.parts = [];
+    this.splitter = new LineSplitter();
+    /** Most characters of a line. Strangers get few. */
+    this.mostSize = Number.POSITIVE_INFINITY;
+    /** Why this side has closed the connection; '' if it has not. */
+    this.problem = '';
     this.onMessage = (/** @type {Message} */ _message) => {};
     this.onClose = () => {};
     socket.setEncoding('utf8');
@@ -24,7 +28,7 @@ export class Lines {
 
   /** @param {Message} message */
   send(message) {
-    if (!this.isClosed) this.socket.write(`${JSON.stringify(message)}\n`);
+    if (!this.isClosed) this.socket.write(lineOf(message));
   }
 
   /** What was sent before still arrives. */
@@ -39,25 +43,38 @@ export class Lines {
   /** @param {string} text */
   take(text) {
     this.heardMs = performance.now();
-    const [first, ...others] = text.split('\n');
-    this.parts.push(first);
-    for (const other of others) {
-      const line = this.parts.join('');
-      this.parts = [other];
+    if (this.problem) return;
+    for (const line of this.splitter.take(text)) {
       this.read(line);
+      if (this.problem) return;
+    }
+    this.checkSize(this.splitter.size);
+  }
+
+  /** Whatever the other side says, this one goes on. @param {string} line */
+  read(line) {
+    try {
+      if (!this.checkSize(line.length)) return;
+      const message = messageIn(line);
+      if (!message) throw new HoldfastError('HANDOVER', 'not a message');
+      this.onMessage(message);
+    } catch (error) {
+      this.refuse(error);
     }
   }
 
-  /** @param {string} line */
-  read(line) {
-    try {
-      const message = JSON.parse(line);
-      if (typeof message?.type !== 'string') throw new SyntaxError('not a message');
-      this.onMessage(message);
-    } catch (error) {
-      if (!(error instanceof SyntaxError) && !(error instanceof HoldfastError)) throw error;
-      this.destroy(); // whoever this is does not speak the protocol
-    }
+  /** @param {number} size of a line, in characters @returns {boolean} false if it is too long: then it is refused */
+  checkSize(size) {
+    if (size <= this.mostSize) return true;
+    this.refuse(new HoldfastError('HANDOVER', `a line of more than ${this.mostSize} characters`));
+    return false;
+  }
+
+  /** The other side does not speak the protocol. @param {unknown} error */
+  refuse(error) {
+    this.problem ||= messageOf(error);
+    this.splitter = new LineSplitter();
+    this.destroy();
   }
 
   closed() {

@@ -14,7 +14,7 @@ import { linksOf, wholeLinksOf } from './links.js';
 const STEP_MS = 5000;
 /** How long publications may wait for a new worker that is behind, or for an old one that does not stop moving. */
 const PAUSED_STEP_MS = 2000;
-/** Between two rounds, so that publications get on; longer if nothing could move. */
+/** Between two rounds, so that publications continue; longer if nothing could move. */
 const BREAK_MS = 50;
 const EMPTY_BREAK_MS = 250;
 
@@ -28,7 +28,7 @@ const EMPTY_BREAK_MS = 250;
  * @typedef {object} Targets the new workers
  * @property {number[]} shards of each
  * @property {(links: Link[][]) => Promise<void>} connect
- * @property {() => Promise<void>} sync resolves once they have given their Holds everything that was fed
+ * @property {(deadlineMs: number) => Promise<void>} sync resolves once they have given their Holds everything that was fed
  * @property {(notes: unknown[]) => Promise<void>} learn
  * @property {(presence: PresenceOf[]) => Promise<number>} go continues the streams; resolves to how many
  * @property {() => Promise<void>} drop forgets what is parked; never rejects
@@ -50,7 +50,7 @@ export class Move {
    * @param {PresenceMove | null} [options.presence] with --subscriptions
    * @param {number} [options.pauseMs] for which old workers move streams in one round
    * @param {number} [options.deadlineMs] no round begins after it
-   * @param {(streams: number) => void} [options.onRound] when its streams are not the old workers' any more
+   * @param {(streams: number) => void} [options.onRound] when the old workers no longer have its streams
    * @param {(line: string) => void} options.onNote
    */
   constructor({ sources, targets, feed, presence = null, pauseMs = 300, deadlineMs = 15_000, ...listeners }) {
@@ -66,7 +66,7 @@ export class Move {
     /** The new worker of each old one, if presence has to know. @type {number[]} */
     this.takers = [];
     this.streams = 0;
-    /** Streams and other connections that the old workers do not have any more. */
+    /** Streams and other connections that the old workers no longer have. */
     this.released = 0;
     /** Rounds whose streams are with the new workers. */
     this.rounds = 0;
@@ -75,7 +75,7 @@ export class Move {
 
   /**
    * @returns {Promise<{ streams: number, rounds: number, left: number }>} `left`: what the old workers could not move
-   * @throws {HoldfastError} HANDOVER: the step that failed, and why. What was moved in the rounds before it (`streams`) stays moved
+   * @throws {HoldfastError} HANDOVER: the step that failed, and why. Streams of earlier rounds (`streams`) stay with the new workers
    */
   async run() {
     const endMs = performance.now() + this.deadlineMs;
@@ -110,10 +110,10 @@ export class Move {
 
   /** @returns {Promise<Moved>} of all old workers */
   async round() {
-    await this.targets.sync(); // most of what there is to be fed, so that the pause is short
+    await this.targets.sync(STEP_MS); // most of what there is to be fed, so that the pause is short
     await this.feed.freeze();
     try {
-      await this.targets.sync();
+      await this.targets.sync(PAUSED_STEP_MS);
       const wantsIds = this.presence !== null;
       const moved = await this.askAll('move', { ms: this.pauseMs, wantsIds }, this.pauseMs + PAUSED_STEP_MS);
       if (this.isStopped) throw new HoldfastError('HANDOVER', 'the server is ending');
@@ -126,7 +126,7 @@ export class Move {
     }
   }
 
-  /** The new workers have all that was moved: from here on, only forwards. @param {number} prepared */
+  /** The new workers have everything that was moved. There is no way back from here. @param {number} prepared */
   async commit(prepared) {
     const answers = await Promise.allSettled(
       this.sources.map((source) => source.ask('release', {}, STEP_MS)),

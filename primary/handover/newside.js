@@ -3,7 +3,7 @@
  */
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 
-/** Longer than the step may take for whoever asked for it, so that its deadline counts. */
+/** Longer than the deadline of whoever asked for the step, so that theirs comes first. */
 const STEP_MS = 10_000;
 
 /** @typedef {import('./links.js').Link} Link */
@@ -24,16 +24,20 @@ export class NewSide {
     this.shards = shards;
     this.flush = flush;
     this.arrive = arrive;
+    /** Those that get no listening sockets, because they take no streams. @type {NewSide['workers']} */
+    this.deaf = [];
   }
 
   /** @param {Link[][]} links by worker */
   async connect(links) {
+    this.deaf = this.workers.filter((_, i) => links[i].length === 0);
     await Promise.all(this.workers.map((worker, i) => worker.ask('connect', { sources: links[i] }, STEP_MS)));
   }
 
-  async sync() {
+  /** @param {number} [deadlineMs] */
+  async sync(deadlineMs = STEP_MS) {
     await this.flush();
-    await Promise.all(this.workers.map((worker) => worker.ask('sync', {}, STEP_MS)));
+    await Promise.all(this.workers.map((worker) => worker.ask('sync', {}, deadlineMs)));
   }
 
   /** @param {unknown[]} notes of the old hubs */
@@ -52,6 +56,7 @@ export class NewSide {
     const taken = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
     const [failure] = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
     if (taken.length === 0 && failure) throw new HoldfastError('HANDOVER', messageOf(failure));
+    await Promise.allSettled(this.deaf.splice(0).map((worker) => worker.ask('listen', {}, STEP_MS)));
     return taken.reduce((sum, count) => sum + count, 0);
   }
 

@@ -1,5 +1,5 @@
 /*
- * The pause of a round: what has to come wholly before it or after it waits here, in order.
+ * The pause during a round. Whatever has to happen entirely before the round or entirely after it waits here, in order.
  */
 export class Pause {
   constructor() {

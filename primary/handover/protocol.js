@@ -13,8 +13,8 @@
  *       | <--- moved ----------------------- |   all streams that can move have moved; admin port and CSV are free
  *       | ---- serving --------------------> |   the new one has them; the old one drains the rest
  *       | <--- drained {counts} ------------ |   nobody publishes there any more
- *       | ---- close ----------------------> |   disk and NATS: before the new one opens its own broker
- *       | <--- closed ---------------------- |
+ *       | ---- close ----------------------> |   before the new one opens its own broker
+ *       | <--- closed {node} --------------- |   what it was on NATS
  *       | ---- done -----------------------> |   the old one exits
  *
  * The old one takes its streams back if anything fails before `moved`, and the new one ends.
@@ -38,6 +38,8 @@ const ALIVE_MS = 5000;
  * @property {number} port 0 if it takes any
  * @property {string} host
  * @property {number[]} shards of each worker
+ * @property {string} publications where it keeps them, for people; both have to keep them in the same place
+ * @property {number | null} [room] for streams; null if it takes what it has room for
  * @property {boolean} subscriptions whether it lists them
  *
  * @typedef {object} Accepted
@@ -55,8 +57,31 @@ const ALIVE_MS = 5000;
  * @property {number} watchdogMs 0 without one
  * @property {import('../../lib/counts.js').Counts} counts
  * @property {any} reading what the monitor has added up (`Monitor.legacy`)
+ *
+ * A step for the new server, and what it needs.
+ * @typedef {object} Question
+ * @property {'handover'} type
+ * @property {number} id
+ * @property {'connect' | 'sync' | 'learn' | 'go' | 'drop'} step
+ * @property {import('./links.js').Link[][]} [links] by worker, for `connect`
+ * @property {unknown[]} [notes] of the old hubs, for `learn`
+ * @property {import('./move.js').PresenceOf[]} [presence] for `go`
+ *
+ * @typedef {{ type: 'alive' }} Alive
+ * @typedef {{ type: 'refused', problem: string }} Refused
+ * @typedef {{ type: 'drained', counts: import('../../lib/counts.js').Counts }} Drained
+ * @typedef {{ type: 'closed', node: import('../../hub/nodes/index.js').State | null }} Closed
+ * @typedef {Refused | Accepted | Alive | ToRemote | Publish | Revoke | Question | Moved | Drained | Closed} ToNew
+ * @typedef {Alive | ToServer | Published | Revoked | HandedOver | { type: 'ready' } | { type: 'serving' } | { type: 'close' } | { type: 'done' }} ToOld after `takeOver`
  */
 
+/** @typedef {import('../../broker/messages.js').ToRemote} ToRemote */
+/** @typedef {import('../../broker/messages.js').ToServer} ToServer */
+/** @typedef {import('../messages.js').Publish} Publish */
+/** @typedef {import('../messages.js').Published} Published */
+/** @typedef {import('../messages.js').Revoke} Revoke */
+/** @typedef {import('../messages.js').Revoked} Revoked */
+/** @typedef {import('../messages.js').HandedOver} HandedOver */
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./lines.js').Message} Message */
 

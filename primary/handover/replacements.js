@@ -1,5 +1,5 @@
 /*
- * Replaces workers by new ones that take over their streams: for new code (`reload`), and after their JS has thrown. One at a time.
+ * Replaces workers with new ones that take over their streams: for new code (`reload`), and after their JS has thrown. One at a time.
  *
  *     fork --ready--> move --first round--> the slot is the new one's --> the old one drains what could not move
  *        \--dies, or is too slow--> killed: the old one stays
@@ -13,13 +13,15 @@ import { NewSide } from './newside.js';
 
 /** How long a successor may take to start. */
 const START_MS = 30_000;
+/** When the last round begins at the latest. */
+const ROUNDS_MS = 15_000;
 /** How long a worker may live on after its JS has thrown. */
 const CRASHED_MS = 5000;
 /** How long a worker may take to exit after its drain. */
 const EXIT_GRACE_MS = 3000;
-/** Publications that a worker is too slow for don't pause others for longer. */
+/** A worker that is too slow for its publications doesn't pause those of others for longer. */
 const SENT_MS = 2000;
-/** How long the end of the server may have to wait for a round. */
+/** How long the end of the server may be delayed by a round. */
 const STOP_MS = 3000;
 
 /** @typedef {import('../slot.js').Slot} Slot */
@@ -30,7 +32,7 @@ export class Replacements {
   constructor(workers) {
     this.workers = workers;
     this.isReloading = false;
-    /** Another server was about to take over, and died with the listening sockets. */
+    /** Another server died while it took over, and the listening sockets with it. */
     this.isReviving = false;
     /** @type {Promise<unknown>} the last replacement */
     this.last = Promise.resolve();
@@ -78,7 +80,7 @@ export class Replacements {
     const { workers } = this;
     slot.crash = message;
     if (workers.ending || workers.aside.has(slot)) return;
-    if (workers.starting) return void slot.process.process.kill('SIGKILL');
+    if (workers.starting || workers.isArriving) return void slot.process.process.kill('SIGKILL');
     workers.note(
       `worker ${slot.id} (pid ${slot.pid}) has crashed: ${message}; another worker takes over its streams`,
     );
@@ -89,12 +91,12 @@ export class Replacements {
   async rescue(slot) {
     const { failures, delayMs } = backOff(slot);
     await after(delayMs);
-    const isReplaced = await this.replace(slot, { failures, startMs: CRASHED_MS });
+    const isReplaced = await this.replace(slot, { failures, startMs: CRASHED_MS, roundsMs: CRASHED_MS });
     if (!isReplaced && this.workers.slots.includes(slot)) slot.process.process.kill('SIGKILL');
   }
 
   /**
-   * @param {Slot} old @param {{ failures?: number, startMs?: number, listens?: boolean }} [how] `listens`: the successor listens by itself
+   * @param {Slot} old @param {{ failures?: number, startMs?: number, roundsMs?: number, listens?: boolean }} [how] `listens`: the successor listens by itself
    * @returns {Promise<boolean>} whether another one has its slot
    */
   replace(old, how = {}) {
@@ -104,24 +106,26 @@ export class Replacements {
     });
   }
 
-  /** @template T @param {() => Promise<T>} act what nothing else may move streams in @returns {Promise<T>} */
+  /** @template T @param {() => Promise<T>} act during which nothing else moves streams @returns {Promise<T>} */
   inTurn(act) {
     const done = this.last.then(act);
     this.last = done.catch(() => {});
     return done;
   }
 
-  /** @param {Slot} old @param {{ failures?: number, startMs?: number, listens?: boolean }} how */
-  async replaceNow(old, { failures = 0, startMs = START_MS, listens = false }) {
+  /** @param {Slot} old @param {{ failures?: number, startMs?: number, roundsMs?: number, listens?: boolean }} how */
+  async replaceNow(old, { failures = 0, startMs = START_MS, roundsMs = ROUNDS_MS, listens = false }) {
     const { workers } = this;
     if (old.state !== 'ready' || workers.ending || !workers.slots.includes(old)) return false;
     const successor = workers.fork(old.id, failures, old.broker, !listens);
     workers.aside.add(successor);
     await workers.until(() => ['ready', 'gone'].includes(successor.state), startMs);
     const problem =
-      successor.state === 'ready' ? await this.moveTo(old, successor) : 'its successor has not started';
+      successor.state === 'ready'
+        ? await this.moveTo(old, successor, roundsMs)
+        : 'its successor has not started';
     const isReplaced = workers.slots[old.id - 1] === successor;
-    if (problem)
+    if (problem && !workers.ending)
       workers.note(`worker ${old.id} (pid ${old.pid}): ${problem}${isReplaced ? '' : '; it goes on'}`);
     if (!isReplaced) await this.end(successor, 0);
     else void this.end(old, workers.config.drainMs);
@@ -129,13 +133,14 @@ export class Replacements {
     return isReplaced;
   }
 
-  /** @param {Slot} old @param {Slot} successor @returns {Promise<string>} what went wrong; '' if nothing did */
-  async moveTo(old, successor) {
+  /** @param {Slot} old @param {Slot} successor @param {number} deadlineMs @returns {Promise<string>} what went wrong; '' if nothing did */
+  async moveTo(old, successor, deadlineMs) {
     const { workers } = this;
     const move = new Move({
       sources: [old.asks],
       targets: this.sideOf([successor]),
       feed: this.feed,
+      deadlineMs,
       presence: workers.presence && { pass: (_, __, ids) => this.passPresence(old, successor, ids) },
       onRound: (streams) => {
         successor.received += streams;
@@ -163,7 +168,7 @@ export class Replacements {
     this.workers.swap(old, successor);
     if (!isGone) return;
     this.workers.totals.retire(null, successor.received);
-    this.workers.restart(successor, 'while it took over', successor.received);
+    this.workers.exits.restart(successor, 'while it took over', successor.received);
   }
 
   /** @param {Slot[]} slots new workers */
@@ -195,7 +200,10 @@ export class Replacements {
         pause.begin();
         await workers.samples.last;
         const late = after(SENT_MS).then(() => {
-          throw new HoldfastError('HANDOVER', `publications wait for workers for more than ${SENT_MS} ms`);
+          throw new HoldfastError(
+            'HANDOVER',
+            `workers have not received publications for more than ${SENT_MS} ms`,
+          );
         });
         await Promise.race([workers.publications.sent(), late]);
         late.catch(() => {});
@@ -216,7 +224,7 @@ export class Replacements {
     if (workers.aside.has(slot)) slot.process.process.kill('SIGKILL');
   }
 
-  /** The workers start again, and those that still run are replaced by some that listen. */
+  /** The workers start again, and those that still run are replaced with new ones that open their own listening sockets. */
   async revive() {
     const { workers } = this;
     workers.ending = false;

@@ -4,22 +4,15 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { failAt } from '../../lib/failat.js';
 
+/** @typedef {NonNullable<import('../../transport/index.js').Transport['handover']>} Handover */
+/** @typedef {import('../../native/types.js').Taken} Taken */
+
 /**
- * `holder.handover` of the native core.
- * @typedef {object} Handover
- * @property {() => string[]} offer names by shard
- * @property {(how: { ms: number, wantsIds: boolean }) => Promise<{ prepared: number, left: number }>} move
- * @property {() => Promise<number[]>} release old ids and new ones in turn, if they were wanted
- * @property {() => void} takeBack
- * @property {() => void} withdraw
- * @property {(sources: { shard: number, name: string, weight: number }[]) => void} connect
- * @property {(how: { quiet: readonly string[] | null, onTaken: (stream: any) => void }) => Promise<number>} go
- * @property {() => void} drop
- *
- * @typedef {object} TakingHub the part of a hub
+ * The part of a hub that streams move from, or to.
+ * @typedef {object} Hub
  * @property {() => Promise<void>} settled resolves when its Hold has been given everything that was fed
- * @property {(stream: any) => void} takeIn
- * @property {readonly string[] | null} quiet
+ * @property {(stream: Taken) => void} takeIn
+ * @property {readonly string[] | null} quiet prefixes of channels; a stream only on such ones need not be taken in
  * @property {() => any[]} notes what the hub that takes its streams has to know
  * @property {(notes: any[]) => void} learn
  */
@@ -28,14 +21,16 @@ export class Steps {
   /**
    * @param {object} options
    * @param {Handover | null} options.handover null without the native core
-   * @param {TakingHub} options.hub
+   * @param {Hub} options.hub
    * @param {() => void} options.flush sends what the primary has to know of the streams so far
+   * @param {() => Promise<unknown>} options.listen for a worker that gets no listening sockets of others
    */
-  constructor({ handover, hub, flush }) {
+  constructor({ handover, hub, flush, listen }) {
+    this.listen = listen;
     this.handover = handover;
     this.hub = hub;
     this.flush = flush;
-    /** Whether streams of this worker are with another one. */
+    /** Whether another worker has streams of this one. */
     this.hasReleased = false;
   }
 
@@ -72,12 +67,13 @@ export class Steps {
       learn: () => hub.learn(notes),
       go: () => handover.go({ quiet: hub.quiet, onTaken: (stream) => hub.takeIn(stream) }),
       drop: () => handover.drop(),
+      listen: () => this.listen().then(() => {}),
     };
     if (!Object.hasOwn(steps, step)) throw new HoldfastError('HANDOVER', `unknown step ${step}`);
     return steps[step]();
   }
 
-  /** Everything that was fed is with the streams before they move. @param {Handover} handover @param {{ ms: number, wantsIds: boolean }} how */
+  /** Streams have been given everything that was fed before they move. @param {Handover} handover @param {{ ms: number, wantsIds: boolean }} how */
   async move(handover, how) {
     await this.hub.settled();
     const moved = await handover.move(how);

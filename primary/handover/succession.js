@@ -1,34 +1,30 @@
 /*
  * What a server has to do with the one before it (`--takeover`), and with the one after it (the control socket).
  */
-import { setTimeout as after } from 'node:timers/promises';
+import { resolve } from 'node:path';
+import { checkFolder } from '../../broker/disk/environment.js';
 import { controlPathOf } from '../../lib/config.js';
 import { messageOf } from '../../lib/errors.js';
+import { formatNoun } from '../../lib/format.js';
 import { Arrival } from './arrival.js';
 import { openControl } from './control.js';
 import { Departure, refusalOf } from './departure.js';
 
 /** How long somebody on the control socket may take to say what they want. */
 const REQUEST_MS = 5000;
-/** How long the last changes of the list of subscriptions may take to be stored. */
-const FLUSH_MS = 1000;
+/** The most characters of that. */
+const REQUEST_SIZE = 65_536;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').Accepted} Accepted */
 /** @typedef {import('./protocol.js').Moved} Moved */
 
 /**
- * The parts of the server that change hands.
+ * What else it needs of the server.
  * @typedef {object} Server
  * @property {string} state
- * @property {{ port: number, adminPort: number }} ports
  * @property {{ pause: () => Promise<void>, resume: () => void, legacy: object | null } | null} monitor
- * @property {Promise<{ path: string, suspend: () => Promise<void>, resume: () => Promise<void> } | null>} log
- * @property {{ leavePort: () => void }} admin
- * @property {(port: number) => Promise<number>} openAdmin
  * @property {import('../notify.js').Notify | null} notify
- * @property {import('../../broker/server.js').BrokerServer | null} broker
- * @property {{ flush: () => Promise<unknown> } | null} presence
  * @property {(line: string) => void} leave ends the process with 0
  * @property {(error: unknown) => void} fail ends it with 1
  */
@@ -40,15 +36,19 @@ export class Succession {
    * @param {string} options.transport
    * @param {string} options.version
    * @param {import('../workers.js').Workers} options.workers
+   * @param {import('../hub.js').PrimaryHub} options.hub
+   * @param {import('../exclusive.js').Exclusive} options.exclusive
    * @param {Server} options.server
    * @param {(line: string) => void} options.note
    */
-  constructor({ config, transport, version, workers, server, note }) {
+  constructor({ config, transport, version, workers, hub, exclusive, server, note }) {
     this.config = config;
     this.path = controlPathOf(config);
     this.transport = transport;
     this.version = version;
     this.workers = workers;
+    this.hub = hub;
+    this.exclusive = exclusive;
     this.server = server;
     this.note = note;
     /** @type {import('./control.js').Control | null} */
@@ -57,48 +57,71 @@ export class Succession {
     this.arrival = null;
     /** While another server takes over from this one. @type {Departure | null} */
     this.departure = null;
-    this.isBrokerClosed = false;
+    /** The server that this one takes over from. @type {Accepted | null} */
+    this.before = null;
+    /** What that one has handed over. @type {Moved | null} */
+    this.moved = null;
+    /** Somebody wants this server to end although the next one still needs it. */
+    this.wasAskedToEnd = false;
   }
 
   /**
-   * Asks the server that runs for everything it has.
-   * @returns {Promise<{ accepted: Accepted, broker: import('../../broker/index.js').Broker }>} `broker`: that of the other one
-   * @throws {HoldfastError} CONTROL, HANDOVER
+   * Asks the running server for everything it has.
+   * @returns {Promise<Parameters<import('../hub.js').PrimaryHub['open']>[0] & object>} what its own hub begins with
+   * @throws {HoldfastError} CONTROL, HANDOVER, STORE
    */
   async connect() {
     const { config, transport, version, workers, server, path } = this;
+    if (config.store) await checkFolder(config.store); // it is opened when the streams are here: too late to find out
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
-    const request = { version, transport, port, host, shards, subscriptions };
+    const publications = storeIn(config);
+    const room = config.force ? null : plan.workers * plan.shards * plan.capacity;
+    const request = { version, transport, port, host, shards, room, publications, subscriptions };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
+    this.before = accepted;
     arrival.onLost = (error) => server.fail(error);
     workers.on('lost', (error) => server.fail(error));
     this.note(`taking over from server ${accepted.version} (pid ${accepted.pid})`);
-    return { accepted, broker };
+    return { broker, identity: accepted.identity };
   }
 
-  /** The workers have started. @returns {Promise<Moved>} when they have the streams */
+  /** The workers have started. @returns {Promise<void>} when they have the streams */
   async receive() {
     const { workers } = this;
     const arrival = /** @type {Arrival} */ (this.arrival);
-    const moved = await arrival.receive(workers, workers.replacements.sideOf(workers.slots));
-    workers.totals.inherited = moved.counts;
-    return moved;
+    this.moved = await arrival.receive(workers, workers.replacements.sideOf(workers.slots));
+    workers.totals.inherited = this.moved.counts;
   }
 
   /**
    * The last part of a takeover: this server is complete without the other one.
-   * @param {() => Promise<{ switch: (closeOther: () => Promise<void>) => Promise<void> }>} prepare of the broker
+   * @throws {HoldfastError} HANDOVER, NATS, STORE
    */
-  async finish(prepare) {
+  async finish() {
+    const { hub, moved, before, server } = this;
     const arrival = /** @type {Arrival} */ (this.arrival);
-    const [counts, inheritance] = await Promise.all([arrival.serve(), prepare()]);
+    server.notify?.tookOver(moved?.watchdogMs ?? 0);
+    const [counts, inheritance] = await Promise.all([arrival.serve(), hub.prepareInheritance()]);
     this.workers.totals.inherited = counts;
-    await inheritance.switch(() => arrival.closeOther());
+    /** @type {import('../hub.js').NodeState | null} */
+    let node = null;
+    await inheritance.switch(async () => {
+      node = await arrival.closeOther();
+    });
     arrival.finish();
     this.arrival = null;
+    hub.startNodes(node);
+    this.note(`took over ${formatNoun(moved?.streams ?? 0, 'stream')} from pid ${before?.pid}`);
+  }
+
+  /** @returns {boolean} whether the next server still needs this one: somebody wants it to end, for the first time */
+  mustStay() {
+    if (!this.departure?.hasMoved || this.wasAskedToEnd) return false;
+    this.wasAskedToEnd = true;
+    return true;
   }
 
   /** From now on another server can take over. */
@@ -121,8 +144,10 @@ export class Succession {
   /** @param {Lines} lines a connection to the control socket */
   listen(lines) {
     const timer = setTimeout(() => lines.destroy(), REQUEST_MS);
+    lines.mostSize = REQUEST_SIZE;
     lines.onMessage = (message) => {
       clearTimeout(timer);
+      lines.mostSize = Number.POSITIVE_INFINITY;
       if (message.type !== 'takeOver') return lines.destroy();
       const request = /** @type {import('./protocol.js').TakeOver} */ (message);
       const problem = this.refusalOf(request);
@@ -135,13 +160,15 @@ export class Succession {
 
   /** @param {import('./protocol.js').TakeOver} request */
   refusalOf(request) {
-    const { config, transport, server, departure, workers } = this;
+    const { config, transport, server, departure, workers, exclusive } = this;
     const isBusy = departure !== null || workers.replacements.isReloading;
     return refusalOf(request, {
       transport,
-      port: server.ports.port,
+      port: exclusive.ports.port,
       host: config.host,
+      publications: storeIn(config),
       state: server.state,
+      streams: workers.slots.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0),
       isBusy,
     });
   }
@@ -155,21 +182,17 @@ export class Succession {
 
   /** @returns {import('./departure.js').Old} */
   old() {
-    const { workers, server, version, note } = this;
+    const { workers, hub, exclusive, server, version, note } = this;
     return {
       workers,
       note,
       state: () => server.state,
-      facts: async () => ({ version, ...server.ports, csvPath: (await server.log)?.path ?? '' }),
+      facts: async () => ({ version, ...exclusive.ports, csvPath: (await exclusive.log)?.path ?? '' }),
       pause: async () => server.monitor?.pause(),
       suspend: () => this.suspend(),
       resume: () => this.resume(),
-      closeBroker: async () => {
-        this.isBrokerClosed = true;
-        await Promise.race([server.presence?.flush(), after(FLUSH_MS)]);
-        return server.broker?.closeForHandover();
-      },
-      isBrokerClosed: () => this.isBrokerClosed,
+      closeBroker: () => hub.handOver(),
+      isBrokerClosed: () => hub.isHandedOver,
       leave: (line) => server.leave(line),
       fail: (error) => server.fail(error),
     };
@@ -177,11 +200,10 @@ export class Succession {
 
   /** Everything that only one server can have is free for the other one. */
   async suspend() {
-    const { server, workers } = this;
+    const { server, workers, exclusive } = this;
     await workers.sample(this.config.refreshMs);
     server.notify?.rest();
-    server.admin.leavePort();
-    await (await server.log)?.suspend();
+    await exclusive.suspend();
     this.close();
     const { counts } = workers;
     return {
@@ -196,11 +218,15 @@ export class Succession {
     const { server } = this;
     if (this.departure?.hasMoved) {
       server.notify?.resume();
-      await (await server.log)?.resume();
-      const { adminPort } = server.ports;
-      if (adminPort) await server.openAdmin(adminPort).catch((error) => this.note(messageOf(error)));
+      await this.exclusive.resume();
       await this.open().catch((error) => this.note(messageOf(error)));
     }
     server.monitor?.resume();
   }
+}
+
+/** @param {import('../../lib/config.js').Config} config @returns {string} where publications are kept */
+function storeIn({ nats, natsStream, store }) {
+  if (nats.length > 0) return `the stream ${natsStream} of NATS`;
+  return store === '' ? 'memory' : resolve(store);
 }

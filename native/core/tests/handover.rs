@@ -213,6 +213,28 @@ fn a_slow_client_keeps_its_backlog_in_order() {
 }
 
 #[test]
+fn backlogs_that_are_larger_than_a_parcel_go_in_several() {
+    const BYTES: usize = 300_000;
+    let mut pair = Pair::usual();
+    let mut clients = Vec::new();
+    for number in 0..5 {
+        let (client, id) = pair.giver.stream(TEXT, &[]);
+        pair.giver.say(&write(id, &vec![b'0' + number; BYTES]));
+        clients.push((client, String::new()));
+    }
+    pair.connect();
+    assert_eq!(pair.prepare().prepared, 5);
+    pair.complete();
+    pair.until("all of it", |_| {
+        clients.iter_mut().for_each(|(client, read)| *read += &read_now(client));
+        clients.iter().all(|(_, read)| read.len() == BYTES).then_some(())
+    });
+    for (number, (_, read)) in clients.iter().enumerate() {
+        assert!(read.bytes().all(|byte| usize::from(byte - b'0') == number), "{number}");
+    }
+}
+
+#[test]
 fn the_limit_of_a_backlog_is_the_same_after_the_move() {
     let mut pair = Pair::new(ByHand::new(options()), options_with(|options| options.max_backlog_bytes = 50_000));
     let (_client, id) = pair.giver.stream(TEXT, &["news"]);

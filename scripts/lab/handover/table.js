@@ -76,7 +76,7 @@ function barOf(findings, { name, text }, run, color) {
 export function pageText({ command, facts, notes, charts }, findings) {
   return `# Taking over live streams
 
-A new server (\`node server.js --takeover\`) takes over all streams of the one that runs, while 1,000 publications per second go on. Each cell
+A new server (\`node server.js --takeover\`) takes over all streams of the running one, while 1,000 publications per second go on. Each cell
 shows the median of all takeovers, and in brackets the smallest and the largest value. Written by \`${command}\`; every single value is in
 [handover.json](handover.json).
 
@@ -92,7 +92,8 @@ ${charts.map((path) => `![What a takeover takes](${encodeURI(path)})`).join('\n\
 - Publishers use HTTP connections that stay open. Those end with the old server: what was not answered is published again with
   the same id, on a new connection to the new server. The longest wait includes that.
 - Descriptors are those in all tables of all processes; memory is their resident memory. Both are read when the old server is gone, so they
-  would grow from takeover to takeover if something leaked: compare the smallest value with the largest.
+  would grow from takeover to takeover if something leaked: compare the smallest value with the largest. (Memory grows at first, as the
+  history of 10,000 publications fills up.)
 - nginx, for comparison, starts new workers on \`reload\` that accept new connections, while the old ones keep the streams that they have until these
   end by themselves, or until \`worker_shutdown_timeout\` closes them. Old workers and old configurations live on for as long
   as the longest stream. That is described here, not measured.

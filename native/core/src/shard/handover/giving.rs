@@ -16,6 +16,8 @@ use crate::rows::State;
 use crate::shard::Shard;
 use crate::telemetry::{add, subtract};
 
+/// A parcel with more bytes that wait for slow clients is complete: they are in memory twice.
+const MOST_WAITING_BYTES: usize = 1 << 20;
 /// How soon a parcel is sent again that the kernel had no room for.
 const AGAIN_NS: u64 = MS;
 
@@ -191,10 +193,13 @@ impl Shard {
 
     fn give_parcel(&mut self, taker: usize, most: usize) {
         let (mut rows, mut records) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut waiting = 0;
         while rows.len() < most
+            && waiting < MOST_WAITING_BYTES
             && let Some(index) = self.next_to_move()
         {
             if let Some(record) = self.pack(index) {
+                waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
                 rows.push(index);
                 records.push(record);
             }
