@@ -137,7 +137,7 @@ test('a Hold that is closed in a round closes its streams', { skip }, async () =
   await until(() => one.isClosed(), 'the end of the stream');
 });
 
-test('who connects to an offer that has ended is told', { skip }, async () => {
+test('connecting to an offer that has ended is an error', { skip }, async () => {
   const [from, to] = [open(1), open(1)];
   const [name] = handoverOf(from).offer();
   handoverOf(from).withdraw();

@@ -67,7 +67,7 @@ test('it closes a connection that sends no other request', async () => {
   assert.equal(await get(), 'close', 'on another connection');
 });
 
-test('it does not wait for ever', async () => {
+test('it stops waiting after the longest time', async () => {
   const { inner, get } = await open(() => {});
   const lost = get().catch(() => {});
   await once(inner, 'request');

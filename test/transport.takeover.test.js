@@ -54,7 +54,7 @@ describe('takeOver', NEEDS_NATIVE, () => {
       for (const i of clients.keys()) await next.ask('publish', { channel: `own${i}`, message: `own${i};` });
       for (const [i, client] of clients.entries()) {
         await client.untilRead(new RegExp(`own${i};`));
-        // One whose time of the day no shard has left is pinged at once.
+        // A stream is pinged at once if the new table has no row left for its phase.
         assert.equal(client.body().replace('ping', ''), `Welcome!all;own${i};`);
         assert.equal(client.closed, false);
       }
@@ -108,7 +108,7 @@ describe('takeOver', NEEDS_NATIVE, () => {
       assert.deepEqual(tagsOf(next), ['x']);
     }
     await client.untilRead(/4;/);
-    // One whose time of the day no shard has left is pinged at once.
+    // A stream is pinged at once if the new table has no row left for its phase.
     assert.equal(client.body().replaceAll('ping', ''), 'Welcome!1;2;3;4;');
   });
 

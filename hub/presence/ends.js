@@ -54,7 +54,7 @@ export class Ends {
     this.checkOwner(owner);
   }
 
-  /** One whose worker is gone goes with its last stream. @param {Owner} owner */
+  /** An owner whose worker is gone is removed with its last stream. @param {Owner} owner */
   checkOwner(owner) {
     if (owner.isOrphan && owner.tables.every(({ size }) => size === 0)) this.removeOwner(owner);
   }

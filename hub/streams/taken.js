@@ -47,7 +47,7 @@ export class TakenPlaces {
 
   /**
    * @param {readonly string[]} channels of a stream
-   * @returns {Place | null} where it is, without its selectors and its session, which nobody needs any more; null if its channels say too little
+   * @returns {Place | null} where it is, without its selectors and its session, which nobody needs any more; null if that does not follow from its channels
    */
   of(channels) {
     const name = channels.join(BETWEEN);

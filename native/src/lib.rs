@@ -313,7 +313,7 @@ impl Core {
     }
 
     /// The taker: what is parked is ours from now on. Each shard reports it in `went`, and before that, in `taken`, streams that have a tag
-    /// or a channel that begins with none of `quiet`; null: none of them.
+    /// or a channel that begins with none of `quiet`; null reports no stream.
     #[napi]
     pub fn go(&self, quiet: Option<Vec<String>>) {
         let prefixes = |all: Vec<String>| all.into_iter().map(|one| one.into_bytes().into_boxed_slice()).collect();

@@ -30,7 +30,7 @@ pub enum State {
     Ending,
     /// Answered; the client has a moment to read and close.
     Lingering,
-    /// A stream that another process, or worker, has got a copy of. Nothing is written to it or read from it until it is
+    /// A stream of which another process, or another worker, has a copy. Nothing is written to it or read from it until it is
     /// released, and then this row is freed, or taken back, and then it is Held again.
     Moving,
     /// The same for a connection that is no stream yet, or not yet one of this shard.

@@ -283,7 +283,7 @@ fn a_head_that_is_taken_back_is_read_to_its_end() {
 }
 
 #[test]
-fn who_connects_during_a_round_waits_and_is_accepted_by_whoever_has_the_socket_then() {
+fn connections_that_come_during_a_round_wait_for_the_shard_that_has_the_listener_afterwards() {
     for is_taken_back in [false, true] {
         let mut pair = Pair::usual();
         let address = pair.giver.listen();
@@ -376,7 +376,7 @@ fn a_taker_that_is_gone_breaks_the_round() {
 }
 
 #[test]
-fn who_speaks_an_older_language_gets_nothing() {
+fn a_taker_of_an_older_version_gets_nothing() {
     let mut pair = Pair::usual();
     let _stream = pair.giver.stream(TEXT, &[]);
     let name = pair.offer();

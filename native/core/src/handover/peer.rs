@@ -27,7 +27,7 @@ const MOST_FRAME_BYTES: usize = 1 << 30;
 /// What came in one piece, with its descriptors.
 pub type Frame = (Vec<u8>, VecDeque<OwnedFd>);
 
-/// The peer has closed, or does not speak our language.
+/// The peer has closed, or has sent something that is not one of our frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 

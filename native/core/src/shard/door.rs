@@ -41,7 +41,7 @@ impl Shard {
                 return;
             }
         }
-        // If there are several, none may be last for ever.
+        // With several listeners, each takes its turn to be the first.
         let count = self.door.listeners.len();
         self.door.listeners.rotate_left(1.min(count));
     }

@@ -130,7 +130,7 @@ impl Shard {
     /// From now on rows move, for so long; what JS says afterwards waits.
     pub(in crate::shard) fn begin_round(&mut self, length_ms: u64, wants_ids: bool) {
         self.accept_takers();
-        // Whoever is to take part has said hello before the round.
+        // Every taker of this round has said hello before it.
         (0..self.giving.takers.len()).for_each(|number| self.handle_taker(number));
         let listeners = std::mem::take(&mut self.door.listeners);
         for listener in &listeners {
@@ -177,7 +177,7 @@ impl Shard {
         self.report_round();
     }
 
-    /// Every taker gets all listeners, so that there is none from which nobody accepts.
+    /// Every taker gets all listeners, so that somebody accepts from each of them.
     fn give_listeners(&mut self) {
         if self.giving.listeners.is_empty() {
             return;
@@ -435,7 +435,7 @@ impl Shard {
     }
 }
 
-/// Whoever doesn't understand our records gets none.
+/// A taker that does not understand our records gets none.
 fn hello_in(frame: &[u8]) -> Result<Hello, Gone> {
     Hello::decode(frame).ok().filter(|hello| hello.version >= VERSION).ok_or(Gone)
 }

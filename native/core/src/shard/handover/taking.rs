@@ -213,7 +213,7 @@ impl Shard {
         self.await_head(index, read, address);
     }
 
-    /// What is parked is closed here. Whoever gave it still has it.
+    /// Closes what is parked. The giver still has it.
     pub(in crate::shard) fn drop_parked(&mut self) {
         let Taking { parked, heads, .. } = std::mem::take(&mut self.taking);
         for (index, _) in parked {
