@@ -117,8 +117,23 @@ test('each certificate needs its key', () => {
     of('--tls-cert', 'a', '--tls-cert', 'b', '--tls-key', 'c'),
     'there are 2 --tls-cert and 1 --tls-key: each certificate needs its key, in the same order',
   );
-  const { tlsCerts, tlsKeys } = read(['--tls-cert', 'a', '--tls-key', 'b', '--tls-cert', 'c', '--tls-key', 'd']);
-  assert.deepEqual([tlsCerts, tlsKeys], [['a', 'c'], ['b', 'd']]);
+  const { tlsCerts, tlsKeys } = read([
+    '--tls-cert',
+    'a',
+    '--tls-key',
+    'b',
+    '--tls-cert',
+    'c',
+    '--tls-key',
+    'd',
+  ]);
+  assert.deepEqual(
+    [tlsCerts, tlsKeys],
+    [
+      ['a', 'c'],
+      ['b', 'd'],
+    ],
+  );
 });
 
 test('options of NATS are checked, and a password is not shown', () => {
