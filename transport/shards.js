@@ -306,7 +306,7 @@ export class Shards {
       counted,
       passed,
       passedRead,
-      passedFrom = [],
+      passedFrom,
       failed,
       drained,
       hasMore,
@@ -315,7 +315,7 @@ export class Shards {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
     }
-    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i], passedFrom[i] ?? ''));
+    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i], passedFrom[i]));
     this.adoptions.settle(adopted);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const report of counted) this.census.reported(report);
