@@ -393,8 +393,8 @@ fn a_record_of_a_newer_version_is_refused_and_those_beside_it_are_taken() {
     let (reply, _connected) = channel();
     say_to(&mut pair.taker, ShardMessage::TakeFrom { name: offer.name().into(), weight: 1.0, reply });
     let mut giver = offer.accept().unwrap();
-    let head = Record::Head(holdfast_core::handover::Head { age_ms: 0, read: b"GET / HTTP/1.1\r\n"[..].into() });
-    let mut frame = Parcel { number: 1, records: vec![Record::Listener, head] }.encode();
+    let head = Record::Head(holdfast_core::handover::Head { age_ms: 0, read: b"GET / HTTP/1.1\r\n"[..].into(), tls: None });
+    let mut frame = Parcel { number: 1, records: vec![Record::Listener { is_tls: false }, head] }.encode();
     frame[4] = VERSION + 1;
     let (_ours, theirs) = UnixStream::pair().unwrap();
     giver.send(&frame, &[theirs.as_fd(), theirs.as_fd()]).unwrap();
