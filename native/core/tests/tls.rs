@@ -3,126 +3,18 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::by_hand::{BUFFER_BYTES, ByHand};
+use common::by_hand::ByHand;
 use common::tls::*;
+use common::tls_client::*;
 use common::*;
-use holdfast_core::id::Id;
 use holdfast_core::telemetry::Reason;
-use holdfast_core::tls::{Alert, Content, Handshake, LONGEST_RECORD, Message, Progress, Session, TlsConfig, record_size};
-use rustix::net::sockopt;
-use rustls::ClientConfig;
+use holdfast_core::tls::{Alert, Content, Handshake, Progress};
 
 const HOUR_MS: u64 = 3_600_000;
-
-struct Client {
-    session: Session,
-    socket: UnixStream,
-    unread: Vec<u8>,
-    /// What came, apart from text.
-    alerts: Vec<u8>,
-    key_updates: usize,
-    is_over: bool,
-}
-
-/// A connection of which nothing has been said.
-fn connect(by_hand: &mut ByHand, server: &TlsConfig) -> UnixStream {
-    let (socket, its) = UnixStream::pair().unwrap();
-    sockopt::set_socket_send_buffer_size(&its, BUFFER_BYTES).unwrap();
-    its.set_nonblocking(true).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    assert!(by_hand.shard.greet_by_hand(its.into(), server));
-    socket
-}
-
-/// Everything that has come. True if it is the end.
-fn read_all(socket: &mut UnixStream, bytes: &mut Vec<u8>) -> bool {
-    socket.read_to_end(bytes).is_ok()
-}
-
-fn next_record(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let size = record_size(bytes, LONGEST_RECORD).unwrap().filter(|size| *size <= bytes.len())?;
-    Some(bytes.drain(..size).collect())
-}
-
-/// A connection whose handshake is over on its side.
-fn shake_hands(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientConfig>) -> Client {
-    let mut socket = connect(by_hand, server);
-    let mut handshake = Handshake::client(config, "localhost".try_into().unwrap()).unwrap();
-    let (mut out, mut unread) = (Vec::new(), Vec::new());
-    handshake.take_output(&mut out);
-    for _ in 0..100 {
-        socket.write_all(&out).unwrap();
-        out.clear();
-        by_hand.turn(0);
-        read_all(&mut socket, &mut unread);
-        while let Some(record) = next_record(&mut unread) {
-            if handshake.read(&record, &mut out) == Progress::Done {
-                socket.write_all(&out).unwrap();
-                let session = handshake.finish().unwrap();
-                return Client { session, socket, unread, alerts: Vec::new(), key_updates: 0, is_over: false };
-            }
-        }
-    }
-    panic!("the handshake never ended");
-}
-
-impl Client {
-    fn send(&mut self, content: Content, text: &[u8]) {
-        let mut out = Vec::new();
-        self.session.seal(content, text, &mut out);
-        self.send_raw(&out);
-    }
-
-    fn send_raw(&mut self, records: &[u8]) {
-        self.socket.write_all(records).unwrap();
-    }
-
-    /// The text that has come.
-    fn read(&mut self) -> String {
-        let mut text = Vec::new();
-        self.is_over = read_all(&mut self.socket, &mut self.unread);
-        while let Some(mut record) = next_record(&mut self.unread) {
-            match self.session.open(&mut record).unwrap() {
-                Message::Data(part) => text.extend_from_slice(part),
-                Message::CloseNotify => self.alerts.push(0),
-                Message::Failure(alert) => self.alerts.push(alert),
-                Message::KeyUpdate(_) => self.key_updates += 1,
-                Message::Handshake(_) => {} // a ticket
-            }
-        }
-        String::from_utf8(text).unwrap()
-    }
-}
-
-fn aes() -> Arc<ClientConfig> {
-    client_config(ALL[0].0, ALL[0].1)
-}
-
-/// A connection whose request JS is asked about.
-fn ask(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientConfig>, text: &[u8]) -> (Client, Id) {
-    let mut client = shake_hands(by_hand, server, config);
-    client.send(Content::Data, text);
-    let [(id, _)] = by_hand.asked().try_into().unwrap();
-    (client, id)
-}
-
-/// An open stream.
-fn stream_of(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientConfig>, format: u8) -> (Client, Id) {
-    let (mut client, id) = ask(by_hand, server, config, &request("/"));
-    by_hand.say(&hold(id, format, &["news"]));
-    let head = client.read();
-    assert!(head.as_bytes().starts_with(HEAD) && head.ends_with("\r\n\r\n"), "{head}");
-    (client, id)
-}
-
-fn stream(by_hand: &mut ByHand, format: u8) -> (Client, Id) {
-    stream_of(by_hand, &server_config(), aes(), format)
-}
 
 fn closed(by_hand: &mut ByHand) -> Vec<Reason> {
     let closed = (0..10).find_map(|_| {
@@ -172,7 +64,7 @@ fn a_slow_client_gets_everything_in_order_and_too_much_ends_its_stream() {
 #[test]
 fn a_head_and_a_handshake_may_come_a_byte_at_a_time() {
     let mut by_hand = ByHand::new(options());
-    let mut socket = connect(&mut by_hand, &server_config());
+    let mut socket = connect_tls(&mut by_hand, &server_config());
     let mut handshake = Handshake::client(aes(), "localhost".try_into().unwrap()).unwrap();
     let (mut out, mut unread) = (Vec::new(), Vec::new());
     handshake.take_output(&mut out);
@@ -330,7 +222,7 @@ fn a_flood_of_key_updates_is_nonsense() {
 #[test]
 fn http_without_tls_gets_an_answer_that_says_so_and_anything_else_an_alert() {
     let mut by_hand = ByHand::new(options());
-    let mut socket = connect(&mut by_hand, &server_config());
+    let mut socket = connect_tls(&mut by_hand, &server_config());
     socket.write_all(&request("/")).unwrap();
     by_hand.turn(0);
     let mut answer = Vec::new();
@@ -338,7 +230,7 @@ fn http_without_tls_gets_an_answer_that_says_so_and_anything_else_an_alert() {
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("plain HTTP request to a TLS port"), "{answer}");
     for noise in [&b"\x80\x2e\x01\x03\x01"[..], b"ssh", &[22, 3, 1, 0, 4, 9, 9, 9, 9]] {
-        let mut socket = connect(&mut by_hand, &server_config());
+        let mut socket = connect_tls(&mut by_hand, &server_config());
         socket.write_all(noise).unwrap();
         by_hand.turn(0);
         assert!(read_all(&mut socket, &mut Vec::new()), "{noise:?}");
@@ -349,12 +241,12 @@ fn http_without_tls_gets_an_answer_that_says_so_and_anything_else_an_alert() {
 #[test]
 fn a_handshake_that_takes_too_long_or_too_many_bytes_is_cut() {
     let mut by_hand = ByHand::new(options());
-    let mut silent = connect(&mut by_hand, &server_config());
+    let mut silent = connect_tls(&mut by_hand, &server_config());
     by_hand.turn(0);
     by_hand.turn(60_000);
     by_hand.turn(1000);
     assert!(read_all(&mut silent, &mut Vec::new()));
-    let mut endless = connect(&mut by_hand, &server_config());
+    let mut endless = connect_tls(&mut by_hand, &server_config());
     // The first parts of a hello that would be very long.
     let first = [&[22, 3, 1, 0x40, 0, 1, 0, 0xff, 0][..], &[0; 16_380]].concat();
     for _ in 0..4 {
@@ -370,7 +262,7 @@ fn a_client_that_comes_back_with_its_ticket_resumes() {
     let (server, config) = (server_config(), aes());
     let mut by_hand = ByHand::new(options());
     for resumed in [0, 1] {
-        let mut socket = connect(&mut by_hand, &server);
+        let mut socket = connect_tls(&mut by_hand, &server);
         let mut tls = rustls::ClientConnection::new(config.clone(), "localhost".try_into().unwrap()).unwrap();
         for _ in 0..5 {
             socket.write_all(&records_of(&mut tls)).unwrap();
@@ -386,7 +278,7 @@ fn a_client_that_comes_back_with_its_ticket_resumes() {
 #[test]
 fn a_request_that_is_passed_on_goes_through_a_relay_in_both_directions() {
     let mut by_hand = ByHand::new(options());
-    let (mut client, id) = ask(&mut by_hand, &server_config(), aes(), b"POST / HTTP/1.1\r\nHost: a\r\n\r\nbody");
+    let (mut client, id) = ask_over_tls(&mut by_hand, &server_config(), aes(), b"POST / HTTP/1.1\r\nHost: a\r\n\r\nbody");
     client.send(Content::Data, b" and more");
     by_hand.say(&pass(id));
     by_hand.turn(5);
@@ -435,7 +327,7 @@ fn a_relay_ends_with_either_side_and_what_is_no_record_ends_it() {
     let server = server_config();
     for who in 0..3 {
         let mut by_hand = ByHand::new(options());
-        let (mut client, id) = ask(&mut by_hand, &server, aes(), &request("/"));
+        let (mut client, id) = ask_over_tls(&mut by_hand, &server, aes(), &request("/"));
         by_hand.say(&pass(id));
         let inner = taken(&mut by_hand);
         match who {
@@ -448,26 +340,5 @@ fn a_relay_ends_with_either_side_and_what_is_no_record_ends_it() {
         }
         by_hand.turn(2000);
         assert_eq!(by_hand.telemetry.connections.load(Relaxed), 0, "{who}");
-    }
-}
-
-impl Client {
-    /// Sends a record that was changed on its way.
-    fn spoil(&mut self, change: impl Fn(&mut Vec<u8>)) {
-        let mut out = Vec::new();
-        self.session.seal(Content::Data, b"\r\n", &mut out);
-        change(&mut out);
-        self.send_raw(&out);
-    }
-
-    fn read_bytes(&mut self) -> Vec<u8> {
-        let mut text = Vec::new();
-        read_all(&mut self.socket, &mut self.unread);
-        while let Some(mut record) = next_record(&mut self.unread) {
-            if let Message::Data(part) = self.session.open(&mut record).unwrap() {
-                text.extend_from_slice(part);
-            }
-        }
-        text
     }
 }

@@ -3,7 +3,9 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 pub mod by_hand;
+pub mod pair;
 pub mod tls;
+pub mod tls_client;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

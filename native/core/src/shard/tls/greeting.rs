@@ -139,7 +139,7 @@ impl Shard {
     fn fail_greeting(&mut self, index: u32) {
         add(&self.telemetry.handshake_failures, 1);
         self.door.arriving.take(index);
-        self.tls.greetings.remove(&index);
+        self.tls.end_greeting(index);
         self.note_room();
         self.forget_backlog(index);
         self.linger(index);
@@ -183,7 +183,8 @@ impl Shard {
     fn refuse_plain_http(&mut self, index: u32) {
         add(&self.telemetry.handshake_failures, 1);
         add(&self.telemetry.refused[response::Refusal::BadRequest as usize], 1);
-        self.tls.greetings.remove(&index);
+        self.tls.end_greeting(index);
+        self.note_room();
         let bytes = response::plain_http(self.door.date.bytes());
         self.answer(index, &bytes);
     }
