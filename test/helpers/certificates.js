@@ -40,8 +40,9 @@ export function makeCertificate(
   openssl(
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-batch'],
     ...['-subj', `/CN=${all.at(-1)}`, '-addext', `subjectAltName=${alternatives}`],
-    ...['-days', String(days), '-keyout', key, '-out', cert],
+    ...['-days', String(Math.max(days, 1)), '-keyout', key, '-out', cert],
   );
+  if (days < 0) openssl('x509', '-in', cert, '-signkey', key, '-days', String(days), '-out', cert);
   return { cert, key, read: () => ({ cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }) };
 }
 
