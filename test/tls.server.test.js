@@ -168,6 +168,16 @@ describe('a server with TLS', NEEDS_TLS, () => {
     assert.equal(client.closed, false);
   });
 
+  test('a connection of a publisher that waits for its next request does not delay the end', async (t) => {
+    const server = await startSecure(t, [makeCertificate(t)], ['--drain', '600000']);
+    const request = get({ 'Content-Length': '0' }).replace('GET / HTTP', `POST ${PATH} HTTP`);
+    const client = tlsClient(server.port, request);
+    t.after(client.close);
+    await client.untilRead(/^HTTP\/1\.1 4\d\d [\s\S]*\r\n\r\n/);
+    assert.equal((await server.stop()).code, 0);
+    assert.equal(client.problem, '');
+  });
+
   test('SIGHUP drains with --sighup drain', async (t) => {
     const server = await startSecure(t, [makeCertificate(t)], ['--sighup', 'drain']);
     server.child.kill('SIGHUP');
