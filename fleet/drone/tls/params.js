@@ -6,7 +6,8 @@ import { FLAG, option } from '../../../lib/options.js';
 
 /** Certificates in a file, and nothing but comments between them. */
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-const MOST_PEM = 65_536;
+/** Parameters travel in URLs. */
+const MOST_PEM = 10_000;
 const GIVEN = '(given)';
 
 /**
@@ -19,7 +20,7 @@ const GIVEN = '(given)';
 
 /** @type {import('../../../lib/options.js').Kind} */
 const PEM = {
-  expected: 'certificates in PEM (-----BEGIN CERTIFICATE-----)',
+  expected: `certificates in PEM (-----BEGIN CERTIFICATE-----), at most ${MOST_PEM} bytes`,
   word: 'PEM',
   read: (given) => (given.length <= MOST_PEM && areCertificates(given) ? given : undefined),
 };
@@ -40,6 +41,11 @@ function areCertificates(text) {
   } catch {
     return false;
   }
+}
+
+/** @param {string} text of a file @returns {string} its certificates, without what is between them */
+export function certificatesIn(text) {
+  return text.match(CERTIFICATE)?.join('\n') ?? '';
 }
 
 /** @template {TlsParams} T @param {T} params @returns {T} without what is long */
