@@ -30,7 +30,7 @@ let counters = dialer.take();
 
 /** @param {number} port */
 function aim(port) {
-  const servers = [{ name: '', addresses: [HOST], ports: [port] }];
+  const servers = [{ name: '', host: HOST, addresses: [HOST], ports: [port] }];
   dialer.aim({
     servers,
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
@@ -40,6 +40,7 @@ function aim(port) {
     timeoutMs: TIMEOUT_MS,
     isStrict: true,
     allowsMessages: true,
+    security: null,
   });
 }
 
