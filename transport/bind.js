@@ -19,7 +19,7 @@ const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
  * @throws {NodeJS.ErrnoException}
  */
 export function bind(core, address, port) {
-  return onAddress(address, (each) => core.listen(each, port));
+  return onAddress(address, (each) => core.listen(each, port, false));
 }
 
 /**

@@ -21,6 +21,7 @@ use crate::queue::Queue;
 use crate::shard::{Fds, Phase, Shared, Supervisor};
 use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
+use crate::tls::TlsConfig;
 use crate::wire::Malformed;
 
 /// A shard that takes longer than this to answer never will.
@@ -84,9 +85,9 @@ impl Hold {
 
     /// Every shard listens on the same port: the one given, or for 0 one that the system chooses. If one of them can't,
     /// none does.
-    pub fn listen(&self, mut address: SocketAddr) -> io::Result<u16> {
+    pub fn listen(&self, mut address: SocketAddr, is_tls: bool) -> io::Result<u16> {
         for (number, shard) in self.shards.iter().enumerate() {
-            match shard.listen(address) {
+            match shard.listen(address, is_tls) {
                 Ok(port) => address.set_port(port),
                 Err(error) => {
                     for listening in &self.shards[..number] {
@@ -97,6 +98,11 @@ impl Hold {
             }
         }
         Ok(address.port())
+    }
+
+    /// TLS handshakes that begin from now on are done in this way.
+    pub fn use_tls(&self, config: &TlsConfig) {
+        self.post_all(|| ShardMessage::UseTls(config.clone()));
     }
 
     /// Does what the records say. Those before a malformed one take effect.
@@ -259,8 +265,8 @@ impl Drop for Hold {
 }
 
 impl Handle {
-    fn listen(&self, address: SocketAddr) -> io::Result<u16> {
-        self.ask(|reply| ShardMessage::Listen(address, reply))
+    fn listen(&self, address: SocketAddr, is_tls: bool) -> io::Result<u16> {
+        self.ask(|reply| ShardMessage::Listen { address, is_tls, reply })
     }
 
     /// Waits for the answer of the shard.

@@ -34,6 +34,7 @@ mod shard;
 mod socket;
 mod sys;
 pub mod telemetry;
+pub mod tls;
 mod wheel;
 pub mod wire;
 

@@ -53,8 +53,13 @@ impl Socket {
 
     /// The address of the client; None if it has none, or is gone.
     pub fn peer(&self) -> Option<IpAddr> {
+        self.peer_address().map(|peer| peer.ip())
+    }
+
+    /// The same, with the port.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
         let peer = SocketAddr::try_from(getpeername(&self.0).ok()??).ok()?;
-        Some(peer.ip().to_canonical())
+        Some(SocketAddr::new(peer.ip().to_canonical(), peer.port()))
     }
 
     /// Sets the options that accepted connections inherit from their listener.

@@ -201,7 +201,7 @@ fn a_hold_that_could_not_listen_leaves_nothing_behind() {
     let before = table(Path::new("/proc/self/fd"));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let hold = Hold::new(options_with(|options| options.shards = 3)).unwrap();
-    let error = hold.listen(taken.local_addr().unwrap()).unwrap_err();
+    let error = hold.listen(taken.local_addr().unwrap(), false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
     drop((hold, taken));
     until_as_before(&before, "a port that is taken");

@@ -1,0 +1,194 @@
+//! From accepted to a head: the handshake, and the records that the head comes in.
+
+use std::net::IpAddr;
+
+use crate::id::Id;
+use crate::response;
+use crate::rows::{Input, State};
+use crate::shard::Shard;
+use crate::socket::{SCRATCH_BYTES, Stop};
+use crate::telemetry::add;
+use crate::tls::{Alert, Handshake, Message, Progress};
+
+/// A handshake that takes more bytes than this from a client is no honest one. The hello of a browser has about 2 KB.
+const MOST_BYTES: usize = 32_768;
+/// Handshakes of a shard at the same time. Each takes about 10 KB.
+pub(in crate::shard) const MOST_GREETINGS: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(in crate::shard) struct Greeting {
+    /// None until the client has said something.
+    handshake: Option<Box<Handshake>>,
+    /// What came of the client so far.
+    bytes: usize,
+}
+
+impl Shard {
+    /// A connection for TLS was accepted.
+    pub(in crate::shard) fn greet(&mut self, index: u32, address: Option<IpAddr>) {
+        self.tls.greetings.insert(index, Greeting::default());
+        self.expect_head(index, address);
+        if self.rows.state(index) == State::Head {
+            self.continue_tls(index, false);
+        }
+        if self.rows.state(index) == State::Head && self.rows.row(index).input == Input::Unwatched {
+            self.watch(index);
+        }
+    }
+
+    /// Reads more of a handshake, or of a head, as it comes.
+    pub(in crate::shard) fn continue_tls(&mut self, index: u32, has_ended: bool) {
+        let Some(socket) = self.rows.socket(index) else { return };
+        let id = self.rows.id_of(index);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let read = socket.read(&mut scratch[..SCRATCH_BYTES]);
+        match read {
+            Ok(0) => self.lose_head(index),
+            Ok(count) => {
+                self.door.continued_in_turn += 1;
+                self.read_head_records(index, &scratch[..count], has_ended);
+            }
+            Err(Stop::Later) if !has_ended => {}
+            Err(_) => self.lose_head(index),
+        }
+        self.scratch = scratch;
+        if self.is_reading_head(id) {
+            match read {
+                Ok(SCRATCH_BYTES) => self.watch_again(index, self.rows.is_backlogged(index)),
+                Ok(_) if has_ended => self.lose_head(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// The client has left before its head was complete.
+    pub(in crate::shard) fn lose_head(&mut self, index: u32) {
+        if self.tls.is_greeting(index) {
+            add(&self.telemetry.handshake_failures, 1);
+        }
+        self.free(index);
+    }
+
+    /// Reads whole records, until the head is complete. What follows waits.
+    fn read_head_records(&mut self, index: u32, read: &[u8], has_ended: bool) {
+        if self.tls.is_greeting(index) && self.tls.unread(index).is_empty() && is_http(read) {
+            return self.refuse_plain_http(index);
+        }
+        let id = self.rows.id_of(index);
+        self.tls.add_unread(index, read);
+        while self.is_reading_head(id) {
+            match self.tls.next_record(index) {
+                Ok(Some(mut record)) => self.read_head_record(index, &mut record, has_ended),
+                Ok(None) => return,
+                Err(alert) => return self.fail_head(index, alert),
+            }
+        }
+    }
+
+    fn is_reading_head(&self, id: Id) -> bool {
+        self.rows.find(id).is_some_and(|index| self.rows.state(index) == State::Head)
+    }
+
+    fn read_head_record(&mut self, index: u32, record: &mut [u8], has_ended: bool) {
+        if self.tls.is_greeting(index) {
+            return self.shake_hands(index, record);
+        }
+        let Some(session) = self.tls.session_mut(index) else { return };
+        match session.open(record) {
+            Ok(Message::Data(text)) => self.append_head(index, text, has_ended),
+            Ok(Message::KeyUpdate(is_requested)) => self.update_key(index, is_requested),
+            Ok(Message::CloseNotify | Message::Failure(_)) => self.free(index),
+            Ok(Message::Handshake(_)) => self.fail_head(index, Alert::UnexpectedMessage),
+            Err(alert) => self.fail_head(index, alert),
+        }
+    }
+
+    /// Gives rustls a record, and sends what it answers.
+    fn shake_hands(&mut self, index: u32, record: &[u8]) {
+        let Some(config) = self.tls.config.clone() else { return self.lose_head(index) };
+        let Some(greeting) = self.tls.greetings.get_mut(&index) else { return };
+        greeting.bytes += record.len();
+        if greeting.handshake.is_none() {
+            greeting.handshake = Handshake::server(config).map(Box::new);
+        }
+        let Some(handshake) = greeting.handshake.as_mut().filter(|_| greeting.bytes <= MOST_BYTES) else { return self.lose_head(index) };
+        let mut answer = Vec::new();
+        let progress = handshake.read(record, &mut answer);
+        if !answer.is_empty() && !self.write_wire(index, &answer, true) {
+            return; // it is closed
+        }
+        match progress {
+            Progress::Failed => self.fail_greeting(index),
+            Progress::Waiting => {}
+            Progress::Done => self.begin_session(index),
+        }
+    }
+
+    fn begin_session(&mut self, index: u32) {
+        let Some(handshake) = self.tls.greetings.remove(&index).and_then(|greeting| greeting.handshake) else { return };
+        let is_resumed = handshake.is_resumed();
+        let Some(session) = handshake.finish() else { return self.lose_head(index) };
+        add(&self.telemetry.handshakes, 1);
+        add(&self.telemetry.resumed, u64::from(is_resumed));
+        self.tls.insert(index, session, self.rows.most());
+        self.note_room();
+    }
+
+    /// The client has got an alert, or nothing if there was none for it, and has a moment to read it.
+    fn fail_greeting(&mut self, index: u32) {
+        add(&self.telemetry.handshake_failures, 1);
+        self.door.arriving.take(index);
+        self.tls.greetings.remove(&index);
+        self.note_room();
+        self.forget_backlog(index);
+        self.linger(index);
+    }
+
+    /// It has sent something that is no TLS, or not at this point.
+    fn fail_head(&mut self, index: u32, alert: Alert) {
+        if self.tls.is_greeting(index) {
+            return self.fail_greeting(index);
+        }
+        self.door.arriving.take(index);
+        self.send_alert(index, alert);
+        self.forget_backlog(index);
+        self.linger(index);
+    }
+
+    /// Writes an alert, if nothing waits to be written before it.
+    pub(super) fn send_alert(&mut self, index: u32, alert: Alert) {
+        let mut record = Vec::new();
+        if let Some(session) = self.tls.session_mut(index) {
+            session.seal_alert(alert, &mut record);
+        }
+        if !self.rows.row(index).is_backlogged
+            && let Some(socket) = self.rows.socket(index)
+        {
+            // Whether it arrives or not, the connection ends.
+            let _ = socket.write(&record);
+        }
+    }
+
+    /// The client writes with its next key; if it wants us to do that too, the answer goes out before anything else.
+    pub(super) fn update_key(&mut self, index: u32, is_requested: bool) {
+        let mut record = Vec::new();
+        if let Some(session) = self.tls.session_mut(index).filter(|_| is_requested) {
+            session.seal_key_update(&mut record);
+            self.write_wire(index, &record, false);
+        }
+    }
+
+    /// The answer that clients with a wrong URL understand.
+    fn refuse_plain_http(&mut self, index: u32) {
+        add(&self.telemetry.handshake_failures, 1);
+        add(&self.telemetry.refused[response::Refusal::BadRequest as usize], 1);
+        self.tls.greetings.remove(&index);
+        let bytes = response::plain_http(self.door.date.bytes());
+        self.answer(index, &bytes);
+    }
+}
+
+/// Whether somebody speaks HTTP without TLS: methods begin with a capital letter, records do not.
+fn is_http(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(u8::is_ascii_uppercase)
+}

@@ -1,0 +1,89 @@
+//! What clients send on a stream. They have nothing to say there, but TLS has: that they close, that something went wrong, that they
+//! use another key.
+
+use crate::rows::State;
+use crate::shard::Shard;
+use crate::shard::stream::{EMPTY_READS, is_empty_lines, reason_of};
+use crate::socket::{SCRATCH_BYTES, Stop};
+use crate::telemetry::Reason;
+use crate::tls::{Alert, Message, record_size};
+
+/// The longest record that a stream reads: nothing that a client may say takes more, padding included.
+const MOST_BYTES: usize = 1024;
+/// Records that a stream may cause at once before they count as nonsense.
+const MOST_RECORDS: usize = 32;
+
+impl Shard {
+    /// Reads everything that has come.
+    pub(in crate::shard) fn read_tls_stream(&mut self, index: u32) {
+        let mut records = 0;
+        // Perhaps something came with its head.
+        self.read_stream_records(index, &mut [], &mut records);
+        for _ in 0..EMPTY_READS {
+            let Some(socket) = self.rows.socket(index).filter(|_| self.rows.state(index) == State::Held) else { return };
+            match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
+                Ok(0) => return self.close(index, Reason::ClientGone),
+                Ok(count) => {
+                    let mut scratch = std::mem::take(&mut self.scratch);
+                    self.read_stream_records(index, &mut scratch[..count], &mut records);
+                    self.scratch = scratch;
+                }
+                Err(Stop::Later) => return,
+                Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
+            }
+        }
+        if self.rows.state(index) == State::Held {
+            self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
+        }
+    }
+
+    /// Reads whole records, those that are left from before first.
+    fn read_stream_records(&mut self, index: u32, read: &mut [u8], records: &mut usize) {
+        let mut before = self.tls.take_unread(index);
+        let input = if before.is_empty() {
+            read
+        } else {
+            before.extend_from_slice(read);
+            &mut before[..]
+        };
+        let mut from = 0;
+        while self.rows.state(index) == State::Held {
+            let size = match record_size(&input[from..], usize::MAX) {
+                Ok(Some(size)) if size > MOST_BYTES => return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest),
+                Ok(Some(size)) if size <= input.len() - from => size,
+                Ok(_) => return self.tls.add_unread(index, &input[from..]),
+                Err(alert) => return self.fail_stream(index, alert, Reason::BadRecord),
+            };
+            *records += 1;
+            if *records > MOST_RECORDS {
+                return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
+            }
+            self.read_stream_record(index, &mut input[from..from + size]);
+            from += size;
+        }
+    }
+
+    fn read_stream_record(&mut self, index: u32, record: &mut [u8]) {
+        let Some(session) = self.tls.session_mut(index) else { return };
+        match session.open(record) {
+            Ok(Message::Data(text)) if is_empty_lines(text) => {}
+            Ok(Message::Data(_)) => self.fail_stream(index, Alert::CloseNotify, Reason::BadRequest),
+            Ok(Message::KeyUpdate(is_requested)) => self.update_key(index, is_requested),
+            Ok(Message::CloseNotify) => {
+                self.send_alert(index, Alert::CloseNotify);
+                self.close(index, Reason::ClientGone);
+            }
+            Ok(Message::Failure(_)) => self.close(index, Reason::TlsAlert),
+            Ok(Message::Handshake(_)) => self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRecord),
+            Err(alert) => self.fail_stream(index, alert, Reason::BadRecord),
+        }
+    }
+
+    /// Ends a stream at once, but says why.
+    fn fail_stream(&mut self, index: u32, alert: Alert, reason: Reason) {
+        self.send_alert(index, alert);
+        self.release(index, reason);
+        self.forget_backlog(index);
+        self.linger(index);
+    }
+}

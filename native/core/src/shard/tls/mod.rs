@@ -1,0 +1,172 @@
+//! TLS in a shard: `greeting` (handshakes, and heads that come encrypted), `input` (what clients send on streams), `relay` (connections
+//! that node:http serves). What is written goes through `write_text` and `last_words`.
+//!
+//! A connection with TLS has a greeting until its handshake is over, and then a session until it is closed. Both are here, so that
+//! connections without TLS cost nothing.
+
+mod greeting;
+mod input;
+mod relay;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Shard;
+use crate::rows::State;
+use crate::telemetry::Reason;
+use crate::tls::{Alert, Content, LONGEST_RECORD, Session, TlsConfig, record_size};
+
+pub(super) use greeting::{Greeting, MOST_GREETINGS};
+pub(super) use relay::{RELAYED, Relay, relay_pair};
+
+/// The buffer for records keeps room for so many bytes.
+const MOST_KEPT: usize = 65_536;
+
+#[derive(Default)]
+pub(super) struct Tls {
+    /// What handshakes begin with. None: nobody listens for TLS.
+    pub config: Option<TlsConfig>,
+    /// Connections whose handshake is not over, by row.
+    pub greetings: HashMap<u32, Greeting>,
+    /// By row. Empty as long as there is no connection with TLS.
+    sessions: Vec<Session>,
+    /// What has been read and is no whole record, by row.
+    unread: HashMap<u32, Vec<u8>>,
+    pub relays: HashMap<u32, Relay>,
+    /// Where records are made.
+    records: Vec<u8>,
+}
+
+impl Tls {
+    /// Whether a connection has TLS, or is about to.
+    pub fn has(&self, index: u32) -> bool {
+        self.session(index).is_some() || self.greetings.contains_key(&index)
+    }
+
+    /// Whether its handshake is not over.
+    pub fn is_greeting(&self, index: u32) -> bool {
+        self.greetings.contains_key(&index)
+    }
+
+    pub fn session(&self, index: u32) -> Option<&Session> {
+        self.sessions.get(index as usize).filter(|session| session.is_some())
+    }
+
+    fn session_mut(&mut self, index: u32) -> Option<&mut Session> {
+        self.sessions.get_mut(index as usize).filter(|session| session.is_some())
+    }
+
+    /// Whether bytes were read from a connection that no one has looked at yet.
+    pub fn has_unread(&self, index: u32) -> bool {
+        self.unread.contains_key(&index)
+    }
+
+    pub fn unread(&self, index: u32) -> &[u8] {
+        self.unread.get(&index).map_or(&[], |bytes| bytes)
+    }
+
+    /// `most`: rows that there may be. The kernel provides the memory when they are first used.
+    pub fn insert(&mut self, index: u32, session: Session, most: usize) {
+        let place = index as usize;
+        if self.sessions.capacity() == 0 {
+            self.sessions.reserve_exact(most);
+        }
+        if self.sessions.len() <= place {
+            self.sessions.resize_with(place + 1, Session::default);
+        }
+        self.sessions[place] = session;
+    }
+
+    /// Keeps what was read until it is a whole record.
+    pub fn add_unread(&mut self, index: u32, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.unread.entry(index).or_default().extend_from_slice(bytes);
+        }
+    }
+
+    pub fn take_unread(&mut self, index: u32) -> Vec<u8> {
+        if self.unread.is_empty() { Vec::new() } else { self.unread.remove(&index).unwrap_or_default() }
+    }
+
+    /// Takes the next whole record out of what was read.
+    fn next_record(&mut self, index: u32) -> Result<Option<Vec<u8>>, Alert> {
+        let Some(mut bytes) = self.unread.remove(&index) else { return Ok(None) };
+        match record_size(&bytes, LONGEST_RECORD)? {
+            Some(size) if size <= bytes.len() => {
+                let rest = bytes.split_off(size);
+                self.add_unread(index, &rest);
+                Ok(Some(bytes))
+            }
+            _ => {
+                self.unread.insert(index, bytes);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Forgets everything about a connection.
+    pub fn remove(&mut self, index: u32) {
+        if let Some(session) = self.session_mut(index) {
+            *session = Session::default();
+        }
+        if !self.greetings.is_empty() {
+            self.greetings.remove(&index);
+        }
+        if !self.unread.is_empty() {
+            self.unread.remove(&index);
+        }
+        if !self.relays.is_empty() {
+            self.relays.remove(&index);
+        }
+    }
+
+    /// Panics if it does not agree with the states of the rows.
+    pub fn check(&self, state: impl Fn(u32) -> State) {
+        assert!(self.greetings.keys().all(|index| state(*index) == State::Head), "only heads are greeted");
+        assert!(self.greetings.keys().all(|index| self.session(*index).is_none()), "a session begins after the greeting");
+        assert!(self.relays.keys().all(|index| state(*index) == State::Relayed), "relays have their state");
+        let indexes = 0..self.sessions.len() as u32;
+        let has_session = indexes.filter(|index| self.session(*index).is_some());
+        assert!({ has_session }.all(|index| state(index) != State::Free), "free rows have no session");
+        assert!(self.unread.keys().all(|index| self.has(*index)), "only connections with TLS have unread bytes");
+    }
+}
+
+impl Shard {
+    /// What goes over the wire to say this: with TLS, records. Use `reuse` afterwards.
+    pub(super) fn on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut records = std::mem::take(&mut self.tls.records);
+        let Some(session) = self.tls.session_mut(index) else {
+            self.tls.records = records;
+            return Cow::Borrowed(text);
+        };
+        session.seal(Content::Data, text, &mut records);
+        if session.is_worn() {
+            if session.can_update() {
+                session.seal_key_update(&mut records);
+            } else {
+                let id = self.rows.id_of(index);
+                self.ending.push_back((id, Reason::Expired));
+            }
+        }
+        Cow::Owned(records)
+    }
+
+    /// The same for the last bytes of a connection.
+    pub(super) fn last_on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut wire = self.on_wire(index, text);
+        if let (Some(session), Cow::Owned(records)) = (self.tls.session_mut(index), &mut wire) {
+            session.seal_alert(Alert::CloseNotify, records);
+        }
+        wire
+    }
+
+    /// Keeps the memory of records for the next ones.
+    pub(super) fn reuse(&mut self, wire: Cow<[u8]>) {
+        if let Cow::Owned(mut records) = wire {
+            records.clear();
+            records.shrink_to(MOST_KEPT);
+            self.tls.records = records;
+        }
+    }
+}
