@@ -66,10 +66,13 @@ async function publish({ url, fetch }, data, token = PUBLISHER) {
 
 /** @param {import('node:http2').ClientHttp2Session} session */
 function openStream(session) {
-  const seen = { status: 0, text: '' };
+  const seen = { status: 0, text: '', problem: '' };
   const stream = session.request({ ':path': `${PATH}?topic=news`, authorization: `Bearer ${SUBSCRIBER}` });
   stream.on('response', (headers) => {
     seen.status = headers[':status'] ?? 0;
+  });
+  stream.on('error', ({ message }) => {
+    seen.problem = message; // also when the servers end, after the test
   });
   stream.setEncoding('utf8').on('data', (text) => {
     seen.text += text;
@@ -163,7 +166,7 @@ for (const [proxy, { program }] of Object.entries(PROXIES)) {
     await behind.servers[0].untilTotals((totals) => totals.streams === MANY - length, 'half are left');
     assert.equal(await publish(behind, 'two'), 200);
     await until(() => streams.every(({ seen }) => seen.text.includes('data: two\n')), 'the others go on');
-    assert.ok(!session.closed);
+    assert.deepEqual([session.closed, ...new Set(streams.map(({ seen }) => seen.problem))], [false, '']);
   });
 
   test(`${proxy}: Chromium has more streams than HTTP/1.1 would give it`, {

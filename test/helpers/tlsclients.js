@@ -57,7 +57,7 @@ async function openCurl(t, { port, cert, target, version }) {
 
 /**
  * Its prompt takes K and k: new keys, with and without asking the server for the same.
- * @param {TestContext} t @param {string[]} words more options
+ * @param {TestContext} t @param {Pick<Where, 'port' | 'cert'>} where @param {string[]} words more options
  */
 export function startOpenssl(t, { port, cert }, words) {
   const always = ['s_client', '-connect', `localhost:${port}`, '-servername', 'localhost', '-CAfile', cert];
