@@ -230,6 +230,6 @@ fn listening_works_after_a_failure_and_a_shard_that_does_not_exist_can_not_fail(
     let hold = holdfast_core::Hold::new(options()).unwrap();
     hold.fail(7);
     hold.fail(0);
-    let port = hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap();
     TcpStream::connect(("127.0.0.1", port)).unwrap();
 }

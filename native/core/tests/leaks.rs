@@ -233,12 +233,12 @@ fn when_one_of_several_shards_can_not_listen_none_does() {
     let mut free = [File::open("/dev/null").unwrap(), File::open("/dev/null").unwrap()].map(|file| file.as_raw_fd() as u64);
     free.sort_unstable();
     let limited = Limited::to(free[1] + 1);
-    let error = hold.listen(([127, 0, 0, 1], 0).into()).unwrap_err();
+    let error = hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap_err();
     drop(limited);
     assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
     until("that none listens", || (listeners() == 0).then_some(()));
     // With more descriptors it works, and all of them listen.
-    hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap();
     assert_eq!(listeners(), 3);
     drop(hold);
     until_as_before(&before, "a shard that could not listen");

@@ -204,14 +204,12 @@ impl Shard {
             Err(_) => return self.free(index),
         };
         self.door.continued_in_turn += 1;
-        let scratch = std::mem::take(&mut self.scratch);
-        self.append_head(index, &scratch[..count], has_ended);
-        self.scratch = scratch;
+        let is_time = self.door.arriving.append(index, &self.scratch[..count]);
+        self.parse_in_time(index, is_time, has_ended);
     }
 
-    /// Adds to a head, and parses it if it may be complete.
-    pub(super) fn append_head(&mut self, index: u32, read: &[u8], has_ended: bool) {
-        let is_time = self.door.arriving.append(index, read);
+    /// Parses a head to which something was added, if it may be complete.
+    pub(super) fn parse_in_time(&mut self, index: u32, is_time: bool, has_ended: bool) {
         let is_too_large = self.door.arriving.read_of(index).len() > self.options.max_head_bytes;
         self.limit_arriving();
         if self.rows.state(index) == State::Head && (is_time || has_ended || is_too_large) {

@@ -179,8 +179,13 @@ impl Session {
 
     /// Appends a key update, and writes with the next key from now on.
     pub fn seal_key_update(&mut self, out: &mut Vec<u8>) {
+        self.seal_key_update_with(0, out);
+    }
+
+    /// The same; 1 asks the other side to do that too.
+    pub fn seal_key_update_with(&mut self, is_requested: u8, out: &mut Vec<u8>) {
         debug_assert!(self.can_update());
-        self.seal(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 0], out);
+        self.seal(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, is_requested], out);
         let next = next_secret(&self.material[..SECRET]);
         self.material[..SECRET].copy_from_slice(&next);
         self.written &= !(NO_RECORD - 1);

@@ -40,18 +40,17 @@ impl Shard {
     pub(in crate::shard) fn continue_tls(&mut self, index: u32, has_ended: bool) {
         let Some(socket) = self.rows.socket(index) else { return };
         let id = self.rows.id_of(index);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let read = socket.read(&mut scratch[..SCRATCH_BYTES]);
+        let read = socket.read(&mut self.scratch[..SCRATCH_BYTES]);
         match read {
             Ok(0) => self.lose_head(index),
             Ok(count) => {
                 self.door.continued_in_turn += 1;
-                self.read_head_records(index, &scratch[..count], has_ended);
+                self.tls.add_unread(index, &self.scratch[..count]);
+                self.read_head_records(index, has_ended);
             }
             Err(Stop::Later) if !has_ended => {}
             Err(_) => self.lose_head(index),
         }
-        self.scratch = scratch;
         if self.is_reading_head(id) {
             match read {
                 Ok(SCRATCH_BYTES) => self.watch_again(index, self.rows.is_backlogged(index)),
@@ -70,12 +69,11 @@ impl Shard {
     }
 
     /// Reads whole records, until the head is complete. What follows waits.
-    fn read_head_records(&mut self, index: u32, read: &[u8], has_ended: bool) {
-        if self.tls.is_greeting(index) && self.tls.unread(index).is_empty() && is_http(read) {
+    fn read_head_records(&mut self, index: u32, has_ended: bool) {
+        if self.tls.is_greeting(index) && is_http(self.tls.unread(index)) {
             return self.refuse_plain_http(index);
         }
         let id = self.rows.id_of(index);
-        self.tls.add_unread(index, read);
         while self.is_reading_head(id) {
             match self.tls.next_record(index) {
                 Ok(Some(mut record)) => self.read_head_record(index, &mut record, has_ended),
@@ -95,7 +93,10 @@ impl Shard {
         }
         let Some(session) = self.tls.session_mut(index) else { return };
         match session.open(record) {
-            Ok(Message::Data(text)) => self.append_head(index, text, has_ended),
+            Ok(Message::Data(text)) => {
+                let is_time = self.door.arriving.append(index, text);
+                self.parse_in_time(index, is_time, has_ended);
+            }
             Ok(Message::KeyUpdate(is_requested)) => self.update_key(index, is_requested),
             Ok(Message::CloseNotify | Message::Failure(_)) => self.free(index),
             Ok(Message::Handshake(_)) => self.fail_head(index, Alert::UnexpectedMessage),
@@ -138,7 +139,7 @@ impl Shard {
     fn fail_greeting(&mut self, index: u32) {
         add(&self.telemetry.handshake_failures, 1);
         self.door.arriving.take(index);
-        self.tls.greetings.remove(&index);
+        self.tls.end_greeting(index);
         self.note_room();
         self.forget_backlog(index);
         self.linger(index);
@@ -182,7 +183,8 @@ impl Shard {
     fn refuse_plain_http(&mut self, index: u32) {
         add(&self.telemetry.handshake_failures, 1);
         add(&self.telemetry.refused[response::Refusal::BadRequest as usize], 1);
-        self.tls.greetings.remove(&index);
+        self.tls.end_greeting(index);
+        self.note_room();
         let bytes = response::plain_http(self.door.date.bytes());
         self.answer(index, &bytes);
     }

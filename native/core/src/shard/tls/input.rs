@@ -1,12 +1,14 @@
 //! What clients send on a stream. They have nothing to say there, but TLS has: that they close, that something went wrong, that they
 //! use another key.
 
+use std::ops::Range;
+
 use crate::rows::State;
 use crate::shard::Shard;
 use crate::shard::stream::{EMPTY_READS, is_empty_lines, reason_of};
 use crate::socket::{SCRATCH_BYTES, Stop};
 use crate::telemetry::Reason;
-use crate::tls::{Alert, Message, record_size};
+use crate::tls::{Alert, LONGEST_RECORD, Message, record_size};
 
 /// The longest record that a stream reads: nothing that a client may say takes more, padding included.
 const MOST_BYTES: usize = 1024;
@@ -14,52 +16,32 @@ const MOST_BYTES: usize = 1024;
 const MOST_RECORDS: usize = 32;
 
 impl Shard {
-    /// Reads everything that has come.
+    /// Reads everything that has come, beginning with what came with its head.
     pub(in crate::shard) fn read_tls_stream(&mut self, index: u32) {
-        let mut records = 0;
-        // Perhaps something came with its head.
-        self.read_stream_records(index, &mut [], &mut records);
+        let mut records = 0..MOST_RECORDS;
         for _ in 0..EMPTY_READS {
+            self.read_stream_records(index, &mut records);
             let Some(socket) = self.rows.socket(index).filter(|_| self.rows.state(index) == State::Held) else { return };
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
-                Ok(count) => {
-                    let mut scratch = std::mem::take(&mut self.scratch);
-                    self.read_stream_records(index, &mut scratch[..count], &mut records);
-                    self.scratch = scratch;
-                }
+                Ok(count) => self.tls.add_unread(index, &self.scratch[..count]),
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
             }
         }
-        if self.rows.state(index) == State::Held {
-            self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
-        }
+        self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
     }
 
-    /// Reads whole records, those that are left from before first.
-    fn read_stream_records(&mut self, index: u32, read: &mut [u8], records: &mut usize) {
-        let mut before = self.tls.take_unread(index);
-        let input = if before.is_empty() {
-            read
-        } else {
-            before.extend_from_slice(read);
-            &mut before[..]
-        };
-        let mut from = 0;
+    /// Reads whole records, no more than are left.
+    fn read_stream_records(&mut self, index: u32, records: &mut Range<usize>) {
         while self.rows.state(index) == State::Held {
-            let size = match record_size(&input[from..], usize::MAX) {
-                Ok(Some(size)) if size > MOST_BYTES => return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest),
-                Ok(Some(size)) if size <= input.len() - from => size,
-                Ok(_) => return self.tls.add_unread(index, &input[from..]),
+            let is_too_long = matches!(record_size(self.tls.unread(index), LONGEST_RECORD), Ok(Some(MOST_BYTES..)));
+            match self.tls.next_record(index) {
+                Ok(None) if !is_too_long => return,
+                Ok(Some(mut record)) if !is_too_long && records.next().is_some() => self.read_stream_record(index, &mut record),
+                Ok(_) => return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest),
                 Err(alert) => return self.fail_stream(index, alert, Reason::BadRecord),
-            };
-            *records += 1;
-            if *records > MOST_RECORDS {
-                return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
             }
-            self.read_stream_record(index, &mut input[from..from + size]);
-            from += size;
         }
     }
 

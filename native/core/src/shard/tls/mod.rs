@@ -84,8 +84,10 @@ impl Tls {
         }
     }
 
-    pub fn take_unread(&mut self, index: u32) -> Vec<u8> {
-        if self.unread.is_empty() { Vec::new() } else { self.unread.remove(&index).unwrap_or_default() }
+    /// Its handshake has failed.
+    fn end_greeting(&mut self, index: u32) {
+        self.greetings.remove(&index);
+        self.unread.remove(&index);
     }
 
     /// Takes the next whole record out of what was read.
