@@ -128,7 +128,7 @@
 
 /**
  * @typedef {object} DialTarget
- * @property {{ name: string, addresses: string[], ports: number[] }[]} servers
+ * @property {{ name: string, host: string, addresses: string[], ports: number[] }[]} servers
  * @property {string[]} sources
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
@@ -136,6 +136,7 @@
  * @property {number} timeoutMs
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
+ * @property {{ roots?: Buffer, resumes: boolean }} [security] roots: PEM; none if every certificate is accepted
  */
 
 /**

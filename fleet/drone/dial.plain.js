@@ -72,7 +72,16 @@ export class PlainDialer {
     if (!target) return;
     const place = this.subscribers.take();
     const server = this.visits.next(target, place);
-    const socket = createConnection(pairOf(target, server, this.turn++));
+    const where = pairOf(target, server, this.turn++);
+    const { security, servers } = target;
+    const socket = security
+      ? /** @type {NonNullable<typeof topics>} */ (topics).connectSecurely(
+          this,
+          where,
+          servers[server],
+          security,
+        )
+      : createConnection(where);
     const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place, server) });
     this.dialling.add(stream);
     socket.on('connect', onConnect);
@@ -240,7 +249,7 @@ function onData(data) {
 
 /** @this {StreamSocket} @param {NodeJS.ErrnoException} error */
 function onError(error) {
-  this[kStream].cause = causeOf(error.code ?? '');
+  this[kStream].cause = (topics?.causeOf ?? causeOf)(error.code ?? '');
 }
 
 /** @this {StreamSocket} */

@@ -1,5 +1,5 @@
 /*
- * Topics of a hub, where they are available: they are not sent to EC2, because they don't fit into the user data.
+ * Topics of a hub and TLS, where they are available: they are not sent to EC2, because they don't fit into the user data.
  */
 
 /** @type {typeof import('./topics/index.js') | null} */

@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
 /**
  * Only for the addon, which isn't sent: it is large, and built for one kind of machine; for drones started by hand; and for
- * topics, which would not fit.
+ * topics and TLS, which would not fit.
  */
 const NOT_SENT = new Set([
   'fleet/drone/dial.native.js',

@@ -32,7 +32,7 @@ let counters = dialer.take();
 
 /** @param {number} port */
 function aim(port) {
-  const servers = [{ name: '', addresses: [HOST], ports: [port] }];
+  const servers = [{ name: '', host: HOST, addresses: [HOST], ports: [port] }];
   dialer.aim({
     servers,
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
@@ -42,6 +42,7 @@ function aim(port) {
     timeoutMs: patienceMs(),
     isStrict: params.expect === 'holdfast',
     allowsMessages: true,
+    security: null,
   });
 }
 
