@@ -52,6 +52,7 @@
  * @property {Buffer[]} passedRead what was read from each of them already
  * @property {string[]} passedFrom '' for a connection of its own; of one with TLS, the address and port of its client ('127.0.0.1 4711').
  *   Then the descriptor is one end of a socket pair, whose other end the shard encrypts and decrypts for
+ * @property {number[]} passedIds their ids, for `adopt`; 0 for those without TLS
  * @property {Move[]} moves rounds of a handover in which nothing is on its way any more
  * @property {Released[]} released shards that have released what moved
  * @property {Taken[]} taken streams that were taken over, if that was asked for
@@ -85,7 +86,7 @@
  * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
  * @property {(records: Uint8Array) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
- * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
+ * @property {(fd: number, token: number, format: number, channels: string[], relayed: number) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
  * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
  * @property {() => string[]} offer lets other shards connect; returns the names under which they can, by shard

@@ -307,6 +307,7 @@ export class Shards {
       passed,
       passedRead,
       passedFrom,
+      passedIds,
       failed,
       drained,
       hasMore,
@@ -315,7 +316,7 @@ export class Shards {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
     }
-    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i], passedFrom[i]));
+    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i], passedFrom[i], passedIds[i]));
     this.adoptions.settle(adopted);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const report of counted) this.census.reported(report);
@@ -338,10 +339,11 @@ export class Shards {
    * @param {number} fd of a connection
    * @param {Buffer} read what native has read from it, if the head came in pieces
    * @param {string} from '' for a connection of its own; of one with TLS, the address and port of the client
+   * @param {number} id of one with TLS
    */
-  passOn(fd, read, from) {
+  passOn(fd, read, from, id) {
     const socket = from
-      ? relayedSocket(fd, from, this.place)
+      ? relayedSocket(fd, id, from, this.place)
       : new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
     if (read.length > 0) socket.unshift(read); // Node's parser gets it before anything else is read
     // Later, because a listener that throws must not interrupt a batch.
