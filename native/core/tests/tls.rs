@@ -16,7 +16,7 @@ use holdfast_core::command::Command;
 use holdfast_core::mail::ShardMessage;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::telemetry::Reason;
-use holdfast_core::tls::{Alert, Content, Handshake, Progress};
+use holdfast_core::tls::{Alert, Content, Handshake, MOST_RECORDS, Progress};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -368,4 +368,23 @@ fn a_connection_that_node_has_answered_becomes_a_stream_like_any_other() {
     assert_eq!(by_hand.telemetry.connections.load(Relaxed), 1);
     client.send(Content::Alert, &[1, 0]);
     assert_eq!(closed(&mut by_hand), [Reason::ClientGone]);
+}
+
+#[test]
+fn a_key_that_was_used_often_is_replaced_and_where_that_is_impossible_the_stream_ends() {
+    let server = server_config();
+    for (is_tls12, cipher) in ALL {
+        let mut by_hand = ByHand::new(options());
+        let (mut client, id) = stream_of(&mut by_hand, &server, client_config(is_tls12, cipher), CHUNKED);
+        by_hand.shard.session_by_hand(id).unwrap().skip_to(MOST_RECORDS - 1, 0);
+        client.session.skip_to(0, MOST_RECORDS - 1);
+        by_hand.say(&publish("news", b"one"));
+        by_hand.say(&publish("news", b"two"));
+        if is_tls12 {
+            assert_eq!((client.read(), &client.alerts[..]), ("3\r\none\r\n0\r\n\r\n".into(), &[0][..]));
+            assert_eq!(closed(&mut by_hand), [Reason::Expired]);
+        } else {
+            assert_eq!((client.read(), client.key_updates), ("3\r\none\r\n3\r\ntwo\r\n".into(), 1));
+        }
+    }
 }

@@ -27,6 +27,7 @@ impl Shard {
     /// A connection for TLS was accepted.
     pub(in crate::shard) fn greet(&mut self, index: u32, address: Option<IpAddr>) {
         self.tls.greetings.insert(index, Greeting::default());
+        self.tls.shaken += 1;
         self.expect_head(index, address);
         if self.rows.state(index) == State::Head {
             self.continue_tls(index, false);
