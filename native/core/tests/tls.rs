@@ -233,13 +233,17 @@ fn http_without_tls_gets_an_answer_that_says_so_and_anything_else_an_alert() {
     assert!(read_all(&mut socket, &mut answer));
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("plain HTTP request to a TLS port"), "{answer}");
-    for noise in [&b"\x80\x2e\x01\x03\x01"[..], b"ssh", &[22, 3, 1, 0, 4, 9, 9, 9, 9]] {
+    for noise in [&b"\x80\x2e\x01\x03\x01"[..], b"ssh", &[22, 3, 1, 0, 4, 9, 9, 9, 9], b"\x16\x03\x01\x00\x01\x00SSH"] {
         let mut socket = connect_tls(&mut by_hand, &server_config());
-        socket.write_all(noise).unwrap();
+        let (first, rest) = noise.split_at(noise.len().min(6));
+        socket.write_all(first).unwrap();
         by_hand.turn(0);
-        assert!(read_all(&mut socket, &mut Vec::new()), "{noise:?}");
+        let _ = socket.write_all(rest);
+        by_hand.turn(0);
+        let mut answer = Vec::new();
+        assert!(read_all(&mut socket, &mut answer) && !answer.starts_with(b"HTTP"), "{noise:?}");
     }
-    assert_eq!(by_hand.telemetry.handshake_failures.load(Relaxed), 4);
+    assert_eq!(by_hand.telemetry.handshake_failures.load(Relaxed), 5);
 }
 
 #[test]
