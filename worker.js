@@ -33,7 +33,9 @@ const ANSWER_MS = 4000;
 /** Connections of publishers end with their next response, or if there is none for so long. Only if another worker has the streams. */
 const RETIRE_IDLE_MS = 1000;
 
-/** @type {import('./transport/index.js').Transport | null} */
+/** As soon as it can be prepared for listening. @type {import('./transport/index.js').Transport | null} */
+let listener = null;
+/** As soon as it can be used. @type {import('./transport/index.js').Transport | null} */
 let transport = null;
 /** What requests are passed on to. @type {import('node:http').Server | null} */
 let inner = null;
@@ -47,6 +49,8 @@ let presence = null;
 let hub;
 /** Moves streams to other workers, and takes theirs. @type {Steps | null} */
 let steps = null;
+/** The newest certificates. @type {import('./primary/messages.js').Start['secure']} */
+let secure = null;
 let hasCrashed = false;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
@@ -97,6 +101,12 @@ const handlers = {
   /** @param {import('./primary/messages.js').Handover} message */
   handover: (message) => void steps?.answer(message).then(tell),
 
+  /** @param {import('./primary/messages.js').NewCertificates} message */
+  certificates(message) {
+    secure = message.secure;
+    listener?.setSecureContext(secureOptions(secure));
+  },
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -106,6 +116,7 @@ const handlers = {
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, takesOver, place, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
+  secure = share.secure;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
@@ -114,6 +125,8 @@ async function start({ type, config, transport: name, takesOver, place, ...share
     else void serve(made, own, request, response).catch(crash);
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
+  if (secure) made.setSecureContext(secureOptions(secure)); // before listening sockets of others come
+  listener = made;
   hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: crash, onNote: note });
   if (presence) hub.attend(presence);
   await hub.start();
@@ -128,9 +141,15 @@ async function start({ type, config, transport: name, takesOver, place, ...share
 
 /** @param {import('./transport/index.js').Transport} made @param {number} port @param {string} host @returns {Promise<number>} the port */
 function listen(made, port, host) {
-  return made.listen(port, host).catch((error) => {
+  const options = secure ? { tls: secureOptions(secure) } : {};
+  return made.listen(port, host, options).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
+}
+
+/** @param {NonNullable<typeof secure>} secure @returns {import('./transport/tls.js').TlsOptions} */
+function secureOptions({ ticketKeys, ...options }) {
+  return { ...options, ticketKeys: Buffer.from(ticketKeys, 'base64') };
 }
 
 /** @param {import('./lib/config.js').Config} config */

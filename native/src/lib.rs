@@ -123,6 +123,8 @@ pub struct Happenings {
     /// For each of them the address and port of its client, if it has TLS: '::1 4711'. '' for the others. With TLS, the descriptor is an end
     /// of a relay.
     pub passed_from: Vec<String>,
+    /// For each of them its id, for `adopt`, if it has TLS. 0 for the others.
+    pub passed_ids: Vec<f64>,
     /// Rounds of a handover in which nothing is on its way any more.
     pub moves: Vec<Move>,
     /// Shards that have released what moved.
@@ -263,20 +265,26 @@ impl Core {
     pub fn take_events(&self, most_heads: u32) -> Happenings {
         let (mut events, has_more) = self.hold.take_events(most_heads as usize);
         let passed = std::mem::take(&mut events.passed).into_iter();
-        let passed = passed.filter_map(|one| Some((self.hold.take_passed(one.id)?.into_raw_fd(), (one.read.into(), text_of(one.from)))));
-        let (passed, rest): (Vec<i32>, Vec<(Buffer, String)>) = passed.unzip();
-        let (passed_read, passed_from) = rest.into_iter().unzip();
-        Happenings { passed, passed_read, passed_from, has_more, ..happenings_of(&events) }
+        let mut happenings = Happenings { has_more, ..happenings_of(&events) };
+        for one in passed {
+            let Some(fd) = self.hold.take_passed(one.id) else { continue };
+            happenings.passed.push(fd.into_raw_fd());
+            happenings.passed_read.push(one.read.into());
+            happenings.passed_ids.push(one.from.map_or(0.0, |_| one.id.number()));
+            happenings.passed_from.push(text_of(one.from));
+        }
+        happenings
     }
 
     /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
-    /// `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in a moment.
+    /// `token`. `relayed` is its id if it was passed on with TLS, or 0. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in a moment.
     #[napi]
-    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>) -> Result<String> {
+    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64) -> Result<String> {
         let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
         let channels = channels.into_iter().map(|channel| channel.into_bytes().into_boxed_slice()).collect();
+        let relayed = Id::from_number(relayed).filter(|id| id.bits() != 0);
         let copy = holdfast_core::duplicate(fd).map_err(error_of)?;
-        match self.hold.adopt(copy.as_fd(), &Adoption { token, format, channels }) {
+        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels }) {
             Ok(()) => Ok(String::new()),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::OutOfMemory => Ok("full".into()),
@@ -485,6 +493,7 @@ fn happenings_of(events: &Events) -> Happenings {
         passed: Vec::new(),
         passed_read: Vec::new(),
         passed_from: Vec::new(),
+        passed_ids: Vec::new(),
         moves: events.moves.iter().map(Move::from).collect(),
         released: events.released.iter().map(Released::from).collect(),
         taken: events.taken.iter().map(Taken::from).collect(),

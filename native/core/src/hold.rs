@@ -152,15 +152,18 @@ impl Hold {
         }
     }
 
-    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after
+    /// Hands a connection to the shard that has the fewest, or that relays it; the caller closes its own descriptor. It becomes a stream after
     /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
     pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
         let connections = |(_, telemetry): &(&Handle, &Arc<Telemetry>)| telemetry.connections.load(Relaxed);
         // One that is about to restart has no connections, and no use for any.
-        let running = self.shards.iter().zip(&self.telemetry).filter(|(shard, _)| !shard.inbox.is_down());
+        let number = adoption.relayed.map(|id| usize::from(id.shard()));
+        let all = self.shards.iter().zip(&self.telemetry).enumerate();
+        let fitting = all.filter(|(place, _)| number.is_none_or(|number| number == *place)).map(|(_, shard)| shard);
+        let running = fitting.filter(|(shard, _)| !shard.inbox.is_down());
         let emptiest = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
         let (shard, _) = emptiest;
-        if connections(&emptiest) >= self.capacity as u64 {
+        if number.is_none() && connections(&emptiest) >= self.capacity as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let record = adoption.encode();

@@ -319,8 +319,9 @@ fn a_stream_that_ends_is_lost_with_its_cause() {
 
 #[test]
 fn the_server_is_told_that_a_record_is_wrong() {
+    type Change<'a> = &'a dyn Fn(&mut Stream) -> Vec<u8>;
     let server = Server::start();
-    let changes: [(&dyn Fn(&mut Stream) -> Vec<u8>, AlertDescription); 4] = [
+    let changes: [(Change, AlertDescription); 4] = [
         (
             &|stream| {
                 let mut record = stream.records(PING);

@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +12,9 @@ use common::by_hand::ByHand;
 use common::tls::*;
 use common::tls_client::*;
 use common::*;
+use holdfast_core::command::Command;
+use holdfast_core::mail::ShardMessage;
+use holdfast_core::parcel::Adoption;
 use holdfast_core::telemetry::Reason;
 use holdfast_core::tls::{Alert, Content, Handshake, Progress};
 
@@ -341,4 +345,27 @@ fn a_relay_ends_with_either_side_and_what_is_no_record_ends_it() {
         by_hand.turn(2000);
         assert_eq!(by_hand.telemetry.connections.load(Relaxed), 0, "{who}");
     }
+}
+
+#[test]
+fn a_connection_that_node_has_answered_becomes_a_stream_like_any_other() {
+    let mut by_hand = ByHand::new(options());
+    let (mut client, id) = ask_over_tls(&mut by_hand, &server_config(), aes(), &request("/"));
+    by_hand.say(&pass(id));
+    let mut inner = taken(&mut by_hand);
+    inner.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    let adoption = Adoption { token: 3, relayed: Some(id), format: Default::default(), channels: vec![b"news"[..].into()] };
+    let (_unused, end) = UnixStream::pair().unwrap();
+    holdfast_core::parcel::send(&by_hand.transfer, &adoption.encode(), end.as_fd()).unwrap();
+    by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);
+    by_hand.turn(0);
+    drop(inner);
+    by_hand.turn(5);
+    let adopted = by_hand.outbox.take(0).0.adopted;
+    assert_eq!(adopted, [(3, Some(id))], "it has the same id");
+    by_hand.say(&publish("news", b"hello"));
+    assert_eq!((client.read(), client.is_over), ("HTTP/1.1 200 OK\r\n\r\nhello".into(), false));
+    assert_eq!(by_hand.telemetry.connections.load(Relaxed), 1);
+    client.send(Content::Alert, &[1, 0]);
+    assert_eq!(closed(&mut by_hand), [Reason::ClientGone]);
 }

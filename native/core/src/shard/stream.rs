@@ -86,15 +86,18 @@ impl Shard {
         let mut record = [0; parcel::RECORD_BYTES];
         let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
         if let Ok(adoption) = Adoption::decode(&record[..size]) {
-            let adopted = fd.and_then(|fd| self.adopt(fd.into(), &adoption));
+            let relayed = adoption.relayed.and_then(|id| self.relayed_row(id));
+            let adopted = match relayed {
+                Some(index) => self.adopt_relayed(index, &adoption),
+                None => fd.and_then(|fd| self.adopt(fd.into(), &adoption)),
+            };
             self.mail.events.adopted.push((adoption.token, adopted));
         }
     }
 
     /// None if there is no room, or the connection broke at once.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
-        let has_room = self.held < self.options.capacity && !self.rows.is_full() && self.channels.has_room_for(&adoption.channels);
-        if !has_room || self.is_closing() {
+        if self.rows.is_full() || !self.has_room_for(adoption) {
             return None;
         }
         socket.tune(self.options.nagle, self.options.user_timeout_ms);
@@ -105,7 +108,11 @@ impl Shard {
         self.rows.find(id).map(|_| id)
     }
 
-    fn open(&mut self, index: u32, format: Format, channels: &[Box<[u8]>]) {
+    pub(super) fn has_room_for(&self, adoption: &Adoption) -> bool {
+        self.held < self.options.capacity && self.channels.has_room_for(&adoption.channels) && !self.is_closing()
+    }
+
+    pub(super) fn open(&mut self, index: u32, format: Format, channels: &[Box<[u8]>]) {
         if self.held == 0 {
             self.pinger.wheel.skip_to(self.now_ns);
         }

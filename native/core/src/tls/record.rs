@@ -55,10 +55,12 @@ impl Alert {
 /// The size of the record that `bytes` begin with, its header included; None while the header is not complete. No record may be
 /// longer than `most`, and none can be longer than `LONGEST_RECORD`.
 pub fn record_size(bytes: &[u8], most: usize) -> Result<Option<usize>, Alert> {
-    let Some(&[content, major, _, high, low]) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    if Content::of(content).is_none() || major != VERSION[0] {
+    let is_content = bytes.first().is_none_or(|content| Content::of(*content).is_some());
+    let is_version = bytes.get(1).is_none_or(|major| *major == VERSION[0]);
+    if !is_content || !is_version {
         return Err(Alert::UnexpectedMessage);
     }
+    let Some(&[_, _, _, high, low]) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let size = HEADER_BYTES + usize::from(u16::from_be_bytes([high, low]));
     if size > most.min(LONGEST_RECORD) { Err(Alert::RecordOverflow) } else { Ok(Some(size)) }
 }

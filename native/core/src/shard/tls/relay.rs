@@ -10,10 +10,12 @@ use std::os::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::id::Id;
+use crate::parcel::Adoption;
 use crate::rows::State;
 use crate::shard::Shard;
+use crate::shard::stream::is_empty_lines;
 use crate::socket::{SCRATCH_BYTES, Socket, Stop};
-use crate::telemetry::add;
+use crate::telemetry::{Reason, add};
 use crate::tls::{Alert, Content, Message};
 
 /// Marks the token of the end that faces node:http. Ids are smaller.
@@ -65,9 +67,38 @@ impl Shard {
         address.unwrap_or(SocketAddr::from(([0; 4], 0)))
     }
 
+    pub(in crate::shard) fn relayed_row(&self, id: Id) -> Option<u32> {
+        self.rows.find(id).filter(|index| self.rows.state(*index) == State::Relayed)
+    }
+
+    /// Makes a stream of a connection on which node:http has said all that it will. None if there is no room, and then it is closed.
+    pub(in crate::shard) fn adopt_relayed(&mut self, index: u32, adoption: &Adoption) -> Option<Id> {
+        let relay = self.tls.relays.remove(&index)?;
+        if !self.has_room_for(adoption) {
+            self.free(index);
+            return None;
+        }
+        self.open(index, adoption.format, &adoption.channels);
+        let id = self.rows.id_of(index);
+        let mut is_open = relay.to_client.is_empty() || self.write_wire(index, &relay.to_client, true);
+        while is_open && let Ok(count @ 1..) = relay.inner.read(&mut self.scratch[..MOST_BYTES]) {
+            let said = self.scratch[..count].to_vec();
+            is_open = self.write_exempt(index, &said);
+        }
+        if is_open && !is_empty_lines(&relay.to_inner) {
+            self.close(index, Reason::BadRequest);
+        } else if is_open {
+            self.read_stream(index);
+        }
+        self.rows.find(id).map(|index| {
+            self.watch_again(index, self.rows.is_backlogged(index));
+            id
+        })
+    }
+
     /// Something happened at either end.
     pub(in crate::shard) fn continue_relay(&mut self, id: Id) {
-        let Some(index) = self.rows.find(id).filter(|index| self.rows.state(*index) == State::Relayed) else { return };
+        let Some(index) = self.relayed_row(id) else { return };
         let mut is_again = false;
         // Answers to key updates of the client have to go out too.
         for step in [Shard::relay_out, Shard::relay_in, Shard::relay_out] {
