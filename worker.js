@@ -194,9 +194,12 @@ async function count({ id, most }) {
 /** @param {number} periodMs */
 async function drain(periodMs) {
   const limits = { idleMs: Math.min(periodMs, RETIRE_IDLE_MS), mostMs: periodMs };
-  const retired = inner && steps?.hasReleased ? retire(inner, limits) : null;
-  await transport?.close(periodMs);
-  await retired;
+  // A shard encrypts and decrypts for requests over TLS that were passed on, so it ends after them.
+  const isAwaited = secure !== null || steps?.hasReleased;
+  const closed = transport?.close(periodMs);
+  if (inner && isAwaited) await retire(inner, limits);
+  if (secure) inner?.closeAllConnections();
+  await closed;
   presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));

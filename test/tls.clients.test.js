@@ -56,10 +56,10 @@ for (const [name, { program, open }] of Object.entries(REAL_CLIENTS)) {
         await publish('two');
         await untilGot(client, 'two');
         const { streams, closed } = (await server.frame()).totals;
-        assert.deepEqual([streams, closed], [1, 0], client.problem());
+        assert.deepEqual([streams, closed], [client.streams, 0], client.problem());
         client.leave();
         const totals = await server.untilTotals((one) => one.streams === 0, 'it has left');
-        assert.deepEqual([totals.closed, totals.closedClientGone], [1, 1]);
+        assert.deepEqual([totals.closed, totals.closedClientGone], [client.streams, client.streams]);
       });
     }
   });
@@ -169,12 +169,21 @@ describe('openssl s_client', { skip: skipOpenssl }, () => {
   ];
   for (const [what, words, args, alert] of REFUSED) {
     test(`is refused: ${what}`, async (t) => {
-      const { server, where } = await start(t, ...args);
+      const { server, publish, where } = await start(t, ...args);
+      const held = startOpenssl(t, where, []);
+      held.type(REQUEST);
+      await untilIn(() => held.output.stdout, 'data: Welcome!\n');
       const { output, exit } = startOpenssl(t, where, words);
       assert.notEqual((await exit).code, 0);
       assert.match(output.stderr, new RegExp(`SSL alert number ${alert}\\b`));
-      await server.untilTotals((totals) => totals.handshakeFailures === 1, 'it is counted');
-      assert.equal((await server.frame()).totals.handshakes, 0);
+      const totals = await server.untilTotals((one) => one.handshakeFailures === 1, 'it is counted');
+      await publish('one');
+      await untilIn(() => held.output.stdout, 'data: one\n');
+      const { handshakes, streams, closed, shardFailures } = totals;
+      assert.deepEqual(
+        { handshakes, streams, closed, shardFailures },
+        { handshakes: 1, streams: 1, closed: 0, shardFailures: 0 },
+      );
     });
   }
 

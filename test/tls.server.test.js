@@ -8,9 +8,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeCertificate, NEEDS_TLS, openssl, tlsOptions } from './helpers/certificates.js';
 import { get } from './helpers/client.js';
+import { frameOf } from './helpers/handover.js';
 import { PATH } from './helpers/hub.js';
 import { ROOT, startServer, temporaryFolder } from './helpers/server.js';
 import { tlsClient } from './helpers/tlsclient.js';
+import { hasTmux, openTerminal } from './helpers/tmux.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('node:test').TestContext} TestContext */
@@ -46,6 +48,15 @@ async function untilAllHave(t, server, name) {
     client.close();
     return inTurn === 10;
   }, `all connections get the certificate of ${name}`);
+}
+
+/** @param {number} pid */
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 /** @param {string[]} args @param {RegExp} line */
@@ -166,6 +177,30 @@ describe('a server with TLS', NEEDS_TLS, () => {
     }, 'new certificates');
     await untilAllHave(t, server, 'next.example');
     assert.equal(client.closed, false);
+  });
+
+  test('a connection of a publisher that waits for its next request does not delay the end', async (t) => {
+    const server = await startSecure(t, [makeCertificate(t)], ['--drain', '600000']);
+    const request = get({ 'Content-Length': '0' }).replace('GET / HTTP', `POST ${PATH} HTTP`);
+    const client = tlsClient(server.port, request);
+    t.after(client.close);
+    await client.untilRead(/^HTTP\/1\.1 4\d\d [\s\S]*\r\n\r\n/);
+    assert.equal((await server.stop()).code, 0);
+    assert.equal(client.problem, '');
+  });
+
+  test('SIGHUP drains if the terminal of the server was closed', {
+    skip: !hasTmux() && 'tmux is not installed',
+  }, async (t) => {
+    const args = ['--port', '0', '--admin-port', 'auto', '--dashboard', 'off', '--no-log', '--control', "''"];
+    const words = [...args, ...OPTIONS, ...tlsOptions(makeCertificate(t))];
+    const command = `${process.execPath} server.js ${words.join(' ')}`;
+    const terminal = openTerminal(t, { columns: 200, rows: 40, command });
+    const screen = await terminal.untilShown(/listening on https\S+ \(TLS 1\.3\); dashboard on http:\S+:\d+/);
+    const adminPort = Number(/dashboard on http:\S+:(\d+)/.exec(screen)?.[1]);
+    const { primary } = await frameOf(adminPort);
+    terminal.close();
+    await until(() => !isAlive(primary.pid), 'its end');
   });
 
   test('SIGHUP drains with --sighup drain', async (t) => {

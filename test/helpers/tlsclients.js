@@ -20,6 +20,7 @@ import { run } from './server.js';
  * @property {() => string} events what it has received of the stream, or at least the data of its events
  * @property {() => string} problem what it says about errors
  * @property {() => Promise<string>} version of TLS as it calls it
+ * @property {number} streams that it opens
  * @property {(() => void) | null} updateKeys null if it can't
  * @property {() => void} leave
  */
@@ -50,6 +51,7 @@ async function openCurl(t, { port, cert, target, version }) {
     events: () => output.stdout,
     problem: () => output.stderr,
     version: async () => /SSL connection using (\S+)/.exec(output.stderr)?.[1] ?? '',
+    streams: 1,
     updateKeys: null,
     leave: () => void child.kill(),
   };
@@ -75,6 +77,7 @@ async function openOpenssl(t, where) {
     events: () => output.stdout,
     problem: () => output.stderr,
     version: async () => /^New, (\S+),/m.exec(output.stdout)?.[1] ?? '',
+    streams: 1,
     updateKeys: where.version === '1.3' ? () => type('K\n') : null,
     leave: () => type('Q\n'),
   };
@@ -101,6 +104,7 @@ async function openPython(t, { port, cert, target, version }) {
     events: () => output.stdout,
     problem: () => output.stderr,
     version: async () => output.stderr.trim(),
+    streams: 1,
     updateKeys: null,
     leave: () => void child.kill(),
   };
@@ -135,6 +139,7 @@ async function openNode(t, { port, certText, target, version }) {
     events: () => text,
     problem: () => problem,
     version: async () => protocol,
+    streams: 1,
     updateKeys: null,
     leave: () => void request.destroy(),
   };
@@ -166,6 +171,7 @@ async function openChromium(t, { port, target, version }) {
     events: () => text,
     problem: () => problem,
     version: async () => (details?.protocol ?? '').replace(' ', 'v'),
+    streams: 3, // the page has two of its own
     updateKeys: null,
     leave: () => void page.close().catch(() => {}),
   };

@@ -8,6 +8,7 @@ import { createDialer } from '../../../fleet/drone/dial.js';
 import { emptyHistograms, MEASURES, percentilesOf } from '../../../fleet/drone/histograms.js';
 import { changedParams, defaultParams } from '../../../fleet/drone/params.js';
 import { requestOf } from '../../../fleet/drone/request.js';
+import { securityOf } from '../../../fleet/drone/tls/security.js';
 import { subscriptionOf } from '../../../fleet/drone/topics/subscription.js';
 import { TokenSupply } from '../../../fleet/drone/topics/supply.js';
 import { freePort } from '../../../lib/port.js';
@@ -42,7 +43,7 @@ function aim(port) {
     timeoutMs: patienceMs(),
     isStrict: params.expect === 'holdfast',
     allowsMessages: true,
-    security: null,
+    security: securityOf(params),
   });
 }
 

@@ -8,7 +8,7 @@ import { PAUSE_MS, sizesOf } from './sizes.js';
 import { OURS, startClients, startSubject } from './subjects.js';
 
 /** Code that runs for the first time takes memory and time that are not the streams'. */
-const WARM_UPS = 2;
+const WARM_UPS = 3;
 const READINGS = { readings: 9, everyMs: 300 };
 const CLIMBS = 3;
 /** nchan has whole seconds. */
@@ -18,6 +18,8 @@ const WINDOWS = 4;
 const STORMS = 3;
 const MOST_STORMS = 8;
 const ASK_EVERY_MS = 50;
+/** Ticks of a storm are those of the frames that it falls into. */
+const STORM_REFRESH_MS = 250;
 
 /** @typedef {import('../experiment.js').Round} Round */
 /** @typedef {import('./subjects.js').Subject} Subject */
@@ -135,7 +137,12 @@ async function measureStorms(part) {
   const { lab, plan } = part.round;
   const { high, held, settleMs, restMs } = sizesOf(plan);
   const how = { pingIntervalMs: PING_INTERVAL_MS };
-  const { subject, clients, stop } = await start(part, 'storm', how, { streams: held });
+  const { subject, clients, stop } = await start(
+    part,
+    'storm',
+    { ...how, refreshMs: STORM_REFRESH_MS },
+    { streams: held },
+  );
   const crowd = await startClients(lab, subject, { ...how, streams: high, resumes: false });
   const pauses = await startPauses(lab);
   await clients.open(held);

@@ -17,8 +17,8 @@ export function sizesOf({ streams, holdS }) {
     idleMs: unitMs,
     /** After a change, until CPU has settled. */
     settleMs: unitMs / 2,
-    /** Memory takes longer. */
-    restMs: 3 * unitMs,
+    /** V8 takes longer to give back the memory it needed to start and to open streams. */
+    restMs: 4 * unitMs,
     windowMs: unitMs,
   };
 }

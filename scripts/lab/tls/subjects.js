@@ -9,8 +9,6 @@ import { startServer } from '../server.js';
 
 /** An interval so long that no ping is due during a measurement. */
 const NEVER_MS = 3_600_000;
-/** Frames come this often: ticks of a storm are those of the frames it falls into. */
-const REFRESH_MS = 250;
 /** To open a stream of a slow server. */
 const TIMEOUT_MS = 60_000;
 /** Streams being opened at a time. */
@@ -35,6 +33,7 @@ export const TLS_PEERS = PEER_LIST.filter(({ hasTls }) => hasTls);
  * @typedef {object} How
  * @property {string} name for its CSV
  * @property {number} [pingIntervalMs] 0 for none
+ * @property {number} [refreshMs] how often frames of ours come
  * @property {boolean} [collects] whether ours collects garbage every second
  */
 
@@ -59,7 +58,11 @@ function filesIn({ folder }) {
 }
 
 /** @param {Lab} lab @param {string} run @param {How} how @returns {Promise<Subject>} */
-export async function startSubject(lab, run, { name, pingIntervalMs = 0, collects = false }) {
+export async function startSubject(
+  lab,
+  run,
+  { name, pingIntervalMs = 0, refreshMs = 1000, collects = false },
+) {
   const { cert, key } = filesIn(lab);
   const peer = TLS_PEERS.find((one) => one.name === run);
   if (peer) {
@@ -67,7 +70,7 @@ export async function startSubject(lab, run, { name, pingIntervalMs = 0, collect
     return { ...started, isTls: true, accept: peer.params.accept, server: null };
   }
   const isTls = run === 'tls';
-  const args = ['--transport', 'hold', '--workers', '2', '--refresh', String(REFRESH_MS)];
+  const args = ['--transport', 'hold', '--workers', '2', '--refresh', String(refreshMs)];
   args.push('--ping-interval', String(pingIntervalMs || NEVER_MS));
   if (isTls) args.push('--tls-cert', cert, '--tls-key', key);
   if (collects) args.push('--gc-interval', '1000');
@@ -105,7 +108,7 @@ export class Clients {
       expect: 'any',
       timeout: TIMEOUT_MS,
       concurrency: CONCURRENCY,
-      ...(isTls ? { tls: true, insecure: true, ...(resumes ? {} : { 'no-resume': true }) } : {}),
+      ...(isTls ? { tls: 1, insecure: 1, 'no-resume': resumes ? 0 : 1 } : {}),
     };
     return this.helper.ask(
       'aim',
