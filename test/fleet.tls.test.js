@@ -159,7 +159,10 @@ describe('a fleet with TLS', NEEDS_TLS, () => {
     assert.deepEqual([failed.total, lost.total, publications.failed], [0, 0, 0]);
     assert.equal(outcome.delivered, publications.expected);
     assert.ok(pings > 300 && outcome.churned > 50, `${pings} pings, ${outcome.churned} came back`);
-    assert.ok(tls.handshakes >= opened && percentiles.handshakeMs.count >= opened, JSON.stringify({ tls, opened }));
+    assert.ok(
+      tls.handshakes >= opened && percentiles.handshakeMs.count >= opened,
+      JSON.stringify({ tls, opened }),
+    );
     assert.ok(tls.resumed >= outcome.churned - 2, JSON.stringify({ tls, outcome }));
     assert.match(stdout, /^300 streams to https:\/\/localhost:\d+, 2 drones/m);
     assert.match(stdout, /^handshakes +[\d,]+ {2}[\d,]+ with a ticket$/m);
