@@ -20,6 +20,10 @@ const MOST_STORMS = 8;
 /** Processes of clients. A handshake takes a client longer than a server, so one is not enough. */
 const STORM_CROWDS = 2;
 const ASK_EVERY_MS = 50;
+/** A server is calm when for so long it uses hardly more of a core than without streams. */
+const CALM_MS = 500;
+const CALM_SHARE = 0.03;
+const MOST_CALM_WATCHES = 20;
 /** Ticks of a storm are those of the frames that it falls into. */
 const STORM_REFRESH_MS = 250;
 
@@ -78,42 +82,52 @@ async function measureMemory(part) {
 
 /** Full handshakes, then those with a ticket of an earlier one. @param {Part} part */
 async function measureOpenings(part) {
+  const { lab, plan } = part.round;
+  const { idleMs, restMs } = sizesOf(plan);
   const { subject, clients, stop } = await start(part, 'openings');
-  await part.round.lab.sleep(sizesOf(part.round.plan).restMs);
+  await lab.sleep(restMs);
+  const climb = { subject, clients, idle: await idleShare(lab, subject, idleMs) };
   await clients.aim(false);
-  for (let climb = 0; climb <= CLIMBS; climb++) {
-    const openUs = await climbUs(part, subject, clients);
-    if (climb > 0) part.record({ openUs });
+  for (let i = 0; i <= CLIMBS; i++) {
+    const openUs = await climbUs(part, climb);
+    if (i > 0) part.record({ openUs });
   }
   if (subject.isTls) {
     await clients.aim(true);
-    await climbUs(part, subject, clients); // for the tickets
-    for (let climb = 1; climb <= CLIMBS; climb++) await measureResumed(part, subject, clients);
+    await climbUs(part, climb); // for the tickets
+    for (let i = 1; i <= CLIMBS; i++) await measureResumed(part, climb);
   }
   await stop();
 }
 
-/** @param {Part} part @param {Subject} subject @param {Clients} clients */
-async function measureResumed(part, subject, clients) {
-  const { counts: before } = await clients.take();
-  const resumedUs = await climbUs(part, subject, clients);
-  const { counts } = await clients.take();
+/** @typedef {{ subject: Subject, clients: Clients, idle: number }} Climb `idle`: share of a core that the server uses without streams */
+
+/** @param {Part} part @param {Climb} climb */
+async function measureResumed(part, climb) {
+  const { counts: before } = await climb.clients.take();
+  const resumedUs = await climbUs(part, climb);
+  const { counts } = await climb.clients.take();
   const handshakes = counts.handshakes - before.handshakes;
   const resumedPercent = (100 * (counts.resumptions - before.resumptions)) / handshakes;
   part.record({ resumedUs, resumedPercent });
 }
 
-/** @param {Part} part @param {Subject} subject @param {Clients} clients @returns {Promise<number>} µs of CPU per stream */
-async function climbUs({ round: { lab, plan } }, subject, clients) {
-  const { high, idleMs, settleMs } = sizesOf(plan);
-  const idle = await idleShare(lab, subject, idleMs);
+/** @param {Part} part @param {Climb} climb @returns {Promise<number>} µs of CPU per stream */
+async function climbUs({ round: { lab, plan } }, { subject, clients, idle }) {
+  const { high, settleMs } = sizesOf(plan);
   const us = await busyUs(subject, idle, async () => {
     await clients.open(high);
     await lab.sleep(settleMs); // what is left to do after the first bytes
   });
   await clients.close();
-  await lab.sleep(settleMs);
+  await untilCalm(lab, subject, idle);
   return us / high;
+}
+
+/** Closing streams takes time too, and collecting what they leave. @param {import('../lab.js').Lab} lab @param {Subject} subject @param {number} idle */
+async function untilCalm(lab, subject, idle) {
+  for (let i = 0; i < MOST_CALM_WATCHES; i++)
+    if ((await idleShare(lab, subject, CALM_MS)) < idle + CALM_SHARE) return;
 }
 
 /** @param {Part} part */
@@ -215,7 +229,7 @@ function worstOf(before, now) {
 export function secondsOf(plan, run) {
   const { high, idleMs, settleMs, restMs, windowMs } = sizesOf(plan);
   const openS = (high / 1000) * (OURS.includes(run) ? 0.35 : 0.8);
-  const climbS = openS + (idleMs + 2 * settleMs) / 1000;
+  const climbS = openS + (2 * CALM_MS + settleMs) / 1000;
   const memoryS = 2 * WARM_UPS * (settleMs / 1000) + openS * 2 + (2 * restMs) / 1000 + 6;
   const climbs = run === 'plain' ? 1 + CLIMBS : 2 * (1 + CLIMBS);
   const pingsS = (restMs + idleMs + WINDOWS * windowMs) / 1000 + openS + 4;
