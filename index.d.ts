@@ -487,7 +487,7 @@ export class Hold {
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
-   * them is up to you.
+   * them is up to you. This Hold encrypts for those with TLS, so it waits for them.
    * @param periodMs 0 by default
    * @returns resolves when the last connection is gone; a second call returns the same promise
    */

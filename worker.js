@@ -104,7 +104,11 @@ const handlers = {
   /** @param {import('./primary/messages.js').NewCertificates} message */
   certificates(message) {
     secure = message.secure;
-    listener?.setSecureContext(secureOptions(secure));
+    try {
+      listener?.setSecureContext(secureOptions(secure));
+    } catch (error) {
+      note(messageOf(error)); // it ends, for example; and nothing that the primary has not checked is worth a crash
+    }
   },
 
   gc: () => collectGarbage(),

@@ -249,6 +249,30 @@ describe('a Hold with TLS', NEEDS_TLS, () => {
     assert.ok((await hold.listen(0, '127.0.0.1', { tls: one })) > 0);
   });
 
+  test('does not listen without TLS if it has certificates', async (t) => {
+    const { hold } = startHold(t, 'native');
+    hold.setSecureContext(makeCertificate(t).read());
+    await assert.rejects(hold.listen(0, '127.0.0.1'), {
+      code: 'BAD_ARGUMENT',
+      message: /^this Hold has certificates .*: listen with \{ tls \} too$/,
+    });
+  });
+
+  test('waits at its end for requests that it encrypts for', async (t) => {
+    /** @type {import('node:http').ServerResponse[]} */
+    const responses = [];
+    const server = createServer((_request, response) => void responses.push(response));
+    const { hold, ask } = await startSecure(t, { server });
+    const client = ask('/pass');
+    await until(() => responses.length === 1, 'the request');
+    const closed = hold.close();
+    responses[0].setHeader('Connection', 'close').end('an answer');
+    await closed;
+    await client.untilClosed();
+    assert.match(client.received, /an answer$/);
+    assert.equal(client.problem, '');
+  });
+
   test('needs the native core', async (t) => {
     const { hold } = startHold(t, 'JS');
     const tls = makeCertificate(t).read();

@@ -123,6 +123,17 @@ describe('a server with TLS', NEEDS_TLS, () => {
     };
     assert.equal(await ask({}), '200');
     assert.equal(await ask({ 'X-Forwarded-For': '192.0.2.1' }), '401');
+    // A connection that was passed on: the second request on it is answered by node:http, and its response adopted.
+    const post = get({ 'Content-Length': '0' }).replace('GET / HTTP', `POST ${PATH} HTTP`);
+    const client = tlsClient(server.port, post);
+    t.after(client.close);
+    await client.untilRead(/^HTTP\/1\.1 405 /);
+    client.send(get().replace('/ HTTP', `${PATH}?match=news HTTP`));
+    await client.untilRead(/HTTP\/1\.1 200 /);
+    const body = new URLSearchParams({ topic: 'news', data: 'hello' });
+    await fetch(`http://127.0.0.1:${server.adminPort}${PATH}`, { method: 'POST', body });
+    await client.untilRead(/data: ?hello/);
+    assert.equal((await server.frame()).totals.inJs, 0);
   });
 
   test('takes new certificates when their files change, and its streams go on', async (t) => {
@@ -198,9 +209,9 @@ describe('a server with TLS', NEEDS_TLS, () => {
     const terminal = openTerminal(t, { columns: 200, rows: 40, command });
     const screen = await terminal.untilShown(/listening on https\S+ \(TLS 1\.3\); dashboard on http:\S+:\d+/);
     const adminPort = Number(/dashboard on http:\S+:(\d+)/.exec(screen)?.[1]);
-    const { primary } = await frameOf(adminPort);
+    const frame = await until(() => frameOf(adminPort).catch(() => null), 'a frame');
     terminal.close();
-    await until(() => !isAlive(primary.pid), 'its end');
+    await until(() => !isAlive(frame.primary.pid), 'its end');
   });
 
   test('SIGHUP drains with --sighup drain', async (t) => {

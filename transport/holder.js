@@ -115,6 +115,10 @@ export class StreamHolder extends Adopter {
     }
     if (this.isListening)
       throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
+    if (!isTls && this.tls?.isUsed)
+      throw badArgument(
+        'this Hold has certificates (setSecureContext, or takeOver): listen with { tls } too',
+      );
     this.isListening = true;
     useTls?.();
     /** @type {Promise<number>} */
@@ -210,7 +214,7 @@ export class StreamHolder extends Adopter {
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
-   * them is up to the application.
+   * them is up to the application. This Hold encrypts for those with TLS, so it waits for them.
    * @param {number} [periodMs]
    * @returns {Promise<void>} resolves when the last connection is gone; a second call returns the same promise
    */

@@ -7,12 +7,13 @@ import { join } from 'node:path';
 import { native } from '../../native/index.js';
 import { temporaryFolder } from './server.js';
 
-/** For tests that need certificates, and what uses them. */
-export const NEEDS_TLS = {
-  skip: native
-    ? spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed'
-    : 'the native core is not built',
+/** For tests that need certificates. */
+export const NEEDS_OPENSSL = {
+  skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed',
 };
+
+/** For tests that need certificates, and what uses them. */
+export const NEEDS_TLS = { skip: native ? NEEDS_OPENSSL.skip : 'the native core is not built' };
 
 /**
  * @typedef {object} Pair

@@ -7,8 +7,19 @@ import { isOfCertificate, tlsOptions } from './security.js';
 
 /** @typedef {import('../dial.plain.js').PlainDialer} PlainDialer */
 
-/** The newest of each server, by its name. @type {WeakMap<PlainDialer, Map<string, Buffer>>} */
+/** The newest of each server, by its name and host; for one security alone. @typedef {{ roots: string | null, newest: Map<string, Buffer> }} Tickets */
+
+/** @type {WeakMap<PlainDialer, Tickets>} */
 const tickets = new WeakMap();
+
+/** @param {PlainDialer} dialer @param {import('../dial.js').Security} security @returns {Tickets['newest']} */
+function ticketsOf(dialer, { roots }) {
+  const known = tickets.get(dialer);
+  if (known && known.roots === roots) return known.newest;
+  const newest = new Map();
+  tickets.set(dialer, { roots, newest });
+  return newest;
+}
 
 /**
  * @param {PlainDialer} dialer which counts the handshake
@@ -18,9 +29,9 @@ const tickets = new WeakMap();
  * @returns {import('node:tls').TLSSocket}
  */
 export function connectSecurely(dialer, where, { name, host }, security) {
-  const known = tickets.get(dialer) ?? new Map();
-  tickets.set(dialer, known);
-  const session = security.resumes ? known.get(name) : undefined;
+  const known = ticketsOf(dialer, security);
+  const key = `${name} ${host}`;
+  const session = security.resumes ? known.get(key) : undefined;
   const socket = connect({ ...where, ...tlsOptions(security, host), session, ALPNProtocols: ['http/1.1'] });
   let connectedMs = 0;
   socket.on('connect', () => {
@@ -31,7 +42,7 @@ export function connectSecurely(dialer, where, { name, host }, security) {
     if (socket.isSessionReused()) dialer.counts.resumptions++;
     dialer.record('handshake', performance.now() - connectedMs);
   });
-  if (security.resumes) socket.on('session', (ticket) => known.set(name, ticket));
+  if (security.resumes) socket.on('session', (ticket) => known.set(key, ticket));
   return socket;
 }
 

@@ -16,7 +16,7 @@ use holdfast_core::command::Command;
 use holdfast_core::mail::ShardMessage;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::telemetry::Reason;
-use holdfast_core::tls::{Alert, Content, Handshake, Progress};
+use holdfast_core::tls::{Alert, Content, Handshake, MOST_RECORDS, Progress};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -233,13 +233,17 @@ fn http_without_tls_gets_an_answer_that_says_so_and_anything_else_an_alert() {
     assert!(read_all(&mut socket, &mut answer));
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("plain HTTP request to a TLS port"), "{answer}");
-    for noise in [&b"\x80\x2e\x01\x03\x01"[..], b"ssh", &[22, 3, 1, 0, 4, 9, 9, 9, 9]] {
+    for noise in [&b"\x80\x2e\x01\x03\x01"[..], b"ssh", &[22, 3, 1, 0, 4, 9, 9, 9, 9], b"\x16\x03\x01\x00\x01\x00SSH"] {
         let mut socket = connect_tls(&mut by_hand, &server_config());
-        socket.write_all(noise).unwrap();
+        let (first, rest) = noise.split_at(noise.len().min(6));
+        socket.write_all(first).unwrap();
         by_hand.turn(0);
-        assert!(read_all(&mut socket, &mut Vec::new()), "{noise:?}");
+        let _ = socket.write_all(rest);
+        by_hand.turn(0);
+        let mut answer = Vec::new();
+        assert!(read_all(&mut socket, &mut answer) && !answer.starts_with(b"HTTP"), "{noise:?}");
     }
-    assert_eq!(by_hand.telemetry.handshake_failures.load(Relaxed), 4);
+    assert_eq!(by_hand.telemetry.handshake_failures.load(Relaxed), 5);
 }
 
 #[test]
@@ -368,4 +372,23 @@ fn a_connection_that_node_has_answered_becomes_a_stream_like_any_other() {
     assert_eq!(by_hand.telemetry.connections.load(Relaxed), 1);
     client.send(Content::Alert, &[1, 0]);
     assert_eq!(closed(&mut by_hand), [Reason::ClientGone]);
+}
+
+#[test]
+fn a_key_that_was_used_often_is_replaced_and_where_that_is_impossible_the_stream_ends() {
+    let server = server_config();
+    for (is_tls12, cipher) in ALL {
+        let mut by_hand = ByHand::new(options());
+        let (mut client, id) = stream_of(&mut by_hand, &server, client_config(is_tls12, cipher), CHUNKED);
+        by_hand.shard.session_by_hand(id).unwrap().skip_to(MOST_RECORDS - 1, 0);
+        client.session.skip_to(0, MOST_RECORDS - 1);
+        by_hand.say(&publish("news", b"one"));
+        by_hand.say(&publish("news", b"two"));
+        if is_tls12 {
+            assert_eq!((client.read(), &client.alerts[..]), ("3\r\none\r\n0\r\n\r\n".into(), &[0][..]));
+            assert_eq!(closed(&mut by_hand), [Reason::Expired]);
+        } else {
+            assert_eq!((client.read(), client.key_updates), ("3\r\none\r\n3\r\ntwo\r\n".into(), 1));
+        }
+    }
 }

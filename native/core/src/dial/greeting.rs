@@ -1,7 +1,7 @@
 //! Handshakes of TLS, from the connection to the request sent. They take turns of a slice, because each costs 100 times as much as
 //! anything else that happens to a stream.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use super::Cause;
 use super::client::Client;
@@ -9,7 +9,7 @@ use super::secrets::Greeting;
 use super::streams::State;
 use super::tally::count;
 use crate::clock::{Slice, now_ns};
-use crate::tls::{Progress, Session};
+use crate::tls::Progress;
 
 /// Streams of a thread that may be on their way at the same time if they speak TLS: each takes about 10 KB until it is open.
 const MOST_GREETINGS: usize = 1024;
@@ -104,16 +104,14 @@ impl Client {
     /// the handshake is needed any more.
     fn read_first(&mut self, index: u32, plain: &mut Vec<u8>) -> Result<(), Cause> {
         let Some(mut greeting) = self.secrets.greetings.remove(&index) else { return Err(Cause::Other) };
-        // rustls has more than that only if a record is longer than any record may be.
-        let taken = std::io::Read::read_to_end(&mut greeting.handshake.connection().reader(), plain);
-        // Nothing is left, which is an error for rustls.
-        let _ = taken;
+        // That nothing more is there, is an error for rustls.
+        let _ = greeting.handshake.connection().reader().read_to_end(plain);
         if plain.is_empty() {
             self.secrets.greetings.insert(index, greeting);
             return self.send_out(index);
         }
         self.send_out(index)?;
-        let session: Session = greeting.handshake.finish().ok_or(Cause::Other)?;
+        let session = greeting.handshake.finish().ok_or(Cause::Other)?;
         self.secrets.keep(index, session, self.streams.most());
         Ok(())
     }

@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Shard;
 use super::door::MOST_ARRIVING_BYTES;
 use crate::clock::now_ns;
+use crate::id::Id;
 use crate::reactor::Task;
 use crate::rows::{Input, State};
-use crate::tls::TlsConfig;
+use crate::tls::{Session, TlsConfig};
 
 const EVENTS: usize = 64;
 
@@ -50,6 +51,12 @@ impl Shard {
             self.admit(fd.into(), None, true);
         }
         has_room
+    }
+
+    /// The session of a stream.
+    #[doc(hidden)]
+    pub fn session_by_hand(&mut self, id: Id) -> Option<&mut Session> {
+        self.rows.find(id).and_then(|index| self.tls.session_mut(index))
     }
 
     /// Whether there are events, commands, publications or connections to pass on.

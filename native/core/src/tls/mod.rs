@@ -12,5 +12,5 @@ mod ticket;
 pub use config::{Certificate, Config, PROTOCOL, TlsConfig, provider, versions};
 pub use handshake::{Capture, Handshake, Progress};
 pub use record::{Alert, Content, HEADER_BYTES, LONGEST_RECORD, record_size};
-pub use session::{Message, SESSION_BYTES, Secrets, Session};
+pub use session::{MOST_RECORDS, Message, Renewal, SESSION_BYTES, Secrets, Session};
 pub use ticket::SECRET_BYTES;

@@ -13,7 +13,7 @@ use crate::wire::Malformed;
 
 pub const SESSION_BYTES: usize = 100;
 /// Records under one key. AES-GCM allows 2^24.5 (RFC 8446, section 5.5).
-const MOST_RECORDS: u32 = 1 << 22;
+pub const MOST_RECORDS: u32 = 1 << 22;
 /// The number of a record that is never written: what comes before must have ended.
 const NO_RECORD: u32 = 1 << 24;
 
@@ -68,6 +68,15 @@ pub enum Secrets<'a> {
     Tls13 { is_aes: bool, to: &'a [u8; SECRET], from: &'a [u8; SECRET] },
     /// A key and an IV each.
     Tls12 { is_aes: bool, to: (&'a [u8], &'a [u8; IV]), from: (&'a [u8], &'a [u8; IV]) },
+}
+
+/// What has become of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    NotNeeded,
+    Done,
+    /// In TLS 1.2: the connection has to end.
+    Impossible,
 }
 
 /// What a record contained.
@@ -139,13 +148,28 @@ impl Session {
         self.written >> 24 != 0
     }
 
-    /// Whether the key should be replaced, which only TLS 1.3 can, or the connection ended.
-    pub fn is_worn(&self) -> bool {
-        self.written() >= MOST_RECORDS
+    /// Appends a key update if the key was used often enough.
+    pub fn renew(&mut self, out: &mut Vec<u8>) -> Renewal {
+        if self.written() < MOST_RECORDS {
+            return Renewal::NotNeeded;
+        }
+        if !self.can_update() {
+            return Renewal::Impossible;
+        }
+        self.seal_key_update(out);
+        Renewal::Done
     }
 
+    /// Whether its version has key updates.
     pub fn can_update(&self) -> bool {
         !self.suite().is_tls12()
+    }
+
+    /// For tests: as if so many records had been written, or read, before.
+    #[doc(hidden)]
+    pub fn skip_to(&mut self, written: u32, read: u32) {
+        self.written = self.written & !(NO_RECORD - 1) | written;
+        self.read = read;
     }
 
     pub fn bytes(&self) -> [u8; SESSION_BYTES] {

@@ -27,6 +27,7 @@ impl Shard {
     /// A connection for TLS was accepted.
     pub(in crate::shard) fn greet(&mut self, index: u32, address: Option<IpAddr>) {
         self.tls.greetings.insert(index, Greeting::default());
+        self.tls.shaken += 1;
         self.expect_head(index, address);
         if self.rows.state(index) == State::Head {
             self.continue_tls(index, false);
@@ -70,7 +71,8 @@ impl Shard {
 
     /// Reads whole records, until the head is complete. What follows waits.
     fn read_head_records(&mut self, index: u32, has_ended: bool) {
-        if self.tls.is_greeting(index) && is_http(self.tls.unread(index)) {
+        let is_first = self.tls.greetings.get(&index).is_some_and(|greeting| greeting.bytes == 0);
+        if is_first && is_http(self.tls.unread(index)) {
             return self.refuse_plain_http(index);
         }
         let id = self.rows.id_of(index);

@@ -14,11 +14,13 @@ use std::collections::HashMap;
 use super::Shard;
 use crate::rows::State;
 use crate::telemetry::Reason;
-use crate::tls::{Alert, Content, LONGEST_RECORD, Session, TlsConfig, record_size};
+use crate::tls::{Alert, Content, LONGEST_RECORD, Renewal, Session, TlsConfig, record_size};
 
 pub(super) use greeting::{Greeting, MOST_GREETINGS};
 pub(super) use relay::{RELAYED, Relay, relay_pair};
 
+/// So many handshakes leave memory behind that is worth giving back.
+const MANY: usize = 500;
 /// The buffer for records keeps room for so many bytes.
 const MOST_KEPT: usize = 65_536;
 
@@ -35,6 +37,8 @@ pub(super) struct Tls {
     pub relays: HashMap<u32, Relay>,
     /// Where records are made.
     records: Vec<u8>,
+    /// Handshakes since their memory was given back.
+    shaken: usize,
 }
 
 impl Tls {
@@ -52,7 +56,7 @@ impl Tls {
         self.sessions.get(index as usize).filter(|session| session.is_some())
     }
 
-    fn session_mut(&mut self, index: u32) -> Option<&mut Session> {
+    pub fn session_mut(&mut self, index: u32) -> Option<&mut Session> {
         self.sessions.get_mut(index as usize).filter(|session| session.is_some())
     }
 
@@ -106,6 +110,17 @@ impl Tls {
         }
     }
 
+    /// Once there is no handshake any more, and were many.
+    pub fn has_memory_to_give_back(&mut self) -> bool {
+        let is_over = self.shaken >= MANY && self.greetings.is_empty();
+        if is_over {
+            self.shaken = 0;
+            self.greetings.shrink_to_fit();
+            self.unread.shrink_to_fit();
+        }
+        is_over
+    }
+
     /// Forgets everything about a connection.
     pub fn remove(&mut self, index: u32) {
         if let Some(session) = self.session_mut(index) {
@@ -137,19 +152,13 @@ impl Tls {
 impl Shard {
     /// What goes over the wire to say this: with TLS, records. Use `reuse` afterwards.
     pub(super) fn on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let mut records = std::mem::take(&mut self.tls.records);
-        let Some(session) = self.tls.session_mut(index) else {
-            self.tls.records = records;
-            return Cow::Borrowed(text);
-        };
+        let Tls { sessions, records, .. } = &mut self.tls;
+        let Some(session) = sessions.get_mut(index as usize).filter(|session| session.is_some()) else { return Cow::Borrowed(text) };
+        let mut records = std::mem::take(records);
         session.seal(Content::Data, text, &mut records);
-        if session.is_worn() {
-            if session.can_update() {
-                session.seal_key_update(&mut records);
-            } else {
-                let id = self.rows.id_of(index);
-                self.ending.push_back((id, Reason::Expired));
-            }
+        if session.renew(&mut records) == Renewal::Impossible {
+            let id = self.rows.id_of(index);
+            self.ending.push_back((id, Reason::Expired));
         }
         Cow::Owned(records)
     }

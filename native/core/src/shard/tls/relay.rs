@@ -16,7 +16,7 @@ use crate::shard::Shard;
 use crate::shard::stream::is_empty_lines;
 use crate::socket::{SCRATCH_BYTES, Socket, Stop};
 use crate::telemetry::{Reason, add};
-use crate::tls::{Alert, Content, Message};
+use crate::tls::{Alert, Content, Message, Renewal};
 
 /// Marks the token of the end that faces node:http. Ids are smaller.
 pub(in crate::shard) const RELAYED: u64 = 1 << 59;
@@ -198,6 +198,7 @@ impl Shard {
             match is_flushed {
                 Ok(true) if relay.is_inner_done => {
                     self.tls.relays.remove(&index);
+                    self.send_alert(index, Alert::CloseNotify);
                     self.linger(index);
                     return Pause::Over;
                 }
@@ -212,16 +213,11 @@ impl Shard {
             match relay.inner.read(&mut self.scratch[..MOST_BYTES]) {
                 Ok(count @ 1..) => {
                     session.seal(Content::Data, &self.scratch[..count], &mut relay.to_client);
-                    if session.is_worn() && session.can_update() {
-                        session.seal_key_update(&mut relay.to_client);
-                    }
+                    relay.is_inner_done = session.renew(&mut relay.to_client) == Renewal::Impossible;
                     self.enter(index, State::Relayed);
                 }
                 Err(Stop::Later) => return Pause::Wait,
-                Ok(0) | Err(Stop::Broken(_)) => {
-                    relay.is_inner_done = true;
-                    session.seal_alert(Alert::CloseNotify, &mut relay.to_client);
-                }
+                Ok(0) | Err(Stop::Broken(_)) => relay.is_inner_done = true,
             }
         }
         Pause::Again
