@@ -125,10 +125,7 @@ describe('a Hold with TLS', NEEDS_TLS, () => {
   });
 
   test('has a certificate for each name, and the first one for all others', async (t) => {
-    const pairs = ['a.example', 'b.example'].map((name) => {
-      const folderless = makeCertificate(t, { names: [name] });
-      return folderless.read();
-    });
+    const pairs = ['a.example', 'b.example'].map((name) => makeCertificate(t, { names: [name] }).read());
     const { hold } = startHold(t, 'native', { policy: POLICY });
     const tls = { cert: pairs.map(({ cert }) => cert), key: pairs.map(({ key }) => Buffer.from(key)) };
     const port = await hold.listen(0, '127.0.0.1', { tls });
