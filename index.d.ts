@@ -69,7 +69,7 @@ export type CloseReason =
   | 'restarted'
   /** The client reported a failure of TLS. */
   | 'tls-alert'
-  /** The client sent what is no valid record of TLS. */
+  /** The client sent something that is not a valid TLS record. */
   | 'bad-record';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */

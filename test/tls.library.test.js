@@ -229,7 +229,7 @@ describe('a Hold with TLS', NEEDS_TLS, () => {
     await refuses({ cert: [], key: [] }, /^tls: cert is an empty array/);
     await refuses(
       { cert: [one.cert, other.cert], key: one.key },
-      /^tls has 2 certificates \(cert\) and 1 keys/,
+      /^tls has 2 certificates \(cert\) and 1 key:/,
     );
     await refuses({ cert: 'x', key: one.key }, /^tls: cert has no certificate/);
     await refuses({ cert: one.cert, key: one.cert }, /^tls: key has no key/);

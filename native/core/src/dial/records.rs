@@ -69,7 +69,7 @@ impl Client {
         self.send_out(index)
     }
 
-    /// What the server has sent is no valid record: tells it so.
+    /// Tells the server that what it has sent is not a valid record.
     fn refuse(&mut self, index: u32, alert: Alert, bytes: &[u8]) -> Cause {
         let is_greeting = self.secrets.sessions.get(index).is_none();
         let cause = if is_greeting { Cause::Handshake } else { Cause::BadRecord };
