@@ -69,7 +69,7 @@ export type CloseReason =
   | 'restarted'
   /** The client reported a failure of TLS. */
   | 'tls-alert'
-  /** The client sent what is no valid record of TLS. */
+  /** The client sent something that is not a valid TLS record. */
   | 'bad-record';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
@@ -250,7 +250,8 @@ export interface TlsOptions {
   minVersion?: 'TLSv1.2' | 'TLSv1.3';
   /**
    * 48 bytes, with which clients resume their sessions; random by default. Processes that share them accept each other's
-   * sessions. Whoever has them can read what was sent in sessions of TLS 1.2.
+   * sessions. Keep them secret: whoever has them can decrypt recorded connections with TLS 1.2, and pose as the server to clients
+   * that come back.
    */
   ticketKeys?: Uint8Array;
 }

@@ -6,6 +6,8 @@ import { messageOf } from './errors.js';
 
 const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
 const KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/;
+/** Of session tickets, as in node:tls. */
+export const TICKET_KEYS_BYTES = 48;
 const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED/;
 
 /**

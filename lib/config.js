@@ -149,7 +149,7 @@ const CONTROL = {
 export const OPTIONS = [
   option('port', 'port', PORT, 8888, 'port of the streams; 0 chooses a free one'),
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
-  option('tls-cert', 'tlsCerts', repeated(FILE), [], 'certificate with its chain, as PEM: the port of the streams speaks TLS (https). Several for several names; the first one is for clients that give no other. Read again when it changes'),
+  option('tls-cert', 'tlsCerts', repeated(FILE), [], 'certificate with its chain, as PEM: the port of the streams speaks TLS (https). Several for several names; the first one is also for clients that ask for no name, or another one. Read again when it changes'),
   option('tls-key', 'tlsKeys', repeated(FILE), [], 'its key, as PEM; the n-th key belongs to the n-th certificate'),
   option('tls-min-version', 'tlsMinVersion', choice('1.2', '1.3'), '1.3', 'oldest version of TLS that clients may use'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),

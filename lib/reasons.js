@@ -19,7 +19,7 @@ export const CLOSE_REASONS = [
   'revoked', // what allowed it was taken back
   'restarted', // what it followed has begun anew, so it can't be continued
   'tls-alert', // the client reported a failure of TLS
-  'bad-record', // the client sent what is no valid record of TLS
+  'bad-record', // the client sent something that is not a valid TLS record
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */

@@ -5,25 +5,23 @@
  *     open --read--> in use --a file changes, SIGHUP--> read --they fit--> in use, and the workers get them
  *                                                         \--they don't--> those before stay in use; looked at again each second
  *
- * Files are compared once a second, not watched: certbot replaces links, Kubernetes the folder behind a link, and a file system of
- * another machine tells nobody. Both ways, what a path leads to is another file afterwards.
+ * Files are compared once a second, not watched: certbot replaces links, Kubernetes the folder behind a link, and a network file system
+ * reports no changes. In each case, the path leads to another file afterwards.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
-import { invalidity, readPair } from '../lib/certificates.js';
+import { invalidity, readPair, TICKET_KEYS_BYTES } from '../lib/certificates.js';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { native } from '../native/index.js';
 
 const LOOK_MS = 1000;
-/** Whoever replaces certificate and key, one after the other, needs less than this. Only then it is a problem if they don't fit. */
+/** Whoever replaces certificate and key one after the other needs less than this. If they don't fit together for longer, that is a problem. */
 const SETTLE_MS = 5000;
 const DAY_MS = 86_400_000;
 /** From then on, a certificate that expires is mentioned once a day. */
 const SOON_MS = 14 * DAY_MS;
 const MOST_BYTES = 1_048_576;
-/** As in node:tls. */
-const TICKET_KEYS_BYTES = 48;
 const VERSIONS = /** @type {const} */ ({ 1.2: 'TLSv1.2', 1.3: 'TLSv1.3' });
 
 /**

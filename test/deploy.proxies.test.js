@@ -12,7 +12,7 @@ import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import {
   configurationOf,
   fetchTrusting,
-  makeCertificate,
+  makeNodeCertificate,
   missing,
   PROXIES,
   untilListens,
@@ -37,7 +37,7 @@ const [{ path: natsPath, problem: noNats }] = await natsBinaries();
  * @returns a proxy in front of servers
  */
 async function startBehind(t, proxy, count, options) {
-  const certificate = makeCertificate(t);
+  const certificate = makeNodeCertificate(t);
   const { isTls, start } = PROXIES[proxy];
   const own = isTls ? ['--tls-cert', certificate.cert, '--tls-key', certificate.key] : [];
   const servers = await Promise.all(
@@ -232,7 +232,7 @@ for (const [proxy, { program }] of Object.entries(PROXIES)) {
 test('haproxy: the streams of a node that is not ready any more are ended, and come back elsewhere', {
   skip: missing('haproxy'),
 }, async (t) => {
-  const certificate = makeCertificate(t);
+  const certificate = makeNodeCertificate(t);
   const servers = await Promise.all([0, 1].map(() => startServer(t, HUB)));
   let status = 200;
   const ready = createServer((_, response) => void response.writeHead(status).end()).listen(0, '127.0.0.1');

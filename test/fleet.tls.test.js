@@ -116,7 +116,7 @@ describe('a dialer with TLS', NEEDS_TLS, () => {
     assert.equal(open, 1);
   });
 
-  testEach('says that a server speaks no TLS', async (t, dial) => {
+  testEach('says that the handshake failed if the server does not speak TLS', async (t, dial) => {
     const server = createPlainServer((socket) => {
       socket.on('error', () => {});
       socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -129,16 +129,19 @@ describe('a dialer with TLS', NEEDS_TLS, () => {
     await dialled.until(({ failed }) => failed.handshake === 2, 'handshakes fail');
   });
 
-  testEach('counts an end without a word as such', async (t, dial) => {
-    const { port, streams } = await startHolder(t);
-    const dialled = await dial([port], { security: ANYBODY });
-    await dialled.open(2);
-    const [first, second] = streams;
-    first.end(); // with a close_notify
-    await dialled.until(({ lost }) => lost.closed === 1, 'closed');
-    second.end('0\r\n\r\n');
-    await dialled.until(({ lost }) => lost.closed === 2, 'closed');
-  });
+  testEach(
+    'counts streams that the server ends as closed, with and without the end of the response',
+    async (t, dial) => {
+      const { port, streams } = await startHolder(t);
+      const dialled = await dial([port], { security: ANYBODY });
+      await dialled.open(2);
+      const [first, second] = streams;
+      first.end(); // with a close_notify
+      await dialled.until(({ lost }) => lost.closed === 1, 'closed');
+      second.end('0\r\n\r\n');
+      await dialled.until(({ lost }) => lost.closed === 2, 'closed');
+    },
+  );
 });
 
 describe('a fleet with TLS', NEEDS_TLS, () => {

@@ -2,11 +2,11 @@
  * Clients that people have, on the port of the streams with TLS.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { NEEDS_CHROMIUM } from './helpers/browser.js';
-import { makeCertificate, missing } from './helpers/deploy.js';
+import { makeCertificate, tlsOptions } from './helpers/certificates.js';
+import { missing } from './helpers/deploy.js';
 import { NEEDS_NATIVE } from './helpers/hold.js';
 import { startServer, temporaryFolder } from './helpers/server.js';
 import { REAL_CLIENTS, startOpenssl } from './helpers/tlsclients.js';
@@ -21,14 +21,14 @@ const skipOpenssl = NEEDS_NATIVE.skip || missing('openssl');
 
 /** @param {TestContext} t @param {string[]} args */
 async function start(t, ...args) {
-  const { cert, key } = makeCertificate(t);
-  const own = ['--tls-cert', cert, '--tls-key', key, '--workers', '1', '--ping-interval', '200'];
+  const pair = makeCertificate(t);
+  const own = [...tlsOptions(pair), '--workers', '1', '--ping-interval', '200'];
   const server = await startServer(t, [...own, ...args]);
   const publish = async (/** @type {string} */ body) => {
     const url = `http://127.0.0.1:${server.adminPort}/publish?channel=news`;
     assert.equal((await fetch(url, { method: 'POST', body })).status, 202);
   };
-  return { server, publish, where: { port: server.port, cert, certText: readFileSync(cert, 'utf8') } };
+  return { server, publish, where: { port: server.port, cert: pair.cert, certText: pair.read().cert } };
 }
 
 /** @param {() => string} text @param {string | RegExp} part @param {() => string} [problem] */

@@ -125,10 +125,7 @@ describe('a Hold with TLS', NEEDS_TLS, () => {
   });
 
   test('has a certificate for each name, and the first one for all others', async (t) => {
-    const pairs = ['a.example', 'b.example'].map((name) => {
-      const folderless = makeCertificate(t, { names: [name] });
-      return folderless.read();
-    });
+    const pairs = ['a.example', 'b.example'].map((name) => makeCertificate(t, { names: [name] }).read());
     const { hold } = startHold(t, 'native', { policy: POLICY });
     const tls = { cert: pairs.map(({ cert }) => cert), key: pairs.map(({ key }) => Buffer.from(key)) };
     const port = await hold.listen(0, '127.0.0.1', { tls });
@@ -232,7 +229,7 @@ describe('a Hold with TLS', NEEDS_TLS, () => {
     await refuses({ cert: [], key: [] }, /^tls: cert is an empty array/);
     await refuses(
       { cert: [one.cert, other.cert], key: one.key },
-      /^tls has 2 certificates \(cert\) and 1 keys/,
+      /^tls has 2 certificates \(cert\) and 1 key:/,
     );
     await refuses({ cert: 'x', key: one.key }, /^tls: cert has no certificate/);
     await refuses({ cert: one.cert, key: one.cert }, /^tls: key has no key/);

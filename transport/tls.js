@@ -1,15 +1,14 @@
 /*
- * With what a Hold listens for TLS: options named as in node:tls, checked, for the native core.
+ * The TLS options of a Hold, named as in node:tls: checked, and made into objects of the native core.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
-import { readPair } from '../lib/certificates.js';
+import { readPair, TICKET_KEYS_BYTES } from '../lib/certificates.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import { formatNoun } from '../lib/format.js';
 import { shown } from '../lib/shown.js';
 import { badArgument, checkKeys } from './checks.js';
 
-/** As in node:tls. */
-const TICKET_KEYS_BYTES = 48;
 /** @type {Record<string, 12 | 13>} */
 const VERSIONS = { 'TLSv1.2': 12, 'TLSv1.3': 13 };
 const KEYS = ['cert', 'key', 'minVersion', 'ticketKeys'];
@@ -39,7 +38,7 @@ export class Tls {
 
   /**
    * @param {TlsOptions} options without `ticketKeys`, those from before stay
-   * @returns {() => void} has connections use them from now on
+   * @returns {() => void} a function that makes new connections use them
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   prepare(options) {
@@ -74,7 +73,7 @@ export function secureContext(native, options, ticketKeys) {
   const [chains, keys] = [textsOf('cert', options.cert), textsOf('key', options.key)];
   if (chains.length !== keys.length)
     throw badArgument(
-      `tls has ${chains.length} certificates (cert) and ${keys.length} keys: each certificate needs its key, in the same order`,
+      `tls has ${formatNoun(chains.length, 'certificate')} (cert) and ${formatNoun(keys.length, 'key')}: each certificate needs its key, in the same order`,
     );
   chains.forEach((chain, i) => {
     const number = chains.length > 1 ? ` ${i + 1}` : '';

@@ -9,8 +9,8 @@
  * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream;
  * `unauthorized`, `forbidden`, `too-many`, `unavailable`: status 401, 403, 429, 503; `status`: another one than 200;
  * `unexpected`: bytes that no stream of a Holdfast server contains; `certificate`: that of the server was not accepted; `handshake`:
- * TLS was not possible for another reason; `tls-alert`: the server says so; `bad-record`: what it sent is no valid record of TLS;
- * `truncated`: a TLS connection ended without saying so before; `no-port`: no local port was
+ * TLS was not possible for another reason; `tls-alert`: the server reported a failure of TLS; `bad-record`: it sent something that is
+ * not a valid TLS record; `truncated`: a TLS connection ended without a close_notify; `no-port`: no local port was
  * free; `descriptors`: the process reached its limit of file descriptors.
  * @type {Cause[]}
  */

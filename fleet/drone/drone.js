@@ -7,12 +7,12 @@ import { sumOf } from './causes.js';
 import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
+import { tls, topics } from './optional.js';
 import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
 import { Rate } from './rate.js';
 import { Reconciler } from './reconcile.js';
 import { requestOf } from './request.js';
-import { topics } from './topics.js';
 
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
@@ -91,7 +91,7 @@ export class Drone {
   /** Asks the target for its consent, and dials it from now on. @param {Params} params @param {boolean} [isAgain] */
   async aim(params, isAgain = false) {
     const { failures } = this;
-    const security = topics?.securityOf(params) ?? null;
+    const security = tls?.securityOf(params) ?? null;
     const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
     const { sources, interval, timeout, expect, channel, path } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { choice, either, integer, option, text } from '../../lib/options.js';
 import { isHost, MOST_HOSTS, portsIn, sourcesIn } from './addresses.js';
-import { topics } from './topics.js';
+import { tls, topics } from './optional.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
@@ -72,7 +72,7 @@ export const PARAMS = [
   option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms until a stream must be open'),
   option('churn', 'churn', integer(0, 1_000_000), 0, 'streams per second, chosen at random, to close and open again with their cursors'),
   option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
-  ...(topics?.TLS_PARAMS ?? []),
+  ...(tls?.TLS_PARAMS ?? []),
   ...(topics?.TOPIC_PARAMS ?? []),
 ];
 

@@ -276,8 +276,9 @@ impl Core {
         happenings
     }
 
-    /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
-    /// `token`. `relayed` is its id if it was passed on with TLS, or 0. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in a moment.
+    /// Takes the connection that node has open as `fd`; the caller closes node's. `relayed` is its id if it was passed on with TLS, or 0.
+    /// The outcome comes as an event with `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in
+    /// a moment.
     #[napi]
     pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64) -> Result<String> {
         let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
@@ -406,7 +407,7 @@ pub struct TlsSettings {
     pub certificates: Vec<Certificate>,
     /// 12 or 13.
     pub min_version: u8,
-    /// 32 random bytes. Whoever has the same accepts the same tickets.
+    /// 32 random bytes. Servers with the same secret accept each other's tickets.
     pub ticket_secret: Buffer,
 }
 

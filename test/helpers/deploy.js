@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, fetch as fetchFrom } from 'undici';
+import { makeCertificate } from './certificates.js';
 import { run, temporaryFolder } from './server.js';
 import { until } from './until.js';
 
@@ -26,31 +27,11 @@ export function configurationOf(name, changes) {
 }
 
 /** @param {TestContext} t @returns {{ folder: string, cert: string, key: string, both: string }} files of a certificate for NAME and 127.0.0.1 */
-export function makeCertificate(t) {
+export function makeNodeCertificate(t) {
   const folder = temporaryFolder(t);
-  const [cert, key, both] = ['server.crt', 'server.key', 'server.pem'].map((name) => join(folder, name));
-  const words = [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-days',
-    '2',
-  ];
-  const subject = [
-    '-subj',
-    `/CN=${NAME}`,
-    '-addext',
-    `subjectAltName=DNS:${NAME},DNS:localhost,IP:127.0.0.1`,
-  ];
-  const made = spawnSync('openssl', [...words, ...subject, '-keyout', key, '-out', cert], {
-    encoding: 'utf8',
-  });
-  assert.equal(made.status, 0, made.stderr);
-  writeFileSync(both, readFileSync(cert, 'utf8') + readFileSync(key, 'utf8'));
+  const { cert, key, read } = makeCertificate(t, { names: [NAME], folder });
+  const both = join(folder, 'both.pem');
+  writeFileSync(both, Object.values(read()).join(''));
   return { folder, cert, key, both };
 }
 
@@ -59,7 +40,7 @@ export function missing(program) {
   return spawnSync(program, ['-v']).error ? `${program} is not installed` : false;
 }
 
-/** @typedef {{ port: number, certificate: ReturnType<typeof makeCertificate>, nodes: { port: number, readyPort: number }[] }} Behind */
+/** @typedef {{ port: number, certificate: ReturnType<typeof makeNodeCertificate>, nodes: { port: number, readyPort: number }[] }} Behind */
 
 const NODES = ['10.0.0.11', '10.0.0.12', '10.0.0.13'];
 

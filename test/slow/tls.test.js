@@ -2,11 +2,11 @@
  * npm run test:slow: clients that people have hold a stream over TLS for minutes, and change their keys in between if they can.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
 import { NEEDS_CHROMIUM } from '../helpers/browser.js';
-import { makeCertificate, missing } from '../helpers/deploy.js';
+import { makeCertificate, tlsOptions } from '../helpers/certificates.js';
+import { missing } from '../helpers/deploy.js';
 import { startServer } from '../helpers/server.js';
 import { REAL_CLIENTS } from '../helpers/tlsclients.js';
 import { until } from '../helpers/until.js';
@@ -21,10 +21,10 @@ const VERSIONS = /** @type {const} */ (['1.3', '1.2']);
 describe('clients that people have', { concurrency: VERSIONS.length }, () => {
   for (const version of VERSIONS) {
     test(`each client holds a stream with TLS ${version} for ${MINUTES} minutes, and gets everything`, async (t) => {
-      const { cert, key } = makeCertificate(t);
-      const tls = ['--tls-cert', cert, '--tls-key', key, '--tls-min-version', version];
+      const pair = makeCertificate(t);
+      const tls = [...tlsOptions(pair), '--tls-min-version', version];
       const server = await startServer(t, [...tls, '--ping-interval', String(PING_INTERVAL_MS)]);
-      const where = { port: server.port, cert, certText: readFileSync(cert, 'utf8') };
+      const where = { port: server.port, cert: pair.cert, certText: pair.read().cert };
       /** @type {(import('../helpers/tlsclients.js').RealClient & { name: string })[]} */
       const clients = [];
       for (const [name, { program, open }] of Object.entries(REAL_CLIENTS)) {

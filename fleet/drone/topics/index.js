@@ -1,9 +1,6 @@
 /*
- * What the rest of a drone needs to subscribe to topics, and to speak TLS.
+ * What the rest of a drone needs to subscribe to topics.
  */
-export { causeOf, connectSecurely } from '../tls/connect.js';
-export { TLS_PARAMS } from '../tls/params.js';
-export { securityOf } from '../tls/security.js';
 export { HubAnswer } from './answer.js';
 export { conflictIn, TOPIC_PARAMS, withoutSecrets } from './params.js';
 export { askServers, countsSince } from './servers.js';

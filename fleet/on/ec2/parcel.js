@@ -23,6 +23,7 @@ const NOT_SENT = new Set([
   'fleet/drone/help.js',
   'lib/variables.js',
   'fleet/drone/topics/index.js',
+  'fleet/drone/tls/index.js',
 ]);
 /** Nobody reads them there. */
 const HELP = [...PARAMS, ...OPTIONS, ...COUNTS, ...HISTOGRAMS].map(

@@ -152,8 +152,8 @@ impl Hold {
         }
     }
 
-    /// Hands a connection to the shard that has the fewest, or that relays it; the caller closes its own descriptor. It becomes a stream after
-    /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
+    /// Hands a connection to the shard that relays it, or to the one that has the fewest; the caller closes its own descriptor. It
+    /// becomes a stream after what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
     pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
         let connections = |(_, telemetry): &(&Handle, &Arc<Telemetry>)| telemetry.connections.load(Relaxed);
         // One that is about to restart has no connections, and no use for any.

@@ -167,7 +167,7 @@ named! {
         Restarted = "restarted",
         /// The client has reported that TLS failed.
         TlsAlert = "tls-alert",
-        /// The client has sent something that is no valid TLS record.
+        /// The client has sent something that is not a valid TLS record.
         BadRecord = "bad-record",
     }
 }

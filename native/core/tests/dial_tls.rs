@@ -11,10 +11,8 @@ use std::thread;
 use common::until;
 use holdfast_core::dial::{self, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Security, Target};
 use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::aws_lc_rs::{default_provider, sign::any_ecdsa_type};
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, CipherSuite, Error, ServerConfig, ServerConnection, SupportedProtocolVersion};
 
@@ -37,15 +35,6 @@ struct Server {
 struct Stream {
     socket: TcpStream,
     tls: ServerConnection,
-}
-
-#[derive(Debug)]
-struct Only(Arc<CertifiedKey>);
-
-impl ResolvesServerCert for Only {
-    fn resolve(&self, _: ClientHello) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.clone())
-    }
 }
 
 impl Server {
@@ -115,10 +104,9 @@ fn config_of(
 ) -> ServerConfig {
     let mut provider = default_provider();
     provider.cipher_suites.retain(|one| suite.is_none_or(|suite| one.suite() == suite));
-    let key = any_ecdsa_type(&PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()))).unwrap();
-    let certified = CertifiedKey::new(vec![certificate.clone()], key);
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let builder = ServerConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
-    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Only(Arc::new(certified))));
+    let mut config = builder.with_no_client_auth().with_single_cert(vec![certificate.clone()], key).unwrap();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.ignore_client_order = true;
     config

@@ -1,4 +1,4 @@
-//! Handshakes of TLS, from the connection to the request sent. They take turns of a slice, because each costs 100 times as much as
+//! TLS handshakes, from the connection to the request. They take turns of a slice, because each costs 100 times as much as
 //! anything else that happens to a stream.
 
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use super::tally::count;
 use crate::clock::{Slice, now_ns};
 use crate::tls::Progress;
 
-/// Streams of a thread that may be on their way at the same time if they speak TLS: each takes about 10 KB until it is open.
+/// Streams with TLS that a thread may be opening at the same time: each takes about 10 KB until it is open.
 const MOST_GREETINGS: usize = 1024;
 
 impl Client {
@@ -104,7 +104,7 @@ impl Client {
     /// the handshake is needed any more.
     fn read_first(&mut self, index: u32, plain: &mut Vec<u8>) -> Result<(), Cause> {
         let Some(mut greeting) = self.secrets.greetings.remove(&index) else { return Err(Cause::Other) };
-        // That nothing more is there, is an error for rustls.
+        // For rustls it is an error that nothing more is there.
         let _ = greeting.handshake.connection().reader().read_to_end(plain);
         if plain.is_empty() {
             self.secrets.greetings.insert(index, greeting);
@@ -112,13 +112,12 @@ impl Client {
         }
         self.send_out(index)?;
         let session = greeting.handshake.finish().ok_or(Cause::Other)?;
-        self.secrets.keep(index, session, self.streams.most());
+        self.secrets.sessions.insert(index, session, self.streams.most());
         Ok(())
     }
 
-    /// Why rustls doesn't go on. The server is told, if that is of any use.
+    /// Why the handshake failed. The server gets the alert, if it is still there.
     fn failure_of(&mut self, index: u32) -> Cause {
-        // The other side may be gone already.
         let _ = self.send_out(index);
         let greeting = self.secrets.greetings.get_mut(&index);
         // It returns the same error again.

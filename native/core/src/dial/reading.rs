@@ -61,7 +61,7 @@ impl Client {
 
     /// The server has closed the connection. With TLS it says so before: otherwise somebody else may have cut it off.
     fn cause_of_end(&mut self, index: u32) -> Cause {
-        if self.secrets.session(index).is_some() { Cause::Truncated } else { Cause::Closed }
+        if self.secrets.sessions.get(index).is_some() { Cause::Truncated } else { Cause::Closed }
     }
 
     /// Continues with the streams that had more to read than fits into one turn, for a slice.

@@ -2,8 +2,9 @@
 
 use super::Cause;
 use super::client::Client;
+use super::secrets::Secrets;
 use super::streams::State;
-use crate::tls::{Alert, Content, LONGEST_RECORD, Message, record_size};
+use crate::tls::{Alert, LONGEST_RECORD, Message, record_size};
 
 impl Client {
     /// Handles the records that `bytes` begin with. What follows them is kept until the next read.
@@ -42,7 +43,7 @@ impl Client {
     }
 
     fn read_record(&mut self, index: u32, record: &mut [u8], plain: &mut Vec<u8>) -> Result<(), Cause> {
-        let Some(session) = self.secrets.session(index) else { return self.read_greeting(index, record, plain) };
+        let Some(session) = self.secrets.sessions.get_mut(index) else { return self.read_greeting(index, record, plain) };
         match session.open(record) {
             Ok(Message::Data(bytes)) => plain.extend_from_slice(bytes),
             Ok(Message::CloseNotify) => return Err(Cause::Closed),
@@ -60,18 +61,17 @@ impl Client {
 
     /// The server wants a key update of ours too.
     fn update_key(&mut self, index: u32) -> Result<(), Cause> {
-        let mut out = std::mem::take(&mut self.secrets.out);
+        let Secrets { sessions, out, .. } = &mut self.secrets;
         out.clear();
-        if let Some(session) = self.secrets.session(index) {
-            session.seal_key_update(&mut out);
+        if let Some(session) = sessions.get_mut(index) {
+            session.seal_key_update(out);
         }
-        self.secrets.out = out;
         self.send_out(index)
     }
 
-    /// What the server has sent is no valid record: tells it so.
+    /// Tells the server that what it has sent is not a valid record.
     fn refuse(&mut self, index: u32, alert: Alert, bytes: &[u8]) -> Cause {
-        let is_greeting = self.secrets.session(index).is_none();
+        let is_greeting = self.secrets.sessions.get(index).is_none();
         let cause = if is_greeting { Cause::Handshake } else { Cause::BadRecord };
         self.tally.keep_sample(cause, &bytes[..bytes.len().min(SAMPLE_BYTES)]);
         self.say(index, alert);
@@ -80,12 +80,11 @@ impl Client {
 
     /// Sends an alert as the last thing, if the stream has a session.
     pub(super) fn say(&mut self, index: u32, alert: Alert) {
-        let mut out = std::mem::take(&mut self.secrets.out);
+        let Secrets { sessions, out, .. } = &mut self.secrets;
         out.clear();
-        if let Some(session) = self.secrets.session(index) {
-            session.seal(Content::Alert, &alert.bytes(), &mut out);
+        if let Some(session) = sessions.get_mut(index) {
+            session.seal_alert(alert, out);
         }
-        self.secrets.out = out;
         // The server may be gone already.
         let _ = self.send_out(index);
     }

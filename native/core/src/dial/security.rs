@@ -31,7 +31,7 @@ pub struct Secured {
 }
 
 impl Security {
-    /// For each of these hosts, which are names or IP addresses. Or what is wrong.
+    /// What handshakes with each of these hosts begin with, which are names or IP addresses; or what is wrong.
     pub fn secure(&self, hosts: &[&str]) -> Result<Vec<Arc<Secured>>, String> {
         let config = self.config()?;
         hosts.iter().map(|host| self.secure_one(&config, host)).collect()
@@ -82,8 +82,8 @@ impl From<&Error> for Cause {
     }
 }
 
-/// Checks certificates, unless none has to be checked. That the server has the key of its certificate is always checked, so
-/// that a handshake costs what it costs other clients.
+/// Checks certificates, or accepts all of them. Either way, the server must prove that it has the key of its certificate, so that
+/// a handshake costs as much CPU as that of other clients.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
@@ -106,7 +106,7 @@ impl Verifier {
 impl Trusted {
     fn new(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.map_err(|_| "the certificates to trust are no valid PEM")?;
+        let certificates = certificates.map_err(|_| "the certificates to trust are not valid PEM")?;
         let mut roots = RootCertStore::empty();
         // The system's file may contain some that rustls doesn't understand.
         let (added, _) = roots.add_parsable_certificates(certificates.iter().cloned());
@@ -117,8 +117,8 @@ impl Trusted {
         Ok(Trusted { certificates, chains: chains.map_err(|error| error.to_string())? })
     }
 
-    /// A server may also use one of the trusted certificates itself: those that `openssl req -x509` makes sign themselves, and are
-    /// marked as that of an authority, which rustls refuses to see at a server.
+    /// A server may also have one of the trusted certificates itself. `openssl req -x509` makes such certificates: they are signed by
+    /// themselves, and marked as an authority's, which rustls does not accept from a server.
     fn contains(&self, certificate: &CertificateDer, name: &ServerName) -> bool {
         let is_for = |name| ParsedCertificate::try_from(certificate).is_ok_and(|parsed| verify_server_name(&parsed, name).is_ok());
         self.certificates.iter().any(|one| one == certificate) && is_for(name)
@@ -188,7 +188,7 @@ mod tests {
     fn roots_have_to_contain_a_certificate() {
         let error = |roots| security(Some(roots)).secure(&["a"]).unwrap_err();
         assert!(error("").contains("contains none"), "{}", error(""));
-        assert!(error("-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n").contains("no valid PEM"));
+        assert!(error("-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n").contains("not valid PEM"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Stream {
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub session: Session,
-    /// What was read and is no whole record.
+    /// What was read but is not a whole record yet.
     pub unread: Box<[u8]>,
 }
 

@@ -17,8 +17,8 @@ use super::ticket::{SECRET_BYTES, Tickets};
 
 /// What the port speaks above TLS. HTTP/2 is the job of a proxy.
 pub const PROTOCOL: &[u8] = b"http/1.1";
-/// In the order of preference. Those with AES-256 and SHA-384 are left out, because their secrets are 16 bytes longer, and every client
-/// of TLS 1.3 knows AES-128 (RFC 8446, section 9.1).
+/// In the order of preference. AES-256 is left out, because its secrets are 16 bytes longer (SHA-384). Clients of TLS 1.3 must implement
+/// AES-128, unless an application profile standard says otherwise (RFC 8446, section 9.1).
 const CIPHERS: [CipherSuite; 6] = [
     CipherSuite::TLS13_AES_128_GCM_SHA256,
     CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
@@ -44,12 +44,12 @@ pub struct Config {
     /// The first one is also for clients that name no server, or an unknown one.
     pub certificates: Vec<Certificate>,
     pub allows_tls12: bool,
-    /// Random. Whoever has the same accepts the same tickets.
+    /// Random. Servers with the same secret accept each other's tickets.
     pub ticket_secret: [u8; SECRET_BYTES],
 }
 
 impl Config {
-    /// What handshakes begin with, or what is wrong.
+    /// Returns what handshakes begin with, or what is wrong.
     pub fn build(&self) -> Result<TlsConfig, String> {
         let provider = Arc::new(provider());
         let keys = self.certificates.iter().zip(1..);
@@ -88,12 +88,12 @@ pub fn versions(allows_tls12: bool) -> &'static [&'static SupportedProtocolVersi
 }
 
 fn read(certificate: &Certificate, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(&certificate.chain).collect::<Result<_, _>>().map_err(|_| "it is no valid PEM")?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&certificate.chain).collect::<Result<_, _>>().map_err(|_| "it is not valid PEM")?;
     if chain.is_empty() {
         return Err("the file contains no certificate (-----BEGIN CERTIFICATE-----)".into());
     }
     let key = PrivateKeyDer::from_pem_slice(&certificate.key);
-    let key = key.map_err(|_| "the key is no private key in PEM without a passphrase (-----BEGIN PRIVATE KEY-----)")?;
+    let key = key.map_err(|_| "the key is not a private key in PEM without a passphrase (-----BEGIN PRIVATE KEY-----)")?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
         Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => "the key does not belong to the certificate".into(),
         Error::General(problem) => format!("the key can't be used: {problem}"),
@@ -109,10 +109,10 @@ struct Names(Vec<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Names {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let fits = |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
         if self.0.len() == 1 {
             return self.0.first().cloned();
         }
+        let fits = |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
         let name = hello.server_name().and_then(|name| ServerName::try_from(name).ok());
         let named = self.0.iter().filter(|key| name.as_ref().is_some_and(|name| is_for(key, name)));
         named.chain(&self.0).find(fits).or(self.0.first()).cloned()

@@ -1,4 +1,4 @@
-//! A handshake under way. Records are given to rustls one by one, so that when it is over, whatever follows is still ours to read.
+//! A handshake under way. rustls gets one record at a time, so that whatever follows the last one is still ours to read.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ const SERVER_SECRET: &str = "SERVER_TRAFFIC_SECRET_0";
 pub enum Progress {
     /// The other side has to say more.
     Waiting,
-    /// It is over: nothing of it is to be read any more.
+    /// Both sides have what they need.
     Done,
-    /// It is over, and the connection too.
+    /// The connection has to end.
     Failed,
 }
 
@@ -61,7 +61,7 @@ impl Handshake {
         Some(Handshake { connection: connection.into(), secrets: [None, None] })
     }
 
-    /// A client has to speak first: `take_output`.
+    /// A client speaks first: see `take_output`.
     pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Option<Self> {
         let connection = ClientConnection::new(config, name).ok()?;
         Some(Handshake { connection: connection.into(), secrets: [None, None] })
@@ -107,7 +107,7 @@ impl Handshake {
         &mut self.connection
     }
 
-    /// Takes it apart, once it is over. None if rustls does not let go of it.
+    /// Takes it apart, once it is over. None if rustls does not give its secrets away.
     pub fn finish(self) -> Option<Session> {
         let is_client = matches!(self.connection, Connection::Client(_));
         let extracted = self.connection.dangerous_extract_secrets().ok()?;

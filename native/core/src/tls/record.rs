@@ -1,7 +1,7 @@
 //! Records as they are on the wire (RFC 8446, section 5): what each begins with, and how much may follow.
 
 pub const HEADER_BYTES: usize = 5;
-/// Plaintext of one record.
+/// The longest plaintext of a record.
 pub const MOST_PLAINTEXT: usize = 1 << 14;
 /// What encryption may add: the real type, padding, a nonce, a tag.
 const MOST_EXPANSION: usize = 256;

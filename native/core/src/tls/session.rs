@@ -14,7 +14,7 @@ use crate::wire::Malformed;
 pub const SESSION_BYTES: usize = 100;
 /// Records under one key. AES-GCM allows 2^24.5 (RFC 8446, section 5.5).
 pub const MOST_RECORDS: u32 = 1 << 22;
-/// The number of a record that is never written: what comes before must have ended.
+/// No record gets this number: its key was replaced, or its connection has ended, long before.
 const NO_RECORD: u32 = 1 << 24;
 
 const SECRET: usize = 32;
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Appends the record that says that nothing follows.
+    /// Appends an alert, after which nothing may follow.
     pub fn seal_alert(&mut self, alert: Alert, out: &mut Vec<u8>) {
         self.seal(Content::Alert, &alert.bytes(), out);
     }

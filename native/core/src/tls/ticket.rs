@@ -1,5 +1,5 @@
 //! Session tickets: what a client shows to resume a session, sealed with a key that follows from a secret and the time. Whoever
-//! has the secret accepts them, so nothing is stored or sent around. RFC 5077, section 4.
+//! has the secret accepts them, so nothing is stored or sent around (RFC 5077; RFC 8446, section 4.6.1).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
 
 pub const SECRET_BYTES: usize = 32;
-/// A key is used for so long, and accepted for as long again.
+/// How long tickets are sealed with one key. They are accepted until the next period is over.
 const PERIOD_S: u64 = 6 * 3600;
 const EPOCH_BYTES: usize = 4;
 

@@ -136,7 +136,7 @@ impl Shard {
 
     fn park_tls(&mut self, index: u32, tls: Option<Tls>) {
         if let Some(Tls { session, unread }) = tls {
-            self.tls.insert(index, session, self.rows.most());
+            self.tls.sessions.insert(index, session, self.rows.most());
             self.tls.add_unread(index, &unread);
         }
     }

@@ -10,7 +10,7 @@ use crate::socket::{SCRATCH_BYTES, Stop};
 use crate::telemetry::add;
 use crate::tls::{Alert, Handshake, Message, Progress};
 
-/// A handshake that takes more bytes than this from a client is no honest one. The hello of a browser has about 2 KB.
+/// What a client may send until its handshake is over. The hello of a browser has about 2 KB.
 const MOST_BYTES: usize = 32_768;
 /// Handshakes of a shard at the same time. Each takes about 10 KB.
 pub(in crate::shard) const MOST_GREETINGS: usize = 4096;
@@ -19,7 +19,7 @@ pub(in crate::shard) const MOST_GREETINGS: usize = 4096;
 pub(in crate::shard) struct Greeting {
     /// None until the client has said something.
     handshake: Option<Box<Handshake>>,
-    /// What came of the client so far.
+    /// That the client has sent in whole records.
     bytes: usize,
 }
 
@@ -133,11 +133,11 @@ impl Shard {
         let Some(session) = handshake.finish() else { return self.lose_head(index) };
         add(&self.telemetry.handshakes, 1);
         add(&self.telemetry.resumed, u64::from(is_resumed));
-        self.tls.insert(index, session, self.rows.most());
+        self.tls.sessions.insert(index, session, self.rows.most());
         self.note_room();
     }
 
-    /// The client has got an alert, or nothing if there was none for it, and has a moment to read it.
+    /// Whatever alert there was for the client has been sent. It has a moment to read it.
     fn fail_greeting(&mut self, index: u32) {
         add(&self.telemetry.handshake_failures, 1);
         self.door.arriving.take(index);
@@ -147,7 +147,7 @@ impl Shard {
         self.linger(index);
     }
 
-    /// It has sent something that is no TLS, or not at this point.
+    /// The client has sent something that is not TLS, or that does not belong here.
     fn fail_head(&mut self, index: u32, alert: Alert) {
         if self.tls.is_greeting(index) {
             return self.fail_greeting(index);

@@ -10,9 +10,9 @@ use crate::socket::{SCRATCH_BYTES, Stop};
 use crate::telemetry::Reason;
 use crate::tls::{Alert, LONGEST_RECORD, Message, record_size};
 
-/// The longest record that a stream reads: nothing that a client may say takes more, padding included.
+/// The longest record that is read on a stream: nothing that a client may say takes more, padding included.
 const MOST_BYTES: usize = 1024;
-/// Records that a stream may cause at once before they count as nonsense.
+/// Records that a client may send at once. More count as nonsense.
 const MOST_RECORDS: usize = 32;
 
 impl Shard {

@@ -1,5 +1,5 @@
 //! TLS in a shard: `greeting` (handshakes, and heads that come encrypted), `input` (what clients send on streams), `relay` (connections
-//! that node:http serves). What is written goes through `write_text` and `last_words`.
+//! that node:http serves). What is written goes through `on_wire` and `last_on_wire`.
 //!
 //! A connection with TLS has a greeting until its handshake is over, and then a session until it is closed. Both are here, so that
 //! connections without TLS cost nothing.
@@ -14,14 +14,14 @@ use std::collections::HashMap;
 use super::Shard;
 use crate::rows::State;
 use crate::telemetry::Reason;
-use crate::tls::{Alert, Content, LONGEST_RECORD, Renewal, Session, TlsConfig, record_size};
+use crate::tls::{Alert, Content, LONGEST_RECORD, Renewal, Session, Sessions, TlsConfig, record_size};
 
 pub(super) use greeting::{Greeting, MOST_GREETINGS};
 pub(super) use relay::{RELAYED, Relay, relay_pair};
 
-/// So many handshakes leave memory behind that is worth giving back.
+/// After so many handshakes, the memory that they leave behind is worth giving back.
 const MANY: usize = 500;
-/// The buffer for records keeps room for so many bytes.
+/// Room that the buffer for records keeps, in bytes.
 const MOST_KEPT: usize = 65_536;
 
 #[derive(Default)]
@@ -30,9 +30,8 @@ pub(super) struct Tls {
     pub config: Option<TlsConfig>,
     /// Connections whose handshake is not over, by row.
     pub greetings: HashMap<u32, Greeting>,
-    /// By row. Empty as long as there is no connection with TLS.
-    sessions: Vec<Session>,
-    /// What has been read and is no whole record, by row.
+    pub sessions: Sessions,
+    /// What has been read but is not a whole record yet, by row.
     unread: HashMap<u32, Vec<u8>>,
     pub relays: HashMap<u32, Relay>,
     /// Where records are made.
@@ -53,32 +52,20 @@ impl Tls {
     }
 
     pub fn session(&self, index: u32) -> Option<&Session> {
-        self.sessions.get(index as usize).filter(|session| session.is_some())
+        self.sessions.get(index)
     }
 
     pub fn session_mut(&mut self, index: u32) -> Option<&mut Session> {
-        self.sessions.get_mut(index as usize).filter(|session| session.is_some())
+        self.sessions.get_mut(index)
     }
 
-    /// Whether bytes were read from a connection that no one has looked at yet.
+    /// Whether bytes of a connection wait for the rest of their record, or to be looked at.
     pub fn has_unread(&self, index: u32) -> bool {
         self.unread.contains_key(&index)
     }
 
     pub fn unread(&self, index: u32) -> &[u8] {
         self.unread.get(&index).map_or(&[], |bytes| bytes)
-    }
-
-    /// `most`: rows that there may be. The kernel provides the memory when they are first used.
-    pub fn insert(&mut self, index: u32, session: Session, most: usize) {
-        let place = index as usize;
-        if self.sessions.capacity() == 0 {
-            self.sessions.reserve_exact(most);
-        }
-        if self.sessions.len() <= place {
-            self.sessions.resize_with(place + 1, Session::default);
-        }
-        self.sessions[place] = session;
     }
 
     /// Keeps what was read until it is a whole record.
@@ -88,7 +75,7 @@ impl Tls {
         }
     }
 
-    /// Its handshake has failed.
+    /// The handshake of a connection has failed.
     fn end_greeting(&mut self, index: u32) {
         self.greetings.remove(&index);
         self.unread.remove(&index);
@@ -110,7 +97,7 @@ impl Tls {
         }
     }
 
-    /// Once there is no handshake any more, and were many.
+    /// True once many handshakes are over and none is under way.
     pub fn has_memory_to_give_back(&mut self) -> bool {
         let is_over = self.shaken >= MANY && self.greetings.is_empty();
         if is_over {
@@ -123,9 +110,7 @@ impl Tls {
 
     /// Forgets everything about a connection.
     pub fn remove(&mut self, index: u32) {
-        if let Some(session) = self.session_mut(index) {
-            *session = Session::default();
-        }
+        self.sessions.remove(index);
         if !self.greetings.is_empty() {
             self.greetings.remove(&index);
         }
@@ -142,9 +127,7 @@ impl Tls {
         assert!(self.greetings.keys().all(|index| state(*index) == State::Head), "only heads are greeted");
         assert!(self.greetings.keys().all(|index| self.session(*index).is_none()), "a session begins after the greeting");
         assert!(self.relays.keys().all(|index| state(*index) == State::Relayed), "relays have their state");
-        let indexes = 0..self.sessions.len() as u32;
-        let has_session = indexes.filter(|index| self.session(*index).is_some());
-        assert!({ has_session }.all(|index| state(index) != State::Free), "free rows have no session");
+        assert!(self.sessions.rows().all(|index| state(index) != State::Free), "free rows have no session");
         assert!(self.unread.keys().all(|index| self.has(*index)), "only connections with TLS have unread bytes");
     }
 }
@@ -153,7 +136,7 @@ impl Shard {
     /// What goes over the wire to say this: with TLS, records. Use `reuse` afterwards.
     pub(super) fn on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
         let Tls { sessions, records, .. } = &mut self.tls;
-        let Some(session) = sessions.get_mut(index as usize).filter(|session| session.is_some()) else { return Cow::Borrowed(text) };
+        let Some(session) = sessions.get_mut(index) else { return Cow::Borrowed(text) };
         let mut records = std::mem::take(records);
         session.seal(Content::Data, text, &mut records);
         if session.renew(&mut records) == Renewal::Impossible {

@@ -20,7 +20,7 @@ use crate::tls::{Alert, Content, Message, Renewal};
 
 /// Marks the token of the end that faces node:http. Ids are smaller.
 pub(in crate::shard) const RELAYED: u64 = 1 << 59;
-/// What is read of node:http at once: a record.
+/// What is read from node:http at once: a record.
 const MOST_BYTES: usize = 1 << 14;
 /// A client for which more waits is not read from.
 const MOST_WAITING_BYTES: usize = 1 << 16;
@@ -35,13 +35,13 @@ pub(in crate::shard) struct Relay {
     to_inner: Vec<u8>,
     /// Records that the client has not taken yet.
     to_client: Vec<u8>,
-    /// The client says nothing more.
+    /// The client writes nothing more.
     is_client_done: bool,
-    /// node:http says nothing more.
+    /// node:http writes nothing more.
     is_inner_done: bool,
 }
 
-/// Why a direction has stopped.
+/// Why a direction does not go on.
 enum Pause {
     /// Until epoll says something.
     Wait,
@@ -52,7 +52,7 @@ enum Pause {
 }
 
 impl Shard {
-    /// Makes a relay of a connection, whose other end node:http has. Returns the address of the client, as far as it is known.
+    /// Relays a connection from now on: node:http has the other end of `inner`. Returns the address of the client, as far as it is known.
     pub(in crate::shard) fn begin_relay(&mut self, index: u32, inner: Socket) -> SocketAddr {
         let token = self.rows.id_of(index).bits() | RELAYED;
         let is_watched = self.reactor.watch(&inner, token, true).is_ok();
@@ -71,7 +71,7 @@ impl Shard {
         self.rows.find(id).filter(|index| self.rows.state(*index) == State::Relayed)
     }
 
-    /// Makes a stream of a connection on which node:http has said all that it will. None if there is no room, and then it is closed.
+    /// Makes a stream of a connection on which node:http writes nothing more. None if there is no room; then it is closed.
     pub(in crate::shard) fn adopt_relayed(&mut self, index: u32, adoption: &Adoption) -> Option<Id> {
         let relay = self.tls.relays.remove(&index)?;
         if !self.has_room_for(adoption) {
@@ -161,7 +161,7 @@ impl Shard {
     }
 
     fn relay_record(&mut self, index: u32, record: &mut [u8]) -> Result<(), Pause> {
-        let (Some(session), Some(relay)) = (self.tls.sessions.get_mut(index as usize), self.tls.relays.get_mut(&index)) else {
+        let (Some(session), Some(relay)) = (self.tls.sessions.get_mut(index), self.tls.relays.get_mut(&index)) else {
             return Err(Pause::Over);
         };
         match session.open(record) {
@@ -209,7 +209,7 @@ impl Shard {
                     return Pause::Over;
                 }
             }
-            let session = &mut self.tls.sessions[index as usize];
+            let Some(session) = self.tls.sessions.get_mut(index) else { return Pause::Over };
             match relay.inner.read(&mut self.scratch[..MOST_BYTES]) {
                 Ok(count @ 1..) => {
                     session.seal(Content::Data, &self.scratch[..count], &mut relay.to_client);
@@ -223,7 +223,7 @@ impl Shard {
         Pause::Again
     }
 
-    /// The client has sent something that is no TLS.
+    /// The client has sent something that is not a valid record.
     fn fail_relay(&mut self, index: u32, alert: Alert) -> Pause {
         if self.tls.relays.remove(&index).is_some_and(|relay| relay.to_client.is_empty()) {
             self.send_alert(index, alert);
