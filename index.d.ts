@@ -66,7 +66,11 @@ export type CloseReason =
   /** It was ended with this reason. */
   | 'revoked'
   /** What it followed has begun anew: a `Hub` ends its streams if the order of its broker does. Or it was ended with this reason. */
-  | 'restarted';
+  | 'restarted'
+  /** The client reported a failure of TLS. */
+  | 'tls-alert'
+  /** The client sent something that is not a valid TLS record. */
+  | 'bad-record';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
 export type EndReason = 'revoked' | 'expired' | 'restarted' | 'drain';
@@ -233,10 +237,34 @@ export interface HoldOptions {
   phases?: number;
 }
 
+/** A certificate or a key as PEM. */
+export type Pem = string | Uint8Array;
+
+/** Certificates to listen with, named as in node:tls. */
+export interface TlsOptions {
+  /** A certificate with its chain, or several. The first one is also for clients that ask for no name, or another one. */
+  cert: Pem | readonly Pem[];
+  /** As many keys, in the same order, not encrypted: RSA, ECDSA (P-256 or P-384) or Ed25519. */
+  key: Pem | readonly Pem[];
+  /** 'TLSv1.3' by default. */
+  minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /**
+   * 48 bytes, with which clients resume their sessions; random by default. Processes that share them accept each other's
+   * sessions. Keep them secret: whoever has them can decrypt recorded connections with TLS 1.2, and pose as the server to clients
+   * that come back.
+   */
+  ticketKeys?: Uint8Array;
+}
+
 /** Options of `Hold.takeOver`. */
 export interface TakeOverOptions extends HoldOptions {
   /** Called for each stream that was taken over. */
   onAdopted?: (id: number, stream: { tag: string; channels: string[] }) => void;
+  /**
+   * The same as for `listen`, if the other process listens with TLS. Without `ticketKeys`, those of the other process are
+   * used, so clients can resume their sessions.
+   */
+  tls?: TlsOptions;
 }
 
 /** A histogram: its non-empty buckets. */
@@ -274,6 +302,12 @@ export interface Counters {
   shardFailures: number;
   /** Open streams with the encoding 'updates': those of a hub. */
   updates: number;
+  /** TLS handshakes completed. */
+  handshakes: number;
+  /** Those of them that resumed a session. */
+  resumed: number;
+  /** TLS handshakes that failed. */
+  handshakeFailures: number;
   closed: Record<CloseReason, number>;
   /** Refused requests by status. A status that only `decide` refuses with appears when it is first used. */
   refused: Record<RefusalStatus, number> & { [status: number]: number | undefined };
@@ -294,8 +328,8 @@ export interface HoldfastError extends Error {
 }
 
 /**
- * Holds many open streams. The native core holds them outside the JS heap; what it can't take (TLS, HTTP/2, compressed
- * responses) is held in JS behind the same methods. Without the native core everything is held in JS, and one process
+ * Holds many open streams. The native core holds them outside the JS heap, with TLS too if it listens itself; what it can't take
+ * (responses of node:https and HTTP/2, and compressed ones) is held in JS behind the same methods. Without the native core everything is held in JS, and one process
  * warning (NO_NATIVE) says why. HOLDFAST_NATIVE=off in the environment forces that.
  *
  * All operations take effect in the order of the calls: a stream that `decide` holds gets what is published after that, and
@@ -318,11 +352,20 @@ export class Hold {
    * Listens for requests; the policy decides about each. This keeps the process alive.
    * @param port 0, the default, takes a free one
    * @param host '', the default, is every address of the machine
+   * @param options with `tls`, the port speaks TLS. What is passed on to `server` looks like a connection of node:https
+   *   (`socket.encrypted`, `remoteAddress`), and can be adopted
    * @returns the port
-   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, or a system error such as EADDRINUSE,
-   *   whose message names the address and port
+   * @throws {HoldfastError} LISTENING if it does already, CLOSED, BAD_ARGUMENT, NOT_NATIVE for TLS without the native core, or a
+   *   system error such as EADDRINUSE, whose message names the address and port
    */
-  listen(port?: number, host?: string): Promise<number>;
+  listen(port?: number, host?: string, options?: { tls?: TlsOptions }): Promise<number>;
+
+  /**
+   * Replaces the certificates, for connections from now on; streams go on. Without `ticketKeys`, those from before are kept,
+   * so clients can resume their sessions.
+   * @throws {HoldfastError} BAD_ARGUMENT, NOT_NATIVE, CLOSED
+   */
+  setSecureContext(options: TlsOptions): void;
 
   /**
    * Takes over a response as a stream. What was written to it before is sent first; from then on only this Hold writes to
@@ -445,7 +488,7 @@ export class Hold {
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
-   * them is up to you.
+   * them is up to you. This Hold encrypts for those with TLS, so it waits for them.
    * @param periodMs 0 by default
    * @returns resolves when the last connection is gone; a second call returns the same promise
    */

@@ -20,11 +20,13 @@ import { exitWith, HoldfastError, messageOf } from './lib/errors.js';
 import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
+import { hasTerminal } from './lib/terminal.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { Monitor } from './monitor/index.js';
 import { chooseDashboard, loadView } from './monitor/views.js';
 import { brokerSummary } from './monitor/web/message.js';
+import { Certificates } from './primary/certificates.js';
 import { Exclusive } from './primary/exclusive.js';
 import { runInBackground } from './primary/handover/background.js';
 import { Succession } from './primary/handover/succession.js';
@@ -32,7 +34,7 @@ import { PrimaryHub } from './primary/hub.js';
 import { watchNeighbours } from './primary/neighbours.js';
 import { openNotify } from './primary/notify.js';
 import { Topics } from './primary/topics.js';
-import { checkMemory, startLines, urlOf, warningsOf } from './primary/verdict.js';
+import { checkMemory, checkTls, startLines, urlOf, warningsOf } from './primary/verdict.js';
 import { Workers } from './primary/workers.js';
 import { chooseTransport, createTransport } from './transport/index.js';
 
@@ -64,6 +66,7 @@ async function main() {
   if (config.background) return runInBackground(config);
   delete process.env.HOLDFAST_ADMIN_TOKEN; // workers and programs inherit the environment, and don't need it
   const transport = await chooseTransport(config.transport);
+  checkTls(config, transport);
   checkMemory(config, transport);
   await new Server(config, transport).run();
 }
@@ -117,18 +120,33 @@ class Server {
     this.notify = null;
     const { workers, topics, admin } = this;
     const note = (/** @type {string} */ line) => this.note(line);
-    const shared = { config, transport: transport.name, version: versionOf(), workers, topics, admin, note };
+    const onChange = workers.useCertificates.bind(workers);
+    this.certificates = new Certificates({ config, note, onChange });
+    const { certificates } = this;
+    const shared = {
+      config,
+      transport: transport.name,
+      version: versionOf(),
+      workers,
+      topics,
+      admin,
+      certificates,
+      note,
+    };
     this.hub = new PrimaryHub(shared);
     this.exclusive = new Exclusive(shared);
     const { hub, exclusive } = this;
     this.succession = new Succession({ ...shared, hub, exclusive, server: this });
     workers.on('note', note);
+    /** Whether it was started in a terminal. */
+    this.hadTerminal = hasTerminal();
     onSignals(SIGNALS, (signal) => (signal === 'SIGHUP' ? this.hangUp() : this.end(SIGNAL_STATUS[signal])));
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
   }
 
   async run() {
-    const { config, workers, exclusive, succession } = this;
+    const { config, workers, exclusive, succession, certificates } = this;
+    await certificates.open();
     for (const line of this.warnings) this.note(line);
     const problem = () => this.problem();
     this.notify = await openNotify({ env: process.env, workers, problem, onNote: (line) => this.note(line) });
@@ -147,6 +165,7 @@ class Server {
     this.describe(log?.path ?? '');
     await this.monitor.start();
     if (!this.isRunning()) return;
+    certificates.watch();
     if (config.takeover) await succession.finish();
     else this.notify?.ready();
     await succession.open();
@@ -170,13 +189,14 @@ class Server {
 
   /** @returns {Promise<void>} once all workers listen, and have the streams of the server before */
   async start() {
-    const { config, plan, hub, exclusive, succession } = this;
+    const { config, plan, hub, exclusive, succession, certificates, workers } = this;
     const slow = setTimeout(() => this.note(`starting ${formatNoun(plan.workers, 'worker')}`), SLOW_START_MS);
     try {
       const before = config.takeover ? await succession.connect() : null;
       const feed = await hub.open(before);
       const port = await exclusive.claimPort(succession.before);
-      exclusive.ports.port = await this.workers.start(port, feed, hub.presenceServer, before !== null);
+      workers.secure = certificates.secure; // after the server before has given its ticket keys
+      exclusive.ports.port = await workers.start(port, feed, hub.presenceServer, before !== null);
       if (before) await succession.receive();
     } catch (error) {
       await exclusive.discard();
@@ -218,10 +238,13 @@ class Server {
     return this.workers.replacements.begin();
   }
 
-  /** SIGHUP. */
+  /** SIGHUP: somebody has sent it, or the terminal was closed. */
   hangUp() {
-    if (this.config.sighup === 'drain' || this.state !== 'running')
-      return void this.end(SIGNAL_STATUS.SIGHUP);
+    const { config, certificates } = this;
+    const isAlone = this.hadTerminal && !hasTerminal();
+    if (config.sighup === 'auto' && certificates.areUsed && !isAlone) return void certificates.reload();
+    if (config.sighup !== 'reload' || this.state !== 'running') return void this.end(SIGNAL_STATUS.SIGHUP);
+    void certificates.reload();
     try {
       this.reload();
     } catch (error) {
@@ -270,6 +293,7 @@ class Server {
     this.state = 'draining';
     this.hub.ending.abort();
     this.succession.close();
+    this.certificates.close();
     this.admin.live.tellState();
     const { monitor, workers, config, hub, exclusive } = this;
     this.note(

@@ -33,7 +33,9 @@ const ANSWER_MS = 4000;
 /** Connections of publishers end with their next response, or if there is none for so long. Only if another worker has the streams. */
 const RETIRE_IDLE_MS = 1000;
 
-/** @type {import('./transport/index.js').Transport | null} */
+/** As soon as it can be prepared for listening. @type {import('./transport/index.js').Transport | null} */
+let listener = null;
+/** As soon as it can be used. @type {import('./transport/index.js').Transport | null} */
 let transport = null;
 /** What requests are passed on to. @type {import('node:http').Server | null} */
 let inner = null;
@@ -47,6 +49,8 @@ let presence = null;
 let hub;
 /** Moves streams to other workers, and takes theirs. @type {Steps | null} */
 let steps = null;
+/** The newest certificates. @type {import('./primary/messages.js').Start['secure']} */
+let secure = null;
 let hasCrashed = false;
 
 // The primary says when to end. Ctrl-C reaches the whole process group, so workers ignore it.
@@ -97,6 +101,16 @@ const handlers = {
   /** @param {import('./primary/messages.js').Handover} message */
   handover: (message) => void steps?.answer(message).then(tell),
 
+  /** @param {import('./primary/messages.js').NewCertificates} message */
+  certificates(message) {
+    secure = message.secure;
+    try {
+      listener?.setSecureContext(secureOptions(secure));
+    } catch (error) {
+      note(messageOf(error)); // it ends, for example; and nothing that the primary has not checked is worth a crash
+    }
+  },
+
   gc: () => collectGarbage(),
 
   /** @param {import('./primary/messages.js').Drain} message */
@@ -106,6 +120,7 @@ const handlers = {
 /** @param {import('./primary/messages.js').Start} message */
 async function start({ type, config, transport: name, takesOver, place, ...share }) {
   const { port, host, sampleIntervalMs, gcIntervalMs, maxQueueBytes } = config;
+  secure = share.secure;
   broker = new RemoteBroker({ place, send: tell, maxQueueBytes, answerMs: ANSWER_MS });
   if (config.subscriptions) presence = new RemotePresence({ send: tell, answerMs: ANSWER_MS });
   const own = ownPolicy(config);
@@ -114,6 +129,8 @@ async function start({ type, config, transport: name, takesOver, place, ...share
     else void serve(made, own, request, response).catch(crash);
   }, config);
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
+  if (secure) made.setSecureContext(secureOptions(secure)); // before listening sockets of others come
+  listener = made;
   hub = new Hub({ ...hubOptions(config), hold: made, broker, onError: crash, onNote: note });
   if (presence) hub.attend(presence);
   await hub.start();
@@ -128,9 +145,15 @@ async function start({ type, config, transport: name, takesOver, place, ...share
 
 /** @param {import('./transport/index.js').Transport} made @param {number} port @param {string} host @returns {Promise<number>} the port */
 function listen(made, port, host) {
-  return made.listen(port, host).catch((error) => {
+  const options = secure ? { tls: secureOptions(secure) } : {};
+  return made.listen(port, host, options).catch((error) => {
     throw codeOf(error) ? listenError(error, 'port', port, host) : error;
   });
+}
+
+/** @param {NonNullable<typeof secure>} secure @returns {import('./transport/tls.js').TlsOptions} */
+function secureOptions({ ticketKeys, ...options }) {
+  return { ...options, ticketKeys: Buffer.from(ticketKeys, 'base64') };
 }
 
 /** @param {import('./lib/config.js').Config} config */
@@ -175,9 +198,12 @@ async function count({ id, most }) {
 /** @param {number} periodMs */
 async function drain(periodMs) {
   const limits = { idleMs: Math.min(periodMs, RETIRE_IDLE_MS), mostMs: periodMs };
-  const retired = inner && steps?.hasReleased ? retire(inner, limits) : null;
-  await transport?.close(periodMs);
-  await retired;
+  // A shard encrypts and decrypts for requests over TLS that were passed on, so it ends after them.
+  const isAwaited = secure !== null || steps?.hasReleased;
+  const closed = transport?.close(periodMs);
+  if (inner && isAwaited) await retire(inner, limits);
+  if (secure) inner?.closeAllConnections();
+  await closed;
   presence?.flush();
   const snapshot = takeSnapshot();
   process.send?.({ type: 'drained', snapshot }, () => process.exit(0));

@@ -12,9 +12,9 @@ import { sumOf } from './drone/causes.js';
 import { Control } from './drone/control.js';
 import { createDialer } from './drone/dial.js';
 import { Drone } from './drone/drone.js';
+import { topics } from './drone/optional.js';
 import { OPTIONS } from './drone/options.js';
 import { PARAMS } from './drone/params.js';
-import { topics } from './drone/topics.js';
 
 const REPORT_MS = 1000;
 

@@ -5,23 +5,29 @@ import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from './drone/params.js';
+import { certificatesIn } from './drone/tls/params.js';
 import { splitServers } from './drone/topics/servers.js';
 import { defaultFolder } from './on/registry.js';
 import { pairsOf } from './texts.js';
 
 const MOST_STREAMS = 100_000_000;
 const MOST_DRONES = 1024;
+const HTTPS_PORT = '443';
+/** The parameter whose value is in a file. */
+const CA = 'tls-ca';
 /** Parameters that these commands take as a total and divide among the drones, or choose themselves. */
 const SHARED = ['n', 'ramp', 'churn', 'first', 'step'];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 
-/** '127.0.0.1:8888', '[::1]:8888', 'load.example:8888-8891', '10.0.0.5:8888,10.0.0.6:8888' @type {import('../lib/options.js').Kind} */
+/** '127.0.0.1:8888', '[::1]:8888', 'load.example:8888-8891', '10.0.0.5:8888,10.0.0.6:8888', 'https://localhost:8443' @type {import('../lib/options.js').Kind} */
 const TARGET = {
-  expected: 'a host and its ports, as in 127.0.0.1:8888, or several, separated by commas',
+  expected:
+    'a host and its ports, as in 127.0.0.1:8888, or several, separated by commas; or https:// and the same for TLS',
   word: 'HOST:PORTS,…',
   read: (given) => {
-    const [first, ...more] = splitServers(given);
+    const { scheme, servers } = withoutScheme(given);
+    const [first, ...more] = splitServers(servers);
     const found = /^(?:\[([^\]]+)\]|([^:]+))(?::(.+))?$/.exec(first);
     if (!found) return undefined;
     const [, six, name, port] = found;
@@ -31,10 +37,22 @@ const TARGET = {
       (!port || paramKind('port').read(port)) &&
       (!others || paramKind('others').read(others));
     return isGood
-      ? { host: six ?? name, ...(port ? { port } : {}), ...(others ? { others } : {}) }
+      ? {
+          host: six ?? name,
+          ...(port ? { port } : scheme === 'https' ? { port: HTTPS_PORT } : {}),
+          ...(others ? { others } : {}),
+          ...(scheme === 'https' ? { tls: '1' } : {}),
+        }
       : undefined;
   },
 };
+
+/** @param {string} given 'https://a:1,b:2' or 'https://a:1,https://b:2/' @returns {{ scheme: string, servers: string }} scheme '' for none */
+function withoutScheme(given) {
+  const scheme = /^(https?):\/\//.exec(given)?.[1] ?? '';
+  if (scheme === '') return { scheme, servers: given };
+  return { scheme, servers: given.replaceAll(`${scheme}://`, '').replaceAll(/\/(?=,|$)/g, '') };
+}
 
 /** @param {string} name */
 function paramKind(name) {
@@ -53,7 +71,7 @@ export const JSON_OPTION = option('json', 'isJson', FLAG, false, 'print JSON, fo
 // biome-ignore format: a table reads best with one row per line
 /** What to open, and where, over all drones. */
 export const LOAD_OPTIONS = [
-  option('target', 'target', TARGET, '', 'the server to load, or several that share the streams, such as the nodes of a hub: a stream that comes back takes the next one; sets --host, --port and --others'),
+  option('target', 'target', TARGET, '', 'the server to load, or several that share the streams, such as the nodes of a hub: a stream that comes back takes the next one; sets --host, --port and --others, and --tls if it begins with https://'),
   option('streams', 'streams', integer(0, MOST_STREAMS), 0, 'streams to open, divided among the drones', 'n'),
   option('ramp', 'ramp', integer(1, MOST_STREAMS), '', 'streams to open per second, over all drones (1000 per drone)'),
   option('churn', 'churn', integer(0, MOST_STREAMS), 0, 'streams to close and open again per second, over all drones, chosen at random; with their cursors'),
@@ -78,11 +96,21 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
 function textKindOf({ flag, kind }) {
   return {
     ...kind,
+    ...(flag === CA ? { word: 'FILE', expected: `a file with ${kind.expected}` } : {}),
     read: (given) => {
-      const text = flag === 'token-secret' ? contentOf(given) : given;
+      const text = paramText(flag, given);
       return text === undefined || kind.read(text) === undefined ? undefined : text;
     },
   };
+}
+
+/**
+ * @param {string} flag of a parameter @param {string} given
+ * @returns {string | undefined} what drones get, who can't read files of this machine; undefined if it can't be read
+ */
+export function paramText(flag, given) {
+  if (flag === CA) return certificatesIn(contentOf(given.startsWith('@') ? given : `@${given}`) ?? '');
+  return flag === 'token-secret' ? contentOf(given) : given;
 }
 
 /** @param {string} given '@FILE', or the text itself @returns {string | undefined} undefined if it can't be read */
@@ -107,8 +135,21 @@ export function paramsOf(values) {
     typeof value === 'boolean' ? (value ? '1' : '0') : value,
   ]);
   const params = { ...values.target, ...Object.fromEntries(texts) };
+  const conflict = tlsConflictIn(params, values);
+  if (conflict) throw new HoldfastError('BAD_PARAM', conflict);
   changedParams(defaultParams(), pairsOf(params)); // throws if some of them exclude each other
   return params;
+}
+
+/** @param {Record<string, string | string[]>} params @param {Record<string, any>} values @returns {string} '' if there is none */
+function tlsConflictIn(params, { publishTo = [] }) {
+  const isOn = (/** @type {string} */ name) => params[name] === '1';
+  const speaksTls = isOn('tls') || publishTo.some((/** @type {string} */ url) => url.startsWith('https:'));
+  if (isOn('insecure') && params[CA]) return 'insecure and tls-ca exclude each other: give one';
+  const useless = ['insecure', 'no-resume'].filter(isOn).concat(params[CA] ? [CA] : []);
+  if (!speaksTls && useless.length > 0)
+    return `${useless[0]} needs tls: add --tls, or give an https:// target`;
+  return '';
 }
 
 /**

@@ -30,6 +30,7 @@ const DELIVERY_MS = 5000;
  * @property {'local' | 'hosts' | 'ec2'} place
  * @property {string} target for the report
  * @property {boolean} hasTopics whether streams subscribe to topics of a hub
+ * @property {boolean} [hasTls]
  * @property {string} machine for the report
  */
 
@@ -162,7 +163,7 @@ export class Run {
   /** @returns {import('./show/report.js').Report} */
   report() {
     const { plan, startedAt, summary, ramp, heldMs, publisher, signal, crew } = this;
-    const { streams: asked, withinMs, target, place, machine, hasTopics } = plan;
+    const { streams: asked, withinMs, target, place, machine, hasTopics, hasTls } = plan;
     const dialer = crew.slots.find(({ last }) => last)?.last?.drone.dialer ?? '';
     return reportOf({
       startedAt,
@@ -176,6 +177,7 @@ export class Run {
       heldMs,
       publications: publisher?.counts() ?? null,
       hasTopics,
+      hasTls,
       isInterrupted: signal.aborted,
       machine,
     });

@@ -25,6 +25,9 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @typedef {object} Config
  * @property {number} port
  * @property {string} host '' for every address of the machine
+ * @property {readonly string[]} tlsCerts files; [] without TLS
+ * @property {readonly string[]} tlsKeys files, in the order of the certificates
+ * @property {'1.2' | '1.3'} tlsMinVersion
  * @property {number | 'auto'} workers
  * @property {number} streams how many to plan for; 0 for as many as the workers' file descriptors allow
  * @property {boolean} force start even if memory forbids `streams`
@@ -56,7 +59,7 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {number} natsMaxLagMs
  * @property {number} drainMs
  * @property {number} hungAfterMs 0 for never
- * @property {'drain' | 'reload'} sighup what SIGHUP does
+ * @property {'auto' | 'drain' | 'reload'} sighup what SIGHUP does
  * @property {boolean} takeover whether to take over from the running server
  * @property {boolean} background whether another process of this program becomes the server
  * @property {string} control path of a socket; 'auto' for the one in the log folder, '' for none
@@ -146,6 +149,9 @@ const CONTROL = {
 export const OPTIONS = [
   option('port', 'port', PORT, 8888, 'port of the streams; 0 chooses a free one'),
   option('host', 'host', text('ADDRESS', 'an address of this machine'), '', 'address to listen on; all by default'),
+  option('tls-cert', 'tlsCerts', repeated(FILE), [], 'certificate with its chain, as PEM: the port of the streams speaks TLS (https). Several for several names; the first one is also for clients that ask for no name, or another one. Read again when it changes'),
+  option('tls-key', 'tlsKeys', repeated(FILE), [], 'its key, as PEM; the n-th key belongs to the n-th certificate'),
+  option('tls-min-version', 'tlsMinVersion', choice('1.2', '1.3'), '1.3', 'oldest version of TLS that clients may use'),
   option('workers', 'workers', either('auto', integer(1, MOST_WORKERS)), 'auto', 'worker processes; auto is one per core, or more if --streams needs them'),
   option('streams', 'streams', integer(0, 100_000_000), 0, 'streams to plan for; 0 is as many as the workers can hold'),
   option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams; with --takeover, even without room for all streams'),
@@ -177,7 +183,7 @@ export const OPTIONS = [
   option('nats-max-lag', 'natsMaxLagMs', integer(1000, DAY_MS), 10_000, 'ms for which this server may be behind the stream; above it /readyz answers 503'),
   option('drain', 'drainMs', integer(0, DAY_MS), 5000, 'ms over which streams are closed gradually at shutdown'),
   option('hung-after', 'hungAfterMs', integer(0, DAY_MS), 15_000, 'ms without a report (and at least 3 frames) after which a worker is killed and replaced; 0 is never'),
-  option('sighup', 'sighup', choice('drain', 'reload'), 'drain', 'what SIGHUP does: reload replaces the workers one after the other, and their streams go on'),
+  option('sighup', 'sighup', choice('auto', 'drain', 'reload'), 'auto', 'what SIGHUP does: drain ends the server, reload replaces the workers one after the other, and their streams go on; auto reads the certificates again with --tls-cert, and is drain without'),
   option('takeover', 'takeover', FLAG, false, 'take over port, streams, publications and counters of the server that answers at --control; that one then exits'),
   option('background', 'background', FLAG, false, 'with --takeover: the server runs in the background, and this command exits once it has taken over, or has failed to'),
   option('control', 'control', CONTROL, 'auto', 'Unix socket at which another server may take over from this one; auto is control.sock in --log-dir, \'\' is none'),
@@ -219,6 +225,7 @@ export function readConfig(args, env) {
   const config = /** @type {Config} */ (/** @type {unknown} */ (values));
   if (!help && !version) {
     checkPorts(config);
+    checkTls(config);
     checkAdmin(config);
     checkNats(config);
     checkTakeover(config);
@@ -230,6 +237,16 @@ export function readConfig(args, env) {
 function checkPorts({ port, adminPort }) {
   if (port === 0 || port !== adminPort) return;
   const line = `--port and --admin-port are both ${port}: they must be different`;
+  throw new HoldfastError('BAD_OPTION', line);
+}
+
+/** @param {Config} config @throws {HoldfastError} BAD_OPTION */
+function checkTls({ tlsCerts, tlsKeys }) {
+  const [certs, keys] = [tlsCerts.length, tlsKeys.length];
+  if (certs === keys) return;
+  if (certs === 0 || keys === 0)
+    throw new HoldfastError('BAD_OPTION', '--tls-cert and --tls-key need each other');
+  const line = `there are ${certs} --tls-cert and ${keys} --tls-key: each certificate needs its key, in the same order`;
   throw new HoldfastError('BAD_OPTION', line);
 }
 
@@ -278,12 +295,15 @@ export function controlPathOf({ control, logDir }) {
 
 /** @param {Config} config @param {boolean} canCollect whether node was started with --expose-gc @returns {string[]} options without effect */
 export function uselessOptions(config, canCollect) {
-  const { gcIntervalMs, store, storeSync, nats, adminPort, adminHost, adminToken } = config;
+  const { gcIntervalMs, store, storeSync, nats, adminPort, adminHost, adminToken, tlsCerts, tlsMinVersion } =
+    config;
   const lines = [];
   if (adminPort === 0 && (adminHost !== defaultOf('adminHost') || adminToken !== ''))
     lines.push('--admin-host and --admin-token have no effect with --admin-port 0');
   if (!canCollect && gcIntervalMs !== defaultOf('gcIntervalMs'))
     lines.push('--gc-interval has no effect without --expose-gc: node --expose-gc server.js --gc-interval N');
+  if (tlsCerts.length === 0 && tlsMinVersion !== defaultOf('tlsMinVersion'))
+    lines.push('--tls-min-version has no effect without --tls-cert FILE');
   if (store === '' && storeSync !== defaultOf('storeSync'))
     lines.push('--store-sync has no effect without --store DIR');
   for (const { flag, key, default: value } of OPTIONS)

@@ -18,6 +18,9 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'cut', kind: 'counter', help: 'connections closed without an answer, for lack of room' },
   { name: 'shardFailures', kind: 'counter', help: 'shards that failed and were restarted' },
   { name: 'updates', kind: 'gauge', help: 'open streams of the hub' },
+  { name: 'handshakes', kind: 'counter', help: 'TLS handshakes completed' },
+  { name: 'resumed', kind: 'counter', help: 'TLS handshakes that resumed a session, with a ticket' },
+  { name: 'handshakeFailures', kind: 'counter', help: 'TLS handshakes that failed' },
 ]);
 
 /** Distributions of durations, each since it was last read. Those of CPU are empty if the transport can't measure it. */

@@ -3,7 +3,7 @@
  * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted' | 'tls-alert' | 'bad-record'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
@@ -18,6 +18,8 @@ export const CLOSE_REASONS = [
   'expired', // what allowed it was valid until then
   'revoked', // what allowed it was taken back
   'restarted', // what it followed has begun anew, so it can't be continued
+  'tls-alert', // the client reported a failure of TLS
+  'bad-record', // the client sent something that is not a valid TLS record
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */

@@ -14,6 +14,8 @@ const COSTS = {
   hold: { userBytes: 64, pingMicros: [4, 12], openMicros: [10, 23] },
   http: { userBytes: 10_600, pingMicros: [13, 26], openMicros: [50, 145] },
 };
+/** What TLS adds: a session, and a handshake when a stream is opened; both as planned, until the experiment tls has measured them. */
+const TLS = { userBytes: 100, openMicros: [120, 200] };
 /** An idle socket, in the kernel (docs/cost.md). */
 const KERNEL_BYTES = 5100;
 /** A Node process that holds nothing yet. */
@@ -50,6 +52,7 @@ const MOST_DESCRIPTORS = 2 ** 30;
  * @property {Transport} transport
  * @property {number} pingIntervalMs
  * @property {number} openRate streams opened per second
+ * @property {boolean} [isTls] whether the server speaks TLS
  * @property {boolean} isFleetHere whether the clients run on this machine too
  * @property {number} [sources] addresses that those clients connect from; 0, the default, means as many as they need
  * @property {number[]} [ports] that the server listens on
@@ -85,7 +88,7 @@ export function needsOf(machine, wish) {
   const plan = planHere(machine, wish);
   const { workers, shards } = plan ?? planAt(nofile, machine, wish) ?? { workers: machine.cores, shards: 1 };
   const processes = workers + ends;
-  const { userBytes } = COSTS[wish.transport];
+  const userBytes = COSTS[wish.transport].userBytes + (wish.isTls ? TLS.userBytes : 0);
   const streamBytes = userBytes + KERNEL_BYTES + (isFleetHere ? COSTS.hold.userBytes + KERNEL_BYTES : 0);
   const burst = 2 ** Math.ceil(Math.log2(Math.max(1, openRate / WAITS_A_SECOND)));
   const heapBytes = heapBytesOf(wish, workers);
@@ -116,11 +119,12 @@ function heapBytesOf({ streams, transport }, workers) {
 }
 
 /** The client's end of a ping or an opening is assumed to cost the same again. @param {Wish} wish @param {number} ends */
-function cpuOf({ streams, transport, pingIntervalMs, openRate }, ends) {
+function cpuOf({ streams, transport, pingIntervalMs, openRate, isTls }, ends) {
   const { pingMicros, openMicros } = COSTS[transport];
   const percent = (/** @type {number} */ at) => {
     const pings = (streams / pingIntervalMs) * 1000 * pingMicros[at];
-    return ((pings + openRate * openMicros[at]) * ends) / 10_000;
+    const opening = openMicros[at] + (isTls ? TLS.openMicros[at] : 0);
+    return ((pings + openRate * opening) * ends) / 10_000;
   };
   const pings = ((streams / pingIntervalMs) * 1000 * pingMicros[0] * ends) / 10_000;
   return { low: percent(0), high: percent(1), pings };

@@ -31,10 +31,17 @@ export function lineOf({ totals, workers, node, log }) {
   const [memory, cpu] = [costText(totals), cpuText(totals)];
   if (memory) parts.push(`per stream ${memory}`);
   if (cpu) parts.push(`CPU to ${cpu}`);
+  if (n('handshakes') + n('handshakeFailures') > 0) parts.push(`TLS ${handshakesText(n)}`);
   if (late.length > 0) parts.push(`late workers: ${late.join(', ')}`);
   if (node) parts.push(nodeText(node));
   if (log?.problem) parts.push(`CSV row dropped: ${log.problem}`);
   return parts.join(' | ');
+}
+
+/** @param {(name: string) => number} n a total @returns {string} '1,000 handshakes, 200 resumed, 3 failed' */
+export function handshakesText(n) {
+  const [resumed, failed] = [n('resumed'), n('handshakeFailures')].map(formatCount);
+  return `${formatNoun(n('handshakes'), 'handshake')}, ${resumed} resumed, ${failed} failed`;
 }
 
 /** @param {import('./collect.js').NodeState} node @returns {string} */

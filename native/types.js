@@ -50,6 +50,9 @@
  * @property {{ token: number, leftOut: number, names: string[], streams: number[] }[]} counted the largest channels of a shard
  * @property {number[]} passed descriptors
  * @property {Buffer[]} passedRead what was read from each of them already
+ * @property {string[]} passedFrom '' for a connection of its own; of one with TLS, the address and port of its client ('127.0.0.1 4711').
+ *   Then the descriptor is one end of a socket pair, whose other end the shard encrypts and decrypts for
+ * @property {number[]} passedIds their ids, for `adopt`; 0 for those without TLS
  * @property {Move[]} moves rounds of a handover in which nothing is on its way any more
  * @property {Released[]} released shards that have released what moved
  * @property {Taken[]} taken streams that were taken over, if that was asked for
@@ -79,10 +82,11 @@
  * @typedef {object} Core
  * @property {boolean} hasOwnTables whether each shard has a descriptor table of its own
  * @property {() => number} takeBell returns a descriptor that becomes readable when there are events to take
- * @property {(address: string, port: number) => number} listen returns the port
+ * @property {(address: string, port: number, isTls: boolean) => number} listen returns the port; `isTls` needs `useTls` before
+ * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
  * @property {(records: Uint8Array) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
- * @property {(fd: number, token: number, format: number, channels: string[]) => '' | 'full' | 'busy'} adopt copies
+ * @property {(fd: number, token: number, format: number, channels: string[], relayed: number) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
  * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
  * @property {() => string[]} offer lets other shards connect; returns the names under which they can, by shard
@@ -101,6 +105,16 @@
  */
 
 /**
+ * Certificates, and how clients may use them.
+ * @typedef {object} Tls
+ *
+ * @typedef {object} TlsSettings
+ * @property {{ chain: Buffer, key: Buffer }[]} certificates PEM; the first one is also for clients that name no server, or another one
+ * @property {12 | 13} minVersion
+ * @property {Buffer} ticketSecret 32 bytes; the same wherever a ticket is to be accepted
+ */
+
+/**
  * Keeps a port from other servers; native/core/src/claim.rs says how.
  * @typedef {object} PortClaim
  * @property {number} port
@@ -115,7 +129,7 @@
 
 /**
  * @typedef {object} DialTarget
- * @property {{ name: string, addresses: string[], ports: number[] }[]} servers
+ * @property {{ name: string, host: string, addresses: string[], ports: number[] }[]} servers
  * @property {string[]} sources
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
@@ -123,6 +137,7 @@
  * @property {number} timeoutMs
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
+ * @property {{ roots?: Buffer, resumes: boolean }} [security] roots: PEM; none if every certificate is accepted
  */
 
 /**
@@ -173,6 +188,7 @@
  * @typedef {object} Native
  * @property {() => Protocol} protocol
  * @property {new (settings: CoreSettings) => Core} Core
+ * @property {new (settings: TlsSettings) => Tls} Tls throws what is wrong, such as 'certificate 2: the key does not belong to the certificate'
  * @property {{ new (address: string, port: number): PortClaim, join: (address: string, port: number) => PortClaim }} PortClaim throws
  *   EADDRINUSE; `join` shares the claim of another process
  * @property {new (settings: DialSettings) => Dialer} Dialer

@@ -26,6 +26,7 @@
  *       | ---- handover {id, step} --> |    streams move to another worker, or come from one: the steps are in handover/steps.js
  *       | <--- handedOver {id, …} ---- |
  *       | <--- crashed {message} ----- |    its JS has thrown: its streams have to move, now
+ *       | ---- certificates {secure} --> |    for connections from now on
  *       | ---- gc ---------------------> |
  *       | ---- drain {periodMs} -------> |
  *       | <--- drained {snapshot} ------ |    its last message; then it exits
@@ -45,10 +46,12 @@ export { dispatch } from '../lib/dispatch.js';
  * @property {number} phase of its first shard among all shards, so that they don't wake up together
  * @property {number} phases shards of all workers
  * @property {boolean} takesOver whether it gets the listening sockets and streams of another worker, and does not listen itself
+ * @property {import('./certificates.js').Secure | null} secure what it listens with; null without TLS
  * @property {import('../broker/messages.js').Place} place in the order; every publication after it follows in a `feed`
  *
  * @typedef {{ type: 'sample', id: number }} Sample
  * @typedef {{ type: 'publish', id: number, channel: string, message: string }} Publish
+ * @typedef {{ type: 'certificates', secure: import('./certificates.js').Secure }} NewCertificates
  * @typedef {{ type: 'gc' }} Gc
  * @typedef {{ type: 'drain', periodMs: number }} Drain
  * @typedef {import('../broker/messages.js').Feed} Feed
@@ -60,7 +63,7 @@ export { dispatch } from '../lib/dispatch.js';
  * @typedef {{ type: 'count', id: number, most: number }} Count
  * @typedef {{ type: 'handover', id: number, step: string, ms?: number, wantsIds?: boolean, sources?: import('./handover/links.js').Link[], notes?: any[] }} Handover
  *   a step of a handover, and what it needs
- * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Handover | Gc | Drain} ToWorker
+ * @typedef {Start | Sample | Publish | Feed | Answer | Reset | Listed | Room | Revoke | Count | Handover | NewCertificates | Gc | Drain} ToWorker
  *
  * @typedef {{ type: 'hello' }} Hello
  * @typedef {{ type: 'ready', port: number, shards: number }} Ready

@@ -46,7 +46,7 @@ export function startLines({ config, plan, transport, port, adminPort, paths, cs
     openLine(config),
     limitsLine(config, plan, transport, port),
     planLine(plan, transport),
-    `listening on ${urlOf(config.host, port)}${admin && `; dashboard on ${admin}`}`,
+    `listening on ${streamsUrl(config, port)}${admin && `; dashboard on ${admin}`}`,
   ].filter((line) => line !== '');
 }
 
@@ -110,6 +110,7 @@ function wishOf(config, transport, port) {
     ...config,
     transport: transport.name,
     mostShards: transport.mostShards,
+    isTls: config.tlsCerts.length > 0,
     openRate: USUAL_OPEN_RATE,
     isFleetHere: false,
     ports: [port],
@@ -121,8 +122,32 @@ function roomOf({ workers, shards, capacity }) {
   return workers * shards * capacity;
 }
 
-/** @param {string} host '' for all @param {number} port @returns {string} where a browser of this machine finds it */
-export function urlOf(host, port) {
+/**
+ * Before anything is forked: only the native core speaks TLS.
+ * @param {import('../lib/config.js').Config} config
+ * @param {Choice} transport
+ * @throws {HoldfastError} NOT_NATIVE
+ */
+export function checkTls({ tlsCerts }, { name, note }) {
+  if (tlsCerts.length === 0 || name === 'hold') return;
+  throw new HoldfastError(
+    'NOT_NATIVE',
+    `--tls-cert needs the hold transport${note ? `; ${note}` : `, not ${name}`}: put a proxy in front that speaks TLS, or use --transport hold`,
+  );
+}
+
+/** @param {import('../lib/config.js').Config} config @param {number} port @returns {string} with the versions of TLS, if it speaks it */
+function streamsUrl({ host, tlsCerts, tlsMinVersion }, port) {
+  if (tlsCerts.length === 0) return urlOf(host, port);
+  const versions = tlsMinVersion === '1.2' ? 'TLS 1.2 and 1.3' : 'TLS 1.3';
+  return `${urlOf(host, port, 'https')} (${versions})`;
+}
+
+/**
+ * @param {string} host '' for all @param {number} port @param {'http' | 'https'} [scheme]
+ * @returns {string} where a browser of this machine finds it
+ */
+export function urlOf(host, port, scheme = 'http') {
   const isAll = host === '' || host === '0.0.0.0' || host === '::';
-  return `http://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${scheme}://${isAll ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }

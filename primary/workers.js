@@ -76,6 +76,8 @@ export class Workers extends EventEmitter {
     this.broker = null;
     /** With --subscriptions. @type {PresenceServer | null} */
     this.presence = null;
+    /** What they listen with; null without TLS. @type {import('./certificates.js').Secure | null} */
+    this.secure = null;
     /** @type {{ resolve: (port: number) => void, reject: (error: Error) => void } | null} */
     this.starting = null;
     cluster.schedulingPolicy = plan.scheduling === 'shared' ? cluster.SCHED_NONE : cluster.SCHED_RR;
@@ -155,13 +157,14 @@ export class Workers extends EventEmitter {
   /** @param {Slot} slot whose worker can receive messages from now on; earlier ones would have been lost */
   greeted(slot) {
     if (this.ending) return this.send(slot, { type: 'drain', periodMs: 0 });
-    const { config, transport, plan } = this;
+    const { config, transport, plan, secure } = this;
     const { workers, shards, capacity, connectionLimit } = plan;
     const share = {
       shards,
       phase: (slot.id - 1) * shards,
       phases: workers * shards,
       takesOver: slot.takesOver,
+      secure,
     };
     slot.state = 'starting';
     // Not only when it is ready: it may have streams before we know.
@@ -269,6 +272,14 @@ export class Workers extends EventEmitter {
   /** Counts what the primary itself has done. @param {Parameters<Totals['count']>[0]} counts */
   count(counts) {
     this.totals.count(counts);
+  }
+
+  /** Those that start later get the newest ones, too. @param {import('./certificates.js').Secure} secure */
+  useCertificates(secure) {
+    this.secure = secure;
+    for (const slot of [...this.slots, ...this.aside])
+      if (slot.state === 'starting' || slot.state === 'ready')
+        this.send(slot, { type: 'certificates', secure });
   }
 
   gc() {

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { rawClient } from './helpers/client.js';
-import { configurationOf, makeCertificate } from './helpers/deploy.js';
+import { configurationOf, makeNodeCertificate } from './helpers/deploy.js';
 import { eventsIn, legacyToken, PATH, SECRET } from './helpers/hub.js';
 import { natsBinaries } from './helpers/nats.js';
 import { quietPort } from './helpers/port.js';
@@ -19,7 +19,7 @@ const PUBLISHER = legacyToken({ publish: ['*'] });
 
 /** @param {import('node:test').TestContext} t @param {string} path of the program */
 async function startThree(t, path) {
-  const certificate = makeCertificate(t);
+  const certificate = makeNodeCertificate(t);
   const { folder, cert, key } = certificate;
   const ports = await Promise.all(Array.from({ length: 6 }, () => quietPort()));
   const servers = ports.slice(0, 3).map((port, i) => {

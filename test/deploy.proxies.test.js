@@ -4,13 +4,15 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { connect } from 'node:http2';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
+import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import {
   configurationOf,
   fetchTrusting,
-  makeCertificate,
+  makeNodeCertificate,
   missing,
   PROXIES,
   untilListens,
@@ -24,6 +26,8 @@ import { until } from './helpers/until.js';
 /** @typedef {import('node:test').TestContext} TestContext */
 
 const HUB = ['--jwt-secret', SECRET, '--workers', '1', '--ping-interval', '500'];
+/** Streams of one client. With HTTP/1.1, a browser opens at most six to a host. */
+const MANY = 20;
 const SUBSCRIBER = legacyToken({ subscribe: ['*'] });
 const PUBLISHER = legacyToken({ publish: ['*'] });
 const [{ path: natsPath, problem: noNats }] = await natsBinaries();
@@ -33,13 +37,15 @@ const [{ path: natsPath, problem: noNats }] = await natsBinaries();
  * @returns a proxy in front of servers
  */
 async function startBehind(t, proxy, count, options) {
-  const certificate = makeCertificate(t);
+  const certificate = makeNodeCertificate(t);
+  const { isTls, start } = PROXIES[proxy];
+  const own = isTls ? ['--tls-cert', certificate.cert, '--tls-key', certificate.key] : [];
   const servers = await Promise.all(
-    Array.from({ length: count }, () => startServer(t, [...HUB, ...options])),
+    Array.from({ length: count }, () => startServer(t, [...HUB, ...options, ...own])),
   );
   const port = await quietPort();
-  const nodes = servers.map(({ port: own, adminPort }) => ({ port: own, readyPort: adminPort }));
-  const started = PROXIES[proxy](t, { port, certificate, nodes });
+  const nodes = servers.map((server) => ({ port: server.port, readyPort: server.adminPort }));
+  const started = start(t, { port, certificate, nodes });
   const fetch = fetchTrusting(t);
   const url = `https://127.0.0.1:${port}${PATH}`;
   await untilListens(started, () => fetch(url).then((answer) => answer.text()));
@@ -56,6 +62,22 @@ async function publish({ url, fetch }, data, token = PUBLISHER) {
   const answer = await fetch(url, { method: 'POST', body, headers });
   await answer.text();
   return answer.status;
+}
+
+/** @param {import('node:http2').ClientHttp2Session} session */
+function openStream(session) {
+  const seen = { status: 0, text: '', problem: '' };
+  const stream = session.request({ ':path': `${PATH}?topic=news`, authorization: `Bearer ${SUBSCRIBER}` });
+  stream.on('response', (headers) => {
+    seen.status = headers[':status'] ?? 0;
+  });
+  stream.on('error', ({ message }) => {
+    seen.problem = message; // also when the servers end, after the test
+  });
+  stream.setEncoding('utf8').on('data', (text) => {
+    seen.text += text;
+  });
+  return { stream, seen };
 }
 
 /** Publishes until it is accepted, always with the same id. @param {Awaited<ReturnType<typeof startBehind>>} behind @param {string} data */
@@ -80,8 +102,8 @@ function subscribe(t, { url, fetch }) {
   return { got, cursors, untilOpen: () => until(() => source.readyState === 1, 'it is open') };
 }
 
-for (const proxy of Object.keys(PROXIES)) {
-  const skip = missing(proxy);
+for (const [proxy, { program }] of Object.entries(PROXIES)) {
+  const skip = missing(program);
 
   test(`${proxy}: a publication goes through to a stream at once, and pings keep it open`, {
     skip,
@@ -105,6 +127,84 @@ for (const proxy of Object.keys(PROXIES)) {
     const answer = await behind.fetch(`${behind.url}?topic=news`);
     await answer.text();
     assert.equal(answer.status, 401);
+  });
+
+  test(`${proxy}: curl with HTTP/2 gets each publication at once`, {
+    skip: skip || missing('curl'),
+  }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    const words = ['--silent', '--no-buffer', '--include', '--insecure', '--http2', '--header'];
+    const { output } = run(t, 'curl', [
+      ...words,
+      `Authorization: Bearer ${SUBSCRIBER}`,
+      `${behind.url}?topic=news`,
+    ]);
+    const untilGot = (/** @type {string} */ text) =>
+      until(
+        () => output.stdout.includes(text),
+        () => `${text}: ${output.stdout}${output.stderr}`,
+      );
+    await untilGot('HTTP/2 200');
+    await behind.servers[0].untilTotals(({ streams }) => streams === 1, 'the stream');
+    for (const data of ['one', 'two', 'three']) {
+      assert.equal(await publish(behind, data), 200);
+      await untilGot(`data: ${data}\n`); // before the next one: nothing waits for a buffer to be full
+    }
+  });
+
+  test(`${proxy}: a connection with HTTP/2 has many streams, and each ends by itself`, {
+    skip,
+  }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    const session = connect(behind.url, { rejectUnauthorized: false });
+    t.after(() => session.destroy());
+    const streams = Array.from({ length: MANY }, () => openStream(session));
+    await until(() => streams.every(({ seen }) => seen.status === 200), 'all are open');
+    assert.equal(await publish(behind, 'one'), 200);
+    await until(() => streams.every(({ seen }) => seen.text.includes('data: one\n')), 'all get it');
+    const { length } = streams.splice(0, MANY / 2).map(({ stream }) => stream.close());
+    await behind.servers[0].untilTotals((totals) => totals.streams === MANY - length, 'half are left');
+    assert.equal(await publish(behind, 'two'), 200);
+    await until(() => streams.every(({ seen }) => seen.text.includes('data: two\n')), 'the others go on');
+    assert.deepEqual([session.closed, ...new Set(streams.map(({ seen }) => seen.problem))], [false, '']);
+  });
+
+  test(`${proxy}: Chromium has more streams than HTTP/1.1 would give it`, {
+    skip: skip || NEEDS_CHROMIUM.skip,
+  }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, ['--anonymous']);
+    const browser = await startBrowser(t);
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    // Any page of this origin; the proxy has no other.
+    await page.goto(behind.url);
+    await page.evaluate(
+      ({ url, count }) => {
+        const got = Array.from({ length: count }, () => '');
+        const sources = got.map((_, i) => {
+          const source = new EventSource(url);
+          source.onmessage = ({ data }) => {
+            got[i] += data;
+          };
+          return source;
+        });
+        Object.assign(globalThis, { got, sources });
+      },
+      { url: `${behind.url}?topic=news`, count: MANY },
+    );
+    await behind.servers[0].untilTotals(({ streams }) => streams === MANY, 'all are open');
+    assert.equal(await publish(behind, 'one'), 200);
+    await until(
+      () =>
+        page.evaluate(() =>
+          /** @type {any} */ (globalThis).got.every((/** @type {string} */ text) => text === 'one'),
+        ),
+      'all get it',
+    );
+    const protocol = await page.evaluate(
+      () => /** @type {any} */ (performance.getEntriesByType('navigation')[0]).nextHopProtocol,
+    );
+    assert.equal(protocol, 'h2');
   });
 
   test(`${proxy}: a client whose node dies comes back to another one, and gets everything once`, {
@@ -132,7 +232,7 @@ for (const proxy of Object.keys(PROXIES)) {
 test('haproxy: the streams of a node that is not ready any more are ended, and come back elsewhere', {
   skip: missing('haproxy'),
 }, async (t) => {
-  const certificate = makeCertificate(t);
+  const certificate = makeNodeCertificate(t);
   const servers = await Promise.all([0, 1].map(() => startServer(t, HUB)));
   let status = 200;
   const ready = createServer((_, response) => void response.writeHead(status).end()).listen(0, '127.0.0.1');
@@ -144,7 +244,7 @@ test('haproxy: the streams of a node that is not ready any more are ended, and c
     readyPort: i === 0 ? readyPort : adminPort,
   }));
   const port = await quietPort();
-  const started = PROXIES.haproxy(t, { port, certificate, nodes });
+  const started = PROXIES.haproxy.start(t, { port, certificate, nodes });
   const fetch = fetchTrusting(t);
   const url = `https://127.0.0.1:${port}${PATH}`;
   await untilListens(started, () => fetch(url).then((answer) => answer.text()));

@@ -40,7 +40,7 @@ test('percentiles come from merged histograms and are not averages', () => {
 test('the merged histograms contain everything that real drones recorded', () => {
   const all = [drone(1), drone(2), drone(3)];
   const { percentiles } = merge(all);
-  for (const name of ['connectMs', 'firstByteMs', 'latenessMs', 'deliveryMs']) {
+  for (const name of ['connectMs', 'handshakeMs', 'firstByteMs', 'latenessMs', 'deliveryMs']) {
     const ones = all.map((one) => one.percentiles[name]);
     assert.equal(
       percentiles[name].count,

@@ -19,6 +19,9 @@ test('without flags all options have their documented defaults', () => {
   assert.deepEqual(read([]), {
     port: 8888,
     host: '',
+    tlsCerts: [],
+    tlsKeys: [],
+    tlsMinVersion: '1.3',
     workers: 'auto',
     streams: 0,
     force: false,
@@ -50,7 +53,7 @@ test('without flags all options have their documented defaults', () => {
     natsMaxLagMs: 10_000,
     drainMs: 5000,
     hungAfterMs: 15_000,
-    sighup: 'drain',
+    sighup: 'auto',
     takeover: false,
     background: false,
     control: 'auto',
@@ -104,6 +107,33 @@ test('the two ports must be different, unless the system chooses them', () => {
   const line = '--port and --admin-port are both 8888: they must be different';
   assert.equal(refusalOf(['--admin-port', '8888']), line);
   assert.equal(refusalOf(['--port', '0', '--admin-port', '0']), '');
+});
+
+test('each certificate needs its key', () => {
+  const of = (/** @type {string[]} */ ...args) => refusalOf(args);
+  assert.equal(of('--tls-cert', 'a'), '--tls-cert and --tls-key need each other');
+  assert.equal(of('--tls-key', 'a'), '--tls-cert and --tls-key need each other');
+  assert.equal(
+    of('--tls-cert', 'a', '--tls-cert', 'b', '--tls-key', 'c'),
+    'there are 2 --tls-cert and 1 --tls-key: each certificate needs its key, in the same order',
+  );
+  const { tlsCerts, tlsKeys } = read([
+    '--tls-cert',
+    'a',
+    '--tls-key',
+    'b',
+    '--tls-cert',
+    'c',
+    '--tls-key',
+    'd',
+  ]);
+  assert.deepEqual(
+    [tlsCerts, tlsKeys],
+    [
+      ['a', 'c'],
+      ['b', 'd'],
+    ],
+  );
 });
 
 test('options of NATS are checked, and a password is not shown', () => {

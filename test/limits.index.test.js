@@ -281,3 +281,8 @@ test('processes alone can be too many; a server without wishes is never refused'
   );
   assert.equal(memoryRefusal(small, wishOf({ streams: 0 })), '');
 });
+
+test('TLS takes 100 bytes more of each stream', () => {
+  const [plain, secure] = [false, true].map((isTls) => named(find('this', { isTls }), 'memory').needed);
+  assert.equal(Number(secure) - Number(plain), 100 * 1_000_000);
+});

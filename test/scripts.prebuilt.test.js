@@ -3,12 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashOfSources } from '../scripts/prebuilt/manifest.js';
 import { targetCalled, targets } from '../scripts/prebuilt/targets.js';
-import { sourcesOfStd, writeLinker } from '../scripts/prebuilt/toolchain.js';
+import { sourcesOfStd, writeTools } from '../scripts/prebuilt/toolchain.js';
 import { ROOT, temporaryFolder } from './helpers/server.js';
 
 const CRATE = join(ROOT, 'native');
@@ -68,15 +68,20 @@ test('the standard library is the installed one, else it is built, else one line
   assert.equal(sourcesOfStd(rust, musl, given), '');
 });
 
-test('the linker is one program that calls zig for the target', (t) => {
+test('the compiler and the archiver are programs that call zig for the target, without the name that Rust has for it', (t) => {
   const gnu = targetCalled('linux-x64-gnu');
   assert.ok(gnu);
-  const path = writeLinker(join(temporaryFolder(t), 'zig'), '/venv/bin/python', gnu);
-  assert.match(
-    readFileSync(path, 'utf8'),
-    /^exec '\/venv\/bin\/python' -m ziglang cc -target x86_64-linux-gnu\.2\.17 "\$@"$/m,
-  );
-  assert.ok(statSync(path).mode & 0o100);
+  const folder = temporaryFolder(t);
+  const python = join(folder, 'python');
+  writeFileSync(python, '#!/bin/sh\nfor arg; do echo "[$arg]"; done\n', { mode: 0o755 });
+  const { cc, ar } = writeTools(join(folder, 'zig'), python, gnu);
+  const called = (/** @type {string} */ program, /** @type {string[]} */ args) =>
+    spawnSync(program, args, { encoding: 'utf8' }).stdout.trim().split('\n');
+  assert.deepEqual(called(cc, ['-c', '--target=x86_64-unknown-linux-gnu', 'a file.c']), [
+    ...['[-m]', '[ziglang]', '[cc]', '[-target]', '[x86_64-linux-gnu.2.17]'],
+    ...['[-c]', '[a file.c]'],
+  ]);
+  assert.deepEqual(called(ar, ['cq', 'a.a']), ['[-m]', '[ziglang]', '[ar]', '[cq]', '[a.a]']);
 });
 
 test('a change of any source makes the cores outdated, and nothing else does', (t) => {

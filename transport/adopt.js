@@ -6,6 +6,7 @@
 import { HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { badArgument } from './checks.js';
+import { isRelayed } from './relayed.js';
 import { streamHeaders } from './responses.js';
 
 /**
@@ -88,7 +89,8 @@ function setDefaults(response, encoding) {
 
 /** @param {HandledSocket | null} socket @returns {boolean} */
 function isPlain(socket) {
-  return socket?._handle != null && !socket.encrypted && socket._handle.fd >= 0;
+  if (socket?._handle == null || (socket.encrypted && !isRelayed(socket))) return false;
+  return socket._handle.fd >= 0;
 }
 
 /** An EventSource, for one, takes no other status than 200. Koa begins with 404. @param {number} status */

@@ -7,6 +7,7 @@ import { formatOf } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
 import { withCode } from './bind.js';
 import { closed, overCapacity } from './failures.js';
+import { relayedId } from './relayed.js';
 
 /** How soon an adoption is retried if too many are in progress, or streams are moving. */
 const BUSY_MS = 5;
@@ -15,6 +16,7 @@ const MOST_WAITS = 200;
 /** Errors of a process, or a system, that may open no more. */
 const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
 
+/** @typedef {{ token: number, format: number, channels: string[], relayed: number }} How */
 /** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
 /** @typedef {Pick<import('./shards.js').Shards, 'core' | 'isDraining' | 'flush' | 'nextToken'>} Shards */
 
@@ -39,7 +41,13 @@ export class Adoptions {
   async adopt(socket, encoding, isChunked, channels) {
     const token = this.shards.nextToken();
     try {
-      await this.give(stopReading(socket), token, formatOf(encoding, isChunked), [...channels]);
+      const how = {
+        token,
+        format: formatOf(encoding, isChunked),
+        channels: [...channels],
+        relayed: relayedId(socket),
+      };
+      await this.give(stopReading(socket), how);
     } catch (error) {
       socket.resume();
       throw error;
@@ -49,22 +57,22 @@ export class Adoptions {
     return adopted;
   }
 
-  /** @param {() => number} fd @param {number} token @param {number} format @param {string[]} channels */
-  async give(fd, token, format, channels) {
+  /** @param {() => number} fd @param {How} how */
+  async give(fd, how) {
     for (;;) {
       if (this.shards.isDraining) throw closed();
       this.shards.flush(); // earlier commands must reach native first
-      const refused = this.isPaused ? 'busy' : this.tryToGive(fd(), token, format, channels);
+      const refused = this.isPaused ? 'busy' : this.tryToGive(fd(), how);
       if (refused === 'full') throw overCapacity('every shard is full');
       if (refused === '') return;
       await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
     }
   }
 
-  /** @param {number} fd @param {number} token @param {number} format @param {string[]} channels */
-  tryToGive(fd, token, format, channels) {
+  /** @param {number} fd @param {How} how */
+  tryToGive(fd, { token, format, channels, relayed }) {
     try {
-      return withCode('dup', () => this.shards.core.adopt(fd, token, format, channels));
+      return withCode('dup', () => this.shards.core.adopt(fd, token, format, channels, relayed));
     } catch (error) {
       if (NO_DESCRIPTORS.includes(codeOf(error))) throw overCapacity('no file descriptor is left');
       throw error;

@@ -15,11 +15,12 @@ const NO_IPV6 = ['EAFNOSUPPORT', 'EADDRNOTAVAIL'];
  * @param {Core} core
  * @param {string} address '' for all of IPv6 and IPv4
  * @param {number} port 0 takes a free one
+ * @param {boolean} isTls
  * @returns {number} the port
  * @throws {NodeJS.ErrnoException}
  */
-export function bind(core, address, port) {
-  return onAddress(address, (each) => core.listen(each, port));
+export function bind(core, address, port, isTls) {
+  return onAddress(address, (each) => core.listen(each, port, isTls));
 }
 
 /**

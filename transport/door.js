@@ -98,8 +98,8 @@ export class Door {
     this.server = openServer(this, settings);
   }
 
-  /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
-  listen(address, port) {
+  /** @param {string} address '' for all @param {number} port @param {boolean} [_isTls] is never true here @returns {Promise<number>} the port */
+  listen(address, port, _isTls) {
     return listenOn(this.server, address, port, (error) => this.reportAcceptError(error));
   }
 

@@ -8,7 +8,10 @@ import { StreamHolder } from './holder.js';
 import { takeOver } from './takeover.js';
 import { warnOnce } from './warnings.js';
 
-/** @typedef {import('./options.js').HoldOptions & { onAdopted?: import('./takeover.js').OnAdopted }} TakeOverOptions */
+/**
+ * `tls`: as for `listen`, before which the listening sockets come.
+ * @typedef {import('./options.js').HoldOptions & { onAdopted?: import('./takeover.js').OnAdopted, tls?: import('./tls.js').TlsOptions }} TakeOverOptions
+ */
 
 /** Holds many open streams: in the native core if it is available, otherwise in JS. */
 export class Hold extends StreamHolder {
@@ -35,12 +38,12 @@ export class Hold extends StreamHolder {
    * @throws {HoldfastError} BAD_OPTION, BAD_ARGUMENT, NOT_NATIVE, HANDOVER: the streams are still where they were
    */
   static async takeOver(path, options = {}) {
-    const { onAdopted, ...own } = options;
+    const { onAdopted, tls, ...own } = options;
     if (onAdopted !== undefined && typeof onAdopted !== 'function')
       throw new HoldfastError('BAD_OPTION', `onAdopted got ${shown(onAdopted)}: expected a function`);
     const hold = new Hold(own);
     try {
-      await takeOver(hold, path, onAdopted);
+      await takeOver(hold, path, { onAdopted, tls });
       return hold;
     } catch (error) {
       await hold.close();

@@ -16,16 +16,19 @@ import { closed, listenFailure } from './failures.js';
 import { Offer } from './offer.js';
 import { checkPath } from './offerpath.js';
 import { limitsInJs, settingsOf } from './options.js';
+import { checkPlace } from './place.js';
 import { Shards } from './shards.js';
 import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
+import { noTls, Tls } from './tls.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 
-/** Where a Hold listens; `address` is '' for all. @typedef {{ address: string, port: number }} Place */
+/** @typedef {import('./place.js').Place} Place */
+/** @typedef {import('./tls.js').TlsOptions} TlsOptions */
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
 export class StreamHolder extends Adopter {
@@ -62,6 +65,8 @@ export class StreamHolder extends Adopter {
     /** Where it listens. @type {Place | null} */
     this.place = null;
     this.isPlaceInherited = false;
+    /** Certificates; null without the native core. */
+    this.tls = native && this.shards ? new Tls(native, this.shards.core) : null;
     /** In progress, for another process to take over the streams. @type {Offer | null} */
     this.offer = null;
     /** @type {Promise<void> | undefined} */
@@ -87,31 +92,62 @@ export class StreamHolder extends Adopter {
   /**
    * @param {number} [port] 0 takes a free one
    * @param {string} [host] '' for every address of the machine
+   * @param {{ tls?: TlsOptions }} [options]
    * @returns {Promise<number>} the port
-   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED, or a system error such as
-   *   EADDRINUSE, whose message names the address and port
+   * @throws {NodeJS.ErrnoException | HoldfastError} LISTENING if it already does, CLOSED, NOT_NATIVE for TLS without the native
+   *   core, BAD_ARGUMENT, or a system error such as EADDRINUSE, whose message names the address and port
    */
-  async listen(port = 0, host = '') {
+  async listen(port = 0, host = '', options = {}) {
     checkPort(port);
     if (typeof host !== 'string') throw badArgument(`a host must be a string, not ${shown(host)}`);
+    checkKeys('listen', options, ['tls']);
+    const useTls = options.tls === undefined ? null : this.prepareTls(options.tls);
+    const isTls = useTls !== null;
     const failed = (/** @type {unknown} */ error) => {
       throw listenFailure(error, host, port);
     };
     const address = host === '' ? '' : (await lookup(host).catch(failed)).address;
     if (this.isDraining) throw closed();
-    if (this.isPlaceInherited && this.place) return this.takePlace(this.place, address, port);
+    if (this.isPlaceInherited && this.place) {
+      checkPlace(this.place, { address, port, isTls });
+      useTls?.();
+      return this.takePlace(this.place);
+    }
     if (this.isListening)
       throw new HoldfastError('LISTENING', 'this Hold is already listening, and a Hold has only one port');
+    if (!isTls && this.tls?.isUsed)
+      throw badArgument(
+        'this Hold has certificates (setSecureContext, or takeOver): listen with { tls } too',
+      );
     this.isListening = true;
+    useTls?.();
     /** @type {Promise<number>} */
-    this.listening = this.front.listen(address, port);
+    this.listening = this.front.listen(address, port, isTls);
     const bound = await this.listening.catch((error) => {
       this.isListening = false;
       return failed(error);
     });
     if (this.isDraining) throw closed();
-    this.place = { address, port: bound };
+    this.place = { address, port: bound, isTls };
     return bound;
+  }
+
+  /**
+   * Other certificates, for connections from now on: those of streams go on. Without `ticketKeys`, sessions from before can still
+   * be resumed.
+   * @param {TlsOptions} options
+   * @throws {HoldfastError} BAD_ARGUMENT, NOT_NATIVE, CLOSED
+   */
+  setSecureContext(options) {
+    const useTls = this.prepareTls(options);
+    if (this.isDraining) throw closed();
+    useTls();
+  }
+
+  /** @param {TlsOptions} options @returns {() => void} uses them @throws {HoldfastError} BAD_ARGUMENT, NOT_NATIVE */
+  prepareTls(options) {
+    if (!this.tls) throw noTls();
+    return this.tls.prepare(options);
   }
 
   /**
@@ -120,22 +156,13 @@ export class StreamHolder extends Adopter {
    */
   inherit(place) {
     this.place = place;
+    if (this.shards) this.shards.place = place;
     this.isPlaceInherited = true;
     this.isListening = true;
   }
 
-  /**
-   * @param {Place} place where the sockets listen that have come
-   * @param {string} address @param {number} port as given to `listen`
-   * @returns {number} the port
-   */
-  takePlace(place, address, port) {
-    const isSame = address === place.address && (port === 0 || port === place.port);
-    if (!isSame)
-      throw new HoldfastError(
-        'LISTENING',
-        `this Hold has taken over the port ${place.port} of ${place.address || 'all addresses'}: listen there, not on ${port} of ${address || 'all addresses'}`,
-      );
+  /** @param {Place} place where the sockets listen that have come @returns {number} the port */
+  takePlace(place) {
     this.isPlaceInherited = false;
     this.shards?.keepAlive();
     this.shards?.takeHeads();
@@ -146,7 +173,7 @@ export class StreamHolder extends Adopter {
   async listenAgain() {
     const { place } = this;
     if (!place || this.isDraining) return;
-    await this.front.listen(place.address, place.port).catch((error) => {
+    await this.front.listen(place.address, place.port, place.isTls ?? false).catch((error) => {
       throw listenFailure(error, place.address, place.port);
     });
   }
@@ -187,7 +214,7 @@ export class StreamHolder extends Adopter {
 
   /**
    * Stops accepting, and closes the streams evenly over the period. Connections passed on to `server` stay open: closing
-   * them is up to the application.
+   * them is up to the application. This Hold encrypts for those with TLS, so it waits for them.
    * @param {number} [periodMs]
    * @returns {Promise<void>} resolves when the last connection is gone; a second call returns the same promise
    */

@@ -13,7 +13,8 @@ import { MOST_SHARDS } from './options.js';
  * The contract. A transport accepts connections, reads request heads, does what the policy decides, pings every stream once
  * per interval, closes streams whose clients fall behind, and counts all of it.
  * @typedef {object} Transport
- * @property {(port: number, host: string) => Promise<number>} listen resolves to the port; host '' means all addresses
+ * @property {import('./holder.js').StreamHolder['listen']} listen resolves to the port; host '' means all addresses
+ * @property {import('./holder.js').StreamHolder['setSecureContext']} setSecureContext
  * @property {import('./holder.js').StreamHolder['publish']} publish
  * @property {import('./holder.js').StreamHolder['send']} send
  * @property {import('./holder.js').StreamHolder['write']} write

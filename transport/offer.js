@@ -2,7 +2,7 @@
  * The offer of a Hold to hand over its streams to a process that connects at a path. The other side is takeover.js.
  *
  *     giver                                                     taker
- *       | <-- takeOver: protocol, version, shards --------------- |
+ *       | <-- takeOver: protocol, shards, whether with TLS ------ |
  *       | --- refused: problem ---------------------------------> |   or:
  *       | --- connect, then for each round: sync, go -----------> |   each is answered
  *       | --- say: what the application publishes, or ends -----> |   after a round; publications are answered: said
@@ -13,6 +13,7 @@ import { messageOf } from '../lib/errors.js';
 import { Link, PROTOCOL } from './link.js';
 import { listenAt } from './offerpath.js';
 import { Rounds } from './rounds.js';
+import { tlsProblem } from './takeover.js';
 
 /** Within this time, a taker must have said what it is. */
 const HELLO_MS = 5000;
@@ -105,11 +106,13 @@ export class Offer {
   }
 
   /** @param {Message} hello @returns {string} '' if there is none */
-  problemWith({ protocol, shards }) {
+  problemWith({ protocol, shards, isTls = false }) {
     if (protocol !== PROTOCOL)
       return `the process that has them speaks version ${PROTOCOL} of the protocol, this one ${protocol}: use versions of holdfast that match`;
     if (!Number.isInteger(shards) || shards < 1)
       return `the number of shards is ${shards}, not a whole number above 0`;
+    const { place } = this.holder;
+    if (place && isTls !== (place.isTls ?? false)) return tlsProblem(!isTls);
     if (this.rounds || this.isOver) return 'another process is already taking over the streams';
     return '';
   }

@@ -77,7 +77,9 @@ export class Rounds {
     const names = this.handover.offer();
     const pairs = pairsOf(names.length, count);
     const sources = pairs.map(({ from, to, weight }) => ({ shard: to, name: names[from], weight }));
-    await this.link.ask('connect', { sources, listens: this.holder.place }, ANSWER_MS);
+    const { place, tls } = this.holder;
+    const ticketKeys = place?.isTls ? Buffer.from(tls?.ticketKeys ?? []).toString('base64') : undefined;
+    await this.link.ask('connect', { sources, listens: place, ticketKeys }, ANSWER_MS);
   }
 
   /** @returns {Promise<boolean>} whether there is, or may be, more to move */

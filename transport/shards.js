@@ -15,6 +15,7 @@ import { closed } from './failures.js';
 import { Handover } from './handover.js';
 import { Heads } from './heads.js';
 import { nativeOptions } from './options.js';
+import { relayedSocket } from './relayed.js';
 
 /** The most heads answered before other callbacks can run. */
 const HEADS_PER_BATCH = 64;
@@ -68,6 +69,8 @@ export class Shards {
     this.lastToken = 0;
     /** Keeps the process alive while it listens. @type {NodeJS.Timeout | undefined} */
     this.anchor = undefined;
+    /** Where it listens. @type {{ address: string, port: number } | null} */
+    this.place = null;
     this.takeEvents = this.takeEvents.bind(this);
     this.core = new native.Core({
       options: nativeOptions(settings),
@@ -94,14 +97,15 @@ export class Shards {
     return new Socket({ ...read, fd: this.core.takeBell(), writable: false }).unref();
   }
 
-  /** @param {string} address '' for all @param {number} port @returns {Promise<number>} the port */
-  async listen(address, port) {
+  /** @param {string} address '' for all @param {number} port @param {boolean} isTls @returns {Promise<number>} the port */
+  async listen(address, port, isTls) {
     if (this.isDraining) throw closed();
     const claim = this.sharesPort ? null : claimPort(this.native, address, port);
     try {
       // Once they listen, the kernel itself refuses the claims of others.
-      const bound = bind(this.core, address, claim?.port ?? port);
+      const bound = bind(this.core, address, claim?.port ?? port, isTls);
       this.keepAlive();
+      this.place = { address, port: bound };
       return bound;
     } finally {
       claim?.release();
@@ -302,6 +306,8 @@ export class Shards {
       counted,
       passed,
       passedRead,
+      passedFrom,
+      passedIds,
       failed,
       drained,
       hasMore,
@@ -310,7 +316,7 @@ export class Shards {
       this.heads.answer(heads, lines.toString('latin1'));
       this.flush();
     }
-    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i]));
+    passed.forEach((fd, i) => void this.passOn(fd, passedRead[i], passedFrom[i], passedIds[i]));
     this.adoptions.settle(adopted);
     for (let i = 0; i < published.length; i += 2) this.settlePublication(published[i], published[i + 1]);
     for (const report of counted) this.census.reported(report);
@@ -329,9 +335,16 @@ export class Shards {
     if (this.drained >= this.count) this.onDrained();
   }
 
-  /** @param {number} fd of a connection @param {Buffer} read what native has read from it, if the head came in pieces */
-  passOn(fd, read) {
-    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+  /**
+   * @param {number} fd of a connection
+   * @param {Buffer} read what native has read from it, if the head came in pieces
+   * @param {string} from '' for a connection of its own; of one with TLS, the address and port of the client
+   * @param {number} id of one with TLS
+   */
+  passOn(fd, read, from, id) {
+    const socket = from
+      ? relayedSocket(fd, id, from, this.place)
+      : new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
     if (read.length > 0) socket.unshift(read); // Node's parser gets it before anything else is read
     // Later, because a listener that throws must not interrupt a batch.
     if (this.application) process.nextTick(() => this.application?.emit('connection', socket));

@@ -15,23 +15,25 @@ const OF_HUB = '\u0001';
 /** @typedef {import('./holder.js').StreamHolder} StreamHolder */
 /** @typedef {import('./link.js').Message} Message */
 /** @typedef {(id: number, stream: { tag: string, channels: string[] }) => void} OnAdopted */
+/** `tls`: for the listening sockets that come. @typedef {{ onAdopted?: OnAdopted, tls?: import('./tls.js').TlsOptions }} How */
 
 /**
  * @param {StreamHolder} holder a new one
  * @param {string} path
- * @param {OnAdopted | undefined} onAdopted
+ * @param {How} how
  * @returns {Promise<void>} once it has all streams; at once if nobody is at the path
  * @throws {HoldfastError} BAD_ARGUMENT, NOT_NATIVE, HANDOVER
  */
-export async function takeOver(holder, path, onAdopted) {
+export async function takeOver(holder, path, how) {
   checkPath(path);
+  if (how.tls !== undefined) holder.setSecureContext(how.tls);
   const socket = await connectTo(path);
   if (!socket) return;
   if (!holder.handover || !holder.shards) {
     socket.destroy();
     throw notNative();
   }
-  await new Taker(holder, new Link(socket), onAdopted).run();
+  await new Taker(holder, new Link(socket), how).run();
 }
 
 /** @returns {HoldfastError} */
@@ -42,14 +44,22 @@ export function notNative() {
   );
 }
 
+/** @param {boolean} isTls whether the other process listens with TLS @returns {string} why this one can't take over its listening sockets */
+export function tlsProblem(isTls) {
+  return isTls
+    ? 'the process that has them listens with TLS: give Hold.takeOver its tls option'
+    : 'the process that has them listens without TLS: leave out the tls option';
+}
+
 class Taker {
-  /** @param {StreamHolder} holder @param {Link} link @param {OnAdopted | undefined} onAdopted */
-  constructor(holder, link, onAdopted) {
+  /** @param {StreamHolder} holder @param {Link} link @param {How} how */
+  constructor(holder, link, { onAdopted, tls }) {
     this.holder = holder;
     this.handover = /** @type {import('./handover.js').Handover} */ (holder.handover);
     this.shards = /** @type {import('./shards.js').Shards} */ (holder.shards);
     this.link = link;
     this.onAdopted = onAdopted;
+    this.tls = tls;
     /** Where the other process listens, or has listened. @type {import('./holder.js').Place | null} */
     this.place = null;
     this.hasStreams = false;
@@ -67,7 +77,8 @@ class Taker {
   run() {
     this.shards.postponeHeads(); // until the application has what it needs to answer them
     this.link.socket.setTimeout(SILENCE_MS, () => this.link.close());
-    this.link.send({ type: 'takeOver', protocol: PROTOCOL, shards: this.shards.count });
+    const { count: shards } = this.shards;
+    this.link.send({ type: 'takeOver', protocol: PROTOCOL, shards, isTls: this.tls !== undefined });
     void this.listen();
     return this.result;
   }
@@ -108,8 +119,12 @@ class Taker {
   }
 
   /** @param {Record<string, any>} fields */
-  connect({ sources, listens }) {
+  connect({ sources, listens, ticketKeys }) {
     this.place = listens;
+    // A process of an older version does not ask for what it can't have.
+    if (this.tls && listens && !listens.isTls) throw new Error(tlsProblem(false));
+    if (this.tls && !this.tls.ticketKeys && ticketKeys)
+      this.holder.setSecureContext({ ...this.tls, ticketKeys: Buffer.from(ticketKeys, 'base64') });
     this.handover.connect(sources);
   }
 

@@ -50,6 +50,11 @@ opened again (--churn, or a loss) with its cursor. What was lost, repeated, out 
 the report, and the exit status is 1. What was sent while a stream was not open must come in a replay: it is recovered. If the
 hub says that it can't replay everything, that is a gap.
 
+With --tls, or an https:// target, streams and publishers speak TLS 1.3, or 1.2. Certificates are checked as other programs do
+(--tls-ca, --insecure). Streams that come back use a ticket of an earlier one, unless --no-resume says otherwise.
+
+  node fleet/cli.js run --target https://localhost:8888 --streams 10000 --tls-ca ca.pem
+
 Several targets are the nodes of one hub. They share the streams, and a stream that comes back takes the next one, with its
 cursor. The publisher's connections are spread over them too; one whose node fails goes on at the next, with the same
 publication, which has an id so that the hub stores it once (--publish-retry). All requests name the first target as their host.
@@ -108,15 +113,16 @@ function check({ streams, report, ...values }) {
 function planOf(values) {
   const { streams, holdS, withinS, ramp } = values;
   const params = paramsOf(values);
-  const { host = defaultParams().host, port = String(defaultParams().port), others } = params;
+  const { host = defaultParams().host, port = String(defaultParams().port), others, tls } = params;
   const first = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return {
     streams,
     holdMs: holdS * 1000,
     withinMs: (withinS || Math.ceil((4 * streams) / (ramp || defaultParams().ramp)) + RAMP_SLACK_S) * 1000,
     place: kindOf(values),
-    target: [first, ...(others ? splitServers(String(others)) : [])].join(', '),
+    target: `${tls === '1' ? 'https://' : ''}${[first, ...(others ? splitServers(String(others)) : [])].join(', ')}`,
     hasTopics: params.topic !== undefined,
+    hasTls: tls === '1',
     machine: machineLine(),
   };
 }

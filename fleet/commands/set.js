@@ -7,7 +7,7 @@ import { nearest } from '../../lib/nearest.js';
 import { integer } from '../../lib/options.js';
 import { each, setParams, tell } from '../ask.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
-import { JSON_OPTION, PLACE_OPTIONS } from '../flags.js';
+import { JSON_OPTION, PLACE_OPTIONS, paramText } from '../flags.js';
 import { openPlace } from '../places.js';
 import { dronesText } from '../show/table.js';
 import { spread } from '../spread.js';
@@ -39,7 +39,7 @@ ${rows.join('\n')}
 
 /** @param {string[]} words @param {Record<string, any>} values @returns {Promise<number>} */
 async function act([name, value], values) {
-  const telling = tellingOf(name, value);
+  const telling = tellingOf(name, value === undefined ? value : paramText(name, value));
   const place = await openPlace(values);
   const members = await place.list();
   if (members.length === 0)

@@ -3,12 +3,14 @@
  * (native/core/src/dial).
  */
 
-/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'unauthorized' | 'forbidden' | 'too-many' | 'unavailable' | 'status' | 'unexpected' | 'other'} Cause */
+/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'unauthorized' | 'forbidden' | 'too-many' | 'unavailable' | 'status' | 'unexpected' | 'certificate' | 'handshake' | 'tls-alert' | 'bad-record' | 'truncated' | 'other'} Cause */
 
 /**
  * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream;
  * `unauthorized`, `forbidden`, `too-many`, `unavailable`: status 401, 403, 429, 503; `status`: another one than 200;
- * `unexpected`: bytes that no stream of a Holdfast server contains; `no-port`: no local port was
+ * `unexpected`: bytes that no stream of a Holdfast server contains; `certificate`: that of the server was not accepted; `handshake`:
+ * TLS was not possible for another reason; `tls-alert`: the server reported a failure of TLS; `bad-record`: it sent something that is
+ * not a valid TLS record; `truncated`: a TLS connection ended without a close_notify; `no-port`: no local port was
  * free; `descriptors`: the process reached its limit of file descriptors.
  * @type {Cause[]}
  */
@@ -26,6 +28,11 @@ export const CAUSES = [
   'unavailable',
   'status',
   'unexpected',
+  'certificate',
+  'handshake',
+  'tls-alert',
+  'bad-record',
+  'truncated',
   'other',
 ];
 

@@ -6,7 +6,7 @@ import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { isIP } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
-import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { codeOf, HoldfastError, messageOf } from '../../lib/errors.js';
 
 export const CONSENT_PATH = '/.well-known/holdfast-load';
 /** For all questions about one target together. Every refusal takes this long, so that its duration reveals nothing. */
@@ -24,6 +24,15 @@ const RULE = 'drones load only this machine, or a server started with --accept-l
  */
 
 /** @typedef {{ status: number, body: string }} Answer */
+/**
+ * Sends a request.
+ * @typedef {(options: import('node:http').RequestOptions, onResponse: (response: import('node:http').IncomingMessage) => void,
+ * onError: (error: Error) => void) => void} Asking
+ */
+
+/** @type {Asking} */
+const askPlainly = (options, onResponse, onError) =>
+  void request(options, onResponse).on('error', onError).end();
 
 /** Why a target may not be dialled: NO_HOST, BAD_TARGET, NO_ANSWER, NO_CONSENT. */
 export class Refusal extends HoldfastError {
@@ -45,26 +54,36 @@ export function isLoopback(address) {
  * Asks one address after the other, and stops at the first that refuses.
  * @param {string[]} hosts names or addresses of one server
  * @param {number[]} ports
+ * @param {Asking} [via] how to ask, if not in plain HTTP
  * @returns {Promise<Consent>}
- * @throws {Refusal} after ANSWER_MS
+ * @throws {Refusal} after ANSWER_MS; BAD_CERTIFICATE if it is one of this machine that is not accepted
  */
-export async function askConsent(hosts, ports) {
+export async function askConsent(hosts, ports, via = askPlainly) {
   const begunMs = performance.now();
   try {
-    return await consentOf(hosts, ports, AbortSignal.timeout(ANSWER_MS));
+    return await consentOf(hosts, ports, AbortSignal.timeout(ANSWER_MS), via);
   } catch (error) {
+    if (isOfCertificate(error)) throw error;
     await after(begunMs + ANSWER_MS - performance.now());
     throw error;
   }
 }
 
-/** @param {string[]} hosts @param {number[]} ports @param {AbortSignal} signal @returns {Promise<Consent>} */
-async function consentOf(hosts, ports, signal) {
+/** @param {unknown} error */
+function isOfCertificate(error) {
+  return codeOf(error) === 'BAD_CERTIFICATE';
+}
+
+/** @param {string[]} hosts @param {number[]} ports @param {AbortSignal} signal @param {Asking} via @returns {Promise<Consent>} */
+async function consentOf(hosts, ports, signal, via) {
   const addresses = [];
   for (const host of hosts) addresses.push(await addressOf(host, ports[0], signal));
   const isLocal = addresses.every(isLoopback);
   if (isLocal) {
-    const answer = await ask(addresses[0], hosts[0], ports[0], signal).catch(() => null);
+    const answer = await ask(addresses[0], hosts[0], ports[0], signal, via).catch((error) => {
+      if (isOfCertificate(error)) throw error;
+      return null;
+    });
     return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(parse(answer)) };
   }
   if (ports.length > 1 || addresses.length > MOST_ELSEWHERE)
@@ -76,7 +95,7 @@ async function consentOf(hosts, ports, signal) {
     );
   const said = [];
   for (const [i, address] of addresses.entries())
-    said.push(await consentAt(address, hosts[i], ports[0], signal));
+    said.push(await consentAt(address, hosts[i], ports[0], signal, via));
   return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(said[0]) };
 }
 
@@ -102,12 +121,12 @@ function rejectionOf(signal) {
 }
 
 /**
- * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal
+ * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal @param {Asking} via
  * @returns {Promise<any>} what it said
  * @throws {Refusal} NO_ANSWER, NO_CONSENT
  */
-async function consentAt(address, host, port, signal) {
-  const answer = await ask(address, host, port, signal).catch((error) => {
+async function consentAt(address, host, port, signal, via) {
+  const answer = await ask(address, host, port, signal, via).catch((error) => {
     throw refusal('NO_ANSWER', host, port, `it does not answer (${messageOf(error)})`);
   });
   const said = parse(answer);
@@ -144,10 +163,10 @@ function intervalIn(said) {
 
 /**
  * One request, to the address that would be dialled, without following redirects.
- * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal
+ * @param {string} address @param {string} host @param {number} port @param {AbortSignal} signal @param {Asking} via
  * @returns {Promise<Answer>}
  */
-function ask(address, host, port, signal) {
+function ask(address, host, port, signal, via) {
   return new Promise((resolve, reject) => {
     const options = {
       host: address,
@@ -157,7 +176,7 @@ function ask(address, host, port, signal) {
       headers: { Host: targetOf(host, port) },
       signal,
     };
-    const question = request(options, (response) => {
+    const onResponse = (/** @type {import('node:http').IncomingMessage} */ response) => {
       let body = '';
       response.setEncoding('latin1');
       response.on('data', (data) => {
@@ -166,8 +185,7 @@ function ask(address, host, port, signal) {
       });
       response.on('error', reject);
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
-    });
-    question.on('error', reject);
-    question.end();
+    };
+    via(options, onResponse, reject);
   });
 }

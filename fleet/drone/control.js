@@ -19,6 +19,7 @@ const LOCAL_HOST = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i;
 /** Statuses of the errors that a person can fix. */
 const STATUS_OF = new Map([
   ['BAD_PARAM', 400],
+  ['BAD_CERTIFICATE', 400],
   ['BUSY', 503],
 ]);
 

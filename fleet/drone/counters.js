@@ -26,12 +26,15 @@ export const COUNTS = /** @type {const} */ ([
   { name: 'outOfOrder', kind: 'counter', help: 'publications that arrived after a later one' },
   { name: 'recovered', kind: 'counter', help: 'delivered ones that were sent while the stream was not open' },
   { name: 'strayed', kind: 'counter', help: 'publications to topics that the stream does not subscribe to' },
+  { name: 'handshakes', kind: 'counter', help: 'TLS handshakes completed' },
+  { name: 'resumptions', kind: 'counter', help: 'TLS handshakes that used a ticket of an earlier stream' },
 ]);
 
 /** Distributions of durations, each since it was last taken. */
 // biome-ignore format: a table reads best with one row per line
 export const HISTOGRAMS = /** @type {const} */ ([
   { name: 'connect', unit: 'µs', help: 'time to connect' },
+  { name: 'handshake', unit: 'µs', help: 'time of the TLS handshake, from connected on' },
   { name: 'firstByte', unit: 'µs', help: 'time to the first byte of the response, from dialling' },
   { name: 'lateness', unit: 'µs', help: 'how late pings were' },
   { name: 'delivery', unit: 'µs', help: 'from publishing a message to reading it' },

@@ -15,15 +15,24 @@
  * @property {number} timeoutMs to connect and receive the welcome
  * @property {boolean} isStrict whether everything must be what a Holdfast server sends
  * @property {boolean} allowsMessages whether anything other than pings may come; always if there is a subscription
+ * @property {Security | null} security null for plain HTTP
  */
 
 /**
  * @typedef {object} Server
  * @property {string} name what it is recognized by in the next target
+ * @property {string} host the name, or the first address, which is what its certificate must be for
  * @property {string[]} addresses IP addresses, used in turn; none if it is left out for now
  * @property {number[]} ports used in turn
  *
  * @typedef {{ name: string, open: number, opened: number, failed: number, lost: number }} ServerCounts of its streams
+ */
+
+/**
+ * How TLS is spoken.
+ * @typedef {object} Security
+ * @property {string | null} roots certificates that may have signed that of the server, in PEM; null: every certificate is accepted
+ * @property {boolean} resumes whether streams come back with a ticket of an earlier one
  */
 
 /**

@@ -37,8 +37,11 @@ class NativeDialer {
 
   /** @param {Target} target */
   aim(target) {
-    const { request, subscription, ...others } = target;
-    const own = subscription ? { subscription } : {};
+    const { request, subscription, security, ...others } = target;
+    const own = {
+      ...(subscription && { subscription }),
+      ...(security && { security: securityOf(security) }),
+    };
     this.servers = target.servers;
     this.core.aim({ ...others, ...own, request: Buffer.from(request, 'latin1') });
   }
@@ -73,6 +76,11 @@ class NativeDialer {
     this.stopping ??= this.core.stop();
     return this.stopping;
   }
+}
+
+/** @param {import('./dial.js').Security} security */
+function securityOf({ roots, resumes }) {
+  return { resumes, ...(roots === null ? {} : { roots: Buffer.from(roots) }) };
 }
 
 /**

@@ -6,8 +6,8 @@ import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { causeOf, noCauses } from './causes.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
+import { tls, topics } from './optional.js';
 import { NO_SUBSCRIBERS, pairOf, Stream } from './stream.js';
-import { topics } from './topics.js';
 
 const MOST_SAMPLES = 8;
 /** How often openings that take too long are looked for. */
@@ -72,7 +72,11 @@ export class PlainDialer {
     if (!target) return;
     const place = this.subscribers.take();
     const server = this.visits.next(target, place);
-    const socket = createConnection(pairOf(target, server, this.turn++));
+    const where = pairOf(target, server, this.turn++);
+    const { security, servers } = target;
+    const socket = security
+      ? /** @type {NonNullable<typeof tls>} */ (tls).connectSecurely(this, where, servers[server], security)
+      : createConnection(where);
     const stream = Object.assign(socket, { [kStream]: new Stream(this, target, place, server) });
     this.dialling.add(stream);
     socket.on('connect', onConnect);
@@ -240,7 +244,7 @@ function onData(data) {
 
 /** @this {StreamSocket} @param {NodeJS.ErrnoException} error */
 function onError(error) {
-  this[kStream].cause = causeOf(error.code ?? '');
+  this[kStream].cause = (tls?.causeOf ?? causeOf)(error.code ?? '');
 }
 
 /** @this {StreamSocket} */

@@ -7,12 +7,12 @@ import { sumOf } from './causes.js';
 import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
+import { tls, topics } from './optional.js';
 import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
 import { Rate } from './rate.js';
 import { Reconciler } from './reconcile.js';
 import { requestOf } from './request.js';
-import { topics } from './topics.js';
 
 const STEP_MS = 100;
 const MOST_SAMPLES = 8;
@@ -91,7 +91,8 @@ export class Drone {
   /** Asks the target for its consent, and dials it from now on. @param {Params} params @param {boolean} [isAgain] */
   async aim(params, isAgain = false) {
     const { failures } = this;
-    const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, isAgain);
+    const security = tls?.securityOf(params) ?? null;
+    const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
     const { sources, interval, timeout, expect, channel, path } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
@@ -104,18 +105,22 @@ export class Drone {
       timeoutMs: timeout,
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
+      security,
     });
     this.tokens?.use(params, subscription);
     this.permit.grant(performance.now(), isLocal, failures, isPartial);
   }
 
-  /** If it is the target it dials now that refuses, its streams are closed. @param {Params} params @param {boolean} isAgain */
-  async ask(params, isAgain) {
+  /**
+   * If it is the target it dials now that refuses, its streams are closed.
+   * @param {Params} params @param {import('./dial.js').Security | null} security @param {boolean} isAgain
+   */
+  async ask(params, security, isAgain) {
     const { host, port } = params;
     try {
-      if (topics) return await topics.askServers(params, isAgain);
+      if (topics) return await topics.askServers(params, security, isAgain);
       const { addresses, ...said } = await askConsent(hostsOf(host), port);
-      return { ...said, servers: [{ name: '', addresses, ports: port }], isPartial: false };
+      return { ...said, servers: [{ name: '', host, addresses, ports: port }], isPartial: false };
     } catch (error) {
       const isCurrent = targetIn(params) === targetIn(this.params);
       if (isCurrent && codeOf(error) === 'NO_CONSENT') this.permit.revoke();

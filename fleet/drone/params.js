@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { choice, either, integer, option, text } from '../../lib/options.js';
 import { isHost, MOST_HOSTS, portsIn, sourcesIn } from './addresses.js';
-import { topics } from './topics.js';
+import { tls, topics } from './optional.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
@@ -26,7 +26,8 @@ const MOST_STREAMS = 10_000_000;
  * @property {number} churn streams per second
  */
 
-/** @typedef {StreamParams & import('./topics/params.js').TopicParams} Params the second half only where topics are available */
+/** @typedef {StreamParams & import('./tls/params.js').TlsParams & import('./topics/params.js').TopicParams} Params only the first part where
+ * topics and TLS are not available */
 
 /** '8888', '8888,8890-8893' @type {import('../../lib/options.js').Kind} */
 const PORTS = {
@@ -71,6 +72,7 @@ export const PARAMS = [
   option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms until a stream must be open'),
   option('churn', 'churn', integer(0, 1_000_000), 0, 'streams per second, chosen at random, to close and open again with their cursors'),
   option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
+  ...(tls?.TLS_PARAMS ?? []),
   ...(topics?.TOPIC_PARAMS ?? []),
 ];
 

@@ -2,8 +2,8 @@
  * One stream of the plain dialer, from dialling to its end.
  */
 import { Answer } from './answer.js';
+import { topics } from './optional.js';
 import { Pings } from './pings.js';
-import { topics } from './topics.js';
 
 /** @typedef {import('./dial.js').Target} Target */
 /** @typedef {import('./dial.plain.js').PlainDialer} Owner */

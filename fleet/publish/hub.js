@@ -4,16 +4,18 @@
  */
 import { askConsent } from '../drone/consent.js';
 import { Rate } from '../drone/rate.js';
+import { askingWith } from '../drone/tls/security.js';
 import { HUB_PATH } from '../drone/topics/subscription.js';
 import { signerOf } from '../drone/topics/tokens.js';
 import { audienceOf } from './audience.js';
-import { Lane } from './lane.js';
+import { hostIn, Lane } from './lane.js';
 
 /** Connections. Each has its own topics. */
 const MOST_LANES = 16;
 const LEAST_TICK_MS = 1;
 const MOST_TICK_MS = 100;
 const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
 
 /** @typedef {import('./lane.js').Topic} Topic */
 /** @typedef {import('../ask.js').Counts} Counts */
@@ -21,6 +23,7 @@ const HTTP_PORT = 80;
 /**
  * @typedef {object} Settings
  * @property {URL[]} urls of the hubs: the connections are spread over them
+ * @property {import('../drone/dial.js').Security | null} [security] for those with https
  * @property {number} retryMs see `How`
  * @property {string[]} topics templates
  * @property {number} streams
@@ -34,9 +37,22 @@ const HTTP_PORT = 80;
 
 export class HubPublisher {
   /** @param {Settings} settings */
-  constructor({ urls, topics, streams, perSecond, batch, size, token, signer, clock, retryMs }) {
+  constructor({
+    urls,
+    security = null,
+    topics,
+    streams,
+    perSecond,
+    batch,
+    size,
+    token,
+    signer,
+    clock,
+    retryMs,
+  }) {
     /** @type {import('./lane.js').Hub[]} */
     this.hubs = urls.map((url) => ({ url, accepted: 0, refused: 0, unanswered: 0 }));
+    this.security = security;
     this.clock = clock;
     this.batch = batch;
     this.requestsPerSecond = perSecond / batch;
@@ -47,6 +63,7 @@ export class HubPublisher {
     this.topics = [...this.audience.keys()].map((name) => ({ name, publisher, number: 0, sent: 0 }));
     const how = {
       hubs: this.hubs,
+      security,
       retryMs,
       token: token ? () => token : tokenSource(signer),
       batch,
@@ -59,11 +76,13 @@ export class HubPublisher {
     this.timer = null;
   }
 
-  /** A hub elsewhere must have accepted load. @throws {import('../drone/consent.js').Refusal} */
+  /** A hub elsewhere must have accepted load. @throws {import('../drone/consent.js').Refusal} or BAD_CERTIFICATE */
   async check() {
     for (const { url } of this.hubs) {
-      const { hostname, port } = url;
-      await askConsent([hostname.replace(/^\[|\]$/g, '')], [Number(port) || HTTP_PORT]);
+      const host = hostIn(url);
+      const security = url.protocol === 'https:' ? this.security : null;
+      const port = Number(url.port) || (security ? HTTPS_PORT : HTTP_PORT);
+      await askConsent([host], [port], security ? askingWith(security, host) : undefined);
     }
   }
 

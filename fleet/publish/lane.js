@@ -5,6 +5,7 @@
 import { setTimeout as after } from 'node:timers/promises';
 import { Client } from 'undici';
 import { codeOf, messageOf } from '../../lib/errors.js';
+import { tlsOptions } from '../drone/tls/security.js';
 import { dataOf } from '../drone/topics/publication.js';
 
 const ANSWER_MS = 5000;
@@ -27,6 +28,7 @@ const MAY_BE_STORED = /may (still )?(be|have been) (stored|published)/;
  * How to publish.
  * @typedef {object} How
  * @property {Hub[]} hubs at least one
+ * @property {import('../drone/dial.js').Security | null} [security] for hubs with https
  * @property {number} retryMs how long a publication that was not accepted is tried again; 0 for once. If it is, publications
  *   have ids, so that hubs store each of them once
  * @property {() => string} token '' for none
@@ -146,9 +148,15 @@ export class Lane {
   /** @param {Hub} hub */
   clientFor(hub) {
     const limits = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS, connectTimeout: ANSWER_MS };
-    const client = this.clients.get(hub) ?? new Client(hub.url.origin, limits);
+    const client = this.clients.get(hub) ?? new Client(hub.url.origin, { ...limits, ...this.tlsFor(hub) });
     this.clients.set(hub, client);
     return client;
+  }
+
+  /** @param {Hub} hub */
+  tlsFor({ url }) {
+    const { security } = this.how;
+    return security && url.protocol === 'https:' ? { connect: tlsOptions(security, hostIn(url)) } : {};
   }
 
   headers() {
@@ -210,6 +218,11 @@ export class Lane {
     this.closing.abort();
     await Promise.all([...this.clients.values()].map((client) => client.destroy()));
   }
+}
+
+/** @param {URL} url @returns {string} a name or an address */
+export function hostIn({ hostname }) {
+  return hostname.replace(/^\[|\]$/g, '');
 }
 
 /** @param {number} status @param {string} text @returns {Outcome} */

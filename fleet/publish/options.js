@@ -4,6 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { integer, listed, option } from '../../lib/options.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
+import { securityOf } from '../drone/tls/security.js';
 import { hubsOf, signerFor } from '../drone/topics/subscription.js';
 import { contentOf, paramsOf } from '../flags.js';
 import { pairsOf } from '../texts.js';
@@ -17,14 +18,17 @@ const MOST_SIZE = 1_000_000;
 /** Enough for NATS to choose another leader. */
 const RETRY_S = 30;
 
-/** @param {string} expected @returns {import('../../lib/options.js').Kind} */
-const urlKind = (expected) => ({
+/** @param {string} expected @param {RegExp} [scheme] @returns {import('../../lib/options.js').Kind} */
+const urlKind = (expected, scheme = /^http:\/\//) => ({
   expected,
   word: 'URL',
-  read: (given) => (/^http:\/\//.test(given) && URL.canParse(given) ? given : undefined),
+  read: (given) => (scheme.test(given) && URL.canParse(given) ? given : undefined),
 });
 const ADMIN = urlKind("the URL of the server's admin port, as in http://127.0.0.1:8890");
-const HUB = urlKind('the URL of a hub, as in http://127.0.0.1:8890');
+const HUB = urlKind(
+  'the URL of a hub, as in http://127.0.0.1:8890 or https://127.0.0.1:8888',
+  /^https?:\/\//,
+);
 const { kind: TOKEN } = /** @type {import('../../lib/options.js').Option} */ (
   PARAMS.find(({ flag }) => flag === 'token')
 );
@@ -83,9 +87,11 @@ function hubPublisherOf(values, place) {
   const { publish, publishBatch, publishSize, publishToken, publishTo, publishRetryS, streams } = values;
   const params = changedParams(defaultParams(), pairsOf(paramsOf(values)));
   const hubs = publishTo.length > 0 ? publishTo : hubsOf(params);
+  const isSecure = hubs.some((/** @type {string} */ url) => url.startsWith('https:'));
   const retryS = publishRetryS === '' && hubs.length > 1 ? RETRY_S : Number(publishRetryS);
   return new HubPublisher({
     urls: hubs.map(hubUrl),
+    security: isSecure ? securityOf({ ...params, tls: true }) : null,
     retryMs: retryS * 1000,
     topics: params.topic,
     streams,

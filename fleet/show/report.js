@@ -21,6 +21,7 @@ import { hubLines, targetLines } from './targets.js';
  * @property {number} heldMs
  * @property {import('./publications.js').Published | null} publications
  * @property {boolean} [hasTopics] whether streams subscribe to topics of a hub
+ * @property {boolean} [hasTls]
  * @property {boolean} isInterrupted
  * @property {string} machine
  */
@@ -34,6 +35,8 @@ const ROWS = [
   ['latenessMs', 'ping lateness'],
   ['deliveryMs', 'delivery'],
 ];
+/** @type {[string, string]} */
+const TLS_ROW = ['handshakeMs', 'TLS handshake'];
 const LABEL = 15;
 const FIGURE = 12;
 
@@ -69,6 +72,7 @@ export function reportOf(facts) {
     pings: counts.pings,
     overdue: counts.overdue,
     moved: counts.moved,
+    tls: facts.hasTls ? { handshakes: counts.handshakes, resumed: counts.resumptions } : null,
     targets: summary.servers,
     messages: counts.messages,
     bytes: counts.bytes,
@@ -125,7 +129,7 @@ export function reportText(report) {
 /** @param {Report} report */
 function countLines(report) {
   const { asked, opened, openAtEnd, failed, lost, retried, pings, messages, bytes, overdue } = report;
-  const { outcome, publications } = report;
+  const { outcome, publications, tls } = report;
   const row = (/** @type {string} */ label, /** @type {number} */ n, note = '') =>
     `${label.padEnd(LABEL)}${formatCount(n).padStart(FIGURE)}${note ? `  ${note}` : ''}`;
   return [
@@ -134,6 +138,7 @@ function countLines(report) {
     row('failed', failed.total, causesText(failed.byCause)),
     row('lost', lost.total, causesText(lost.byCause)),
     row('retried', retried),
+    ...(tls ? [row('handshakes', tls.handshakes, `${formatCount(tls.resumed)} with a ticket`)] : []),
     timeLine(report),
     `${'held'.padEnd(LABEL)}${seconds(report.heldMs).padStart(FIGURE)}`,
     row('pings', pings, overdue > 0 ? `${formatNoun(overdue, 'stream')} with an overdue ping` : ''),
@@ -158,10 +163,10 @@ function publishedText({ publications, openAtEnd, outcome }) {
 }
 
 /** @param {Report} report */
-function percentileLines({ percentiles }) {
+function percentileLines({ percentiles, tls }) {
   const names = /** @type {const} */ (['p50', 'p90', 'p99', 'max']);
   const heads = ['count', ...names.map((name) => `${name} ms`)].map((head) => head.padStart(FIGURE));
-  const rows = ROWS.map(([key, label]) => {
+  const rows = (tls ? [TLS_ROW, ...ROWS] : ROWS).map(([key, label]) => {
     const found = percentiles[key];
     const figures = names.map((name) => (found.count > 0 ? formatMs(found[name]) : '-'));
     return [formatCount(found.count), ...figures]

@@ -30,12 +30,21 @@ pub struct DialTarget {
     pub timeout_ms: u32,
     pub is_strict: bool,
     pub allows_messages: bool,
+    pub security: Option<DialSecurity>,
+}
+
+/// Described at `Security` in the core.
+#[napi(object)]
+pub struct DialSecurity {
+    pub roots: Option<Buffer>,
+    pub resumes: bool,
 }
 
 /// Described at `Server` in the core.
 #[napi(object)]
 pub struct DialServer {
     pub name: String,
+    pub host: String,
     pub addresses: Vec<String>,
     pub ports: Vec<u16>,
 }
@@ -183,7 +192,14 @@ impl TryFrom<DialTarget> for dial::Target {
             timeout_ms: target.timeout_ms,
             is_strict: target.is_strict,
             allows_messages: target.allows_messages,
+            security: target.security.map(dial::Security::from),
         })
+    }
+}
+
+impl From<DialSecurity> for dial::Security {
+    fn from(security: DialSecurity) -> Self {
+        dial::Security { roots: security.roots.map(|roots| roots.to_vec().into_boxed_slice()), resumes: security.resumes }
     }
 }
 
@@ -191,8 +207,9 @@ impl TryFrom<DialServer> for dial::Server {
     type Error = Error;
 
     fn try_from(server: DialServer) -> Result<Self> {
-        let DialServer { name, addresses, ports } = server;
-        Ok(dial::Server { name: name.into(), addresses: addresses_of(&addresses)?, ports, tally: Arc::default() })
+        let DialServer { name, host, addresses, ports } = server;
+        let addresses = addresses_of(&addresses)?;
+        Ok(dial::Server { name: name.into(), host: host.into(), addresses, ports, tally: Arc::default(), secured: None })
     }
 }
 

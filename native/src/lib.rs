@@ -18,6 +18,7 @@ use holdfast_core::parcel::Adoption;
 use holdfast_core::protocol::{OPS, PROTOCOL};
 use holdfast_core::response::{REFUSALS, Refusal};
 use holdfast_core::telemetry::{Histogram, Merged, REASONS, Reason, Telemetry};
+use holdfast_core::tls::{self, TlsConfig};
 use holdfast_core::{Claim, Hold, Options, dial};
 use napi::bindgen_prelude::{Buffer, Float64Array, Uint8Array};
 use napi::{Error, Result, Status};
@@ -119,6 +120,11 @@ pub struct Happenings {
     pub passed: Vec<i32>,
     /// For each of them what was read from it already.
     pub passed_read: Vec<Buffer>,
+    /// For each of them the address and port of its client, if it has TLS: '::1 4711'. '' for the others. With TLS, the descriptor is an end
+    /// of a relay.
+    pub passed_from: Vec<String>,
+    /// For each of them its id, for `adopt`, if it has TLS. 0 for the others.
+    pub passed_ids: Vec<f64>,
     /// Rounds of a handover in which nothing is on its way any more.
     pub moves: Vec<Move>,
     /// Shards that have released what moved.
@@ -237,10 +243,16 @@ impl Core {
         self.hold.has_own_tables()
     }
 
-    /// All shards listen on `port` of an address, or none does; returns the port.
+    /// All shards listen on `port` of an address, or none does; returns the port. For TLS, `useTls` comes first.
     #[napi]
-    pub fn listen(&self, address: String, port: u16) -> Result<u16> {
-        self.hold.listen(socket_address(&address, port)?).map_err(error_of)
+    pub fn listen(&self, address: String, port: u16, is_tls: bool) -> Result<u16> {
+        self.hold.listen(socket_address(&address, port)?, is_tls).map_err(error_of)
+    }
+
+    /// TLS handshakes that begin from now on are done in this way.
+    #[napi]
+    pub fn use_tls(&self, tls: &Tls) {
+        self.hold.use_tls(&tls.config);
     }
 
     /// Does what the records say; see `command.rs`.
@@ -253,19 +265,27 @@ impl Core {
     pub fn take_events(&self, most_heads: u32) -> Happenings {
         let (mut events, has_more) = self.hold.take_events(most_heads as usize);
         let passed = std::mem::take(&mut events.passed).into_iter();
-        let passed = passed.filter_map(|one| Some((self.hold.take_passed(one.id)?.into_raw_fd(), one.read.into())));
-        let (passed, passed_read) = passed.unzip();
-        Happenings { passed, passed_read, has_more, ..happenings_of(&events) }
+        let mut happenings = Happenings { has_more, ..happenings_of(&events) };
+        for one in passed {
+            let Some(fd) = self.hold.take_passed(one.id) else { continue };
+            happenings.passed.push(fd.into_raw_fd());
+            happenings.passed_read.push(one.read.into());
+            happenings.passed_ids.push(one.from.map_or(0.0, |_| one.id.number()));
+            happenings.passed_from.push(text_of(one.from));
+        }
+        happenings
     }
 
-    /// Takes the connection that node has open as `fd`; the caller closes node's. The outcome comes as an event with
-    /// `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in a moment.
+    /// Takes the connection that node has open as `fd`; the caller closes node's. `relayed` is its id if it was passed on with TLS, or 0.
+    /// The outcome comes as an event with `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in
+    /// a moment.
     #[napi]
-    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>) -> Result<String> {
+    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64) -> Result<String> {
         let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
         let channels = channels.into_iter().map(|channel| channel.into_bytes().into_boxed_slice()).collect();
+        let relayed = Id::from_number(relayed).filter(|id| id.bits() != 0);
         let copy = holdfast_core::duplicate(fd).map_err(error_of)?;
-        match self.hold.adopt(copy.as_fd(), &Adoption { token, format, channels }) {
+        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels }) {
             Ok(()) => Ok(String::new()),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::OutOfMemory => Ok("full".into()),
@@ -368,6 +388,50 @@ impl Core {
     }
 }
 
+/// '' for a connection without TLS.
+fn text_of(from: Option<SocketAddr>) -> String {
+    from.map_or(String::new(), |from| format!("{} {}", from.ip(), from.port()))
+}
+
+#[napi(object)]
+pub struct Certificate {
+    /// PEM: the certificate of the server first, then those that lead to the root.
+    pub chain: Buffer,
+    /// PEM, without a passphrase.
+    pub key: Buffer,
+}
+
+#[napi(object)]
+pub struct TlsSettings {
+    /// The first one is also for clients that name no server, or an unknown one.
+    pub certificates: Vec<Certificate>,
+    /// 12 or 13.
+    pub min_version: u8,
+    /// 32 random bytes. Servers with the same secret accept each other's tickets.
+    pub ticket_secret: Buffer,
+}
+
+/// How TLS handshakes are done.
+#[napi]
+pub struct Tls {
+    config: TlsConfig,
+}
+
+#[napi]
+impl Tls {
+    /// Throws if something is wrong, and says what.
+    #[napi(constructor)]
+    pub fn new(settings: TlsSettings) -> Result<Self> {
+        let invalid = |problem: String| Error::new(Status::InvalidArg, problem);
+        let certificates = settings.certificates.iter();
+        let certificates = certificates.map(|one| tls::Certificate { chain: one.chain.to_vec(), key: one.key.to_vec() });
+        let ticket_secret =
+            settings.ticket_secret.to_vec().try_into().map_err(|_| invalid("the secret for tickets must have 32 bytes".into()))?;
+        let config = tls::Config { certificates: certificates.collect(), allows_tls12: settings.min_version == 12, ticket_secret };
+        Ok(Tls { config: config.build().map_err(invalid)? })
+    }
+}
+
 /// Keeps a port from other servers until it is released; see `claim.rs`.
 #[napi]
 pub struct PortClaim {
@@ -429,6 +493,8 @@ fn happenings_of(events: &Events) -> Happenings {
         counted: events.counted.iter().map(Counted::from).collect(),
         passed: Vec::new(),
         passed_read: Vec::new(),
+        passed_from: Vec::new(),
+        passed_ids: Vec::new(),
         moves: events.moves.iter().map(Move::from).collect(),
         released: events.released.iter().map(Released::from).collect(),
         taken: events.taken.iter().map(Taken::from).collect(),

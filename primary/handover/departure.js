@@ -10,14 +10,12 @@ import { dispatch } from '../../lib/dispatch.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { formatCount, formatNoun } from '../../lib/format.js';
 import { Move } from './move.js';
-import { PROTOCOL, Turns } from './protocol.js';
+import { Turns } from './protocol.js';
 
 /** How long a new server may take to start its workers, as long as it is not silent. */
 const ROUNDS_MS = 30_000;
 /** A step of the new server; each of its workers has less. */
 const STEP_MS = 12_000;
-/** Beyond this, a number of workers or shards is a mistake. */
-const MOST_SHARDS = 4096;
 
 /** @typedef {import('./lines.js').Lines} Lines */
 /** @typedef {import('./protocol.js').TakeOver} TakeOver */
@@ -29,7 +27,7 @@ const MOST_SHARDS = 4096;
  * What it needs of the server.
  * @typedef {object} Old
  * @property {Workers} workers
- * @property {() => Promise<{ version: string, port: number, csvPath: string, adminPort: number }>} facts
+ * @property {() => Promise<{ version: string, port: number, csvPath: string, adminPort: number, tls: { ticketKeys: string } | null }>} facts
  * @property {() => string} state
  * @property {() => Promise<void>} pause no more frames: streams would be missing
  * @property {() => Promise<Omit<Moved, 'type' | 'streams' | 'left'>>} suspend closes CSV and admin port
@@ -214,37 +212,4 @@ export class Departure {
     await old.resume();
     await revived;
   }
-}
-
-/**
- * @param {TakeOver} request
- * @param {{ transport: string, port: number, host: string, publications: string, isBusy: boolean, state: string, streams: number }} own
- * @returns {string} why it is refused; '' if it is not
- */
-export function refusalOf(
-  { protocol, version, transport, port, host, publications, shards, room = null },
-  own,
-) {
-  if (protocol !== PROTOCOL)
-    return `server ${version} speaks takeover protocol ${protocol}, and the running server ${PROTOCOL}: restart it instead`;
-  for (const name of [own.transport, transport])
-    if (name !== 'hold') return `the ${name} transport can't move streams: restart the server instead`;
-  if (own.state !== 'running') return `the running server is ${own.state}`;
-  if (own.isBusy) return 'another handover is in progress: try again later';
-  if ((port !== 0 && port !== own.port) || host !== own.host)
-    return `the running server listens on ${where(own)}, not on ${where({ port: port || own.port, host })}: use the same --port and --host`;
-  if (publications !== own.publications)
-    return `the running server keeps publications in ${own.publications}, not in ${publications}: use the same --store and --nats`;
-  if (!Array.isArray(shards) || shards.length === 0) return 'the new server has no workers';
-  const areCounts = shards.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS);
-  if (!areCounts || shards.length > MOST_SHARDS)
-    return `the new server must have 1 to ${MOST_SHARDS} workers, with 1 to ${MOST_SHARDS} shards each`;
-  if (room !== null && room < own.streams)
-    return `the new server has room for ${formatNoun(room, 'stream')}, but there are ${formatCount(own.streams)}: raise 'ulimit -n', use more --workers, or use --force to lose the others`;
-  return '';
-}
-
-/** @param {{ port: number, host: string }} address */
-function where({ port, host }) {
-  return host ? `${host}:${port}` : `port ${port}`;
 }

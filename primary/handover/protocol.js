@@ -41,6 +41,7 @@ const ALIVE_MS = 5000;
  * @property {string} publications where it keeps them, for people; both have to keep them in the same place
  * @property {number | null} [room] for streams; null if it takes what it has room for
  * @property {boolean} subscriptions whether it lists them
+ * @property {boolean} [tls] whether it speaks TLS; those before 0.3 don't say, and can't
  *
  * @typedef {object} Accepted
  * @property {'accepted'} type
@@ -48,6 +49,7 @@ const ALIVE_MS = 5000;
  * @property {number} port
  * @property {string} csvPath '' if there is none
  * @property {number} adminPort 0 if there is none
+ * @property {{ ticketKeys: string } | null} [tls] with what clients resume sessions, in base64; null without TLS
  * @property {import('../../hub/presence/index.js').Identity | null} identity under which subscriptions are listed; null if they are not
  * @property {import('../../broker/messages.js').Place} place
  *

@@ -4,11 +4,12 @@
 import { resolve } from 'node:path';
 import { checkFolder } from '../../broker/disk/environment.js';
 import { controlPathOf } from '../../lib/config.js';
-import { messageOf } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { formatNoun } from '../../lib/format.js';
 import { Arrival } from './arrival.js';
 import { openControl } from './control.js';
-import { Departure, refusalOf } from './departure.js';
+import { Departure } from './departure.js';
+import { refusalOf, tlsProblem } from './refusals.js';
 
 /** How long somebody on the control socket may take to say what they want. */
 const REQUEST_MS = 5000;
@@ -38,10 +39,11 @@ export class Succession {
    * @param {import('../workers.js').Workers} options.workers
    * @param {import('../hub.js').PrimaryHub} options.hub
    * @param {import('../exclusive.js').Exclusive} options.exclusive
+   * @param {import('../certificates.js').Certificates} options.certificates
    * @param {Server} options.server
    * @param {(line: string) => void} options.note
    */
-  constructor({ config, transport, version, workers, hub, exclusive, server, note }) {
+  constructor({ config, transport, version, workers, hub, exclusive, certificates, server, note }) {
     this.config = config;
     this.path = controlPathOf(config);
     this.transport = transport;
@@ -49,6 +51,7 @@ export class Succession {
     this.workers = workers;
     this.hub = hub;
     this.exclusive = exclusive;
+    this.certificates = certificates;
     this.server = server;
     this.note = note;
     /** @type {import('./control.js').Control | null} */
@@ -71,17 +74,24 @@ export class Succession {
    * @throws {HoldfastError} CONTROL, HANDOVER, STORE
    */
   async connect() {
-    const { config, transport, version, workers, server, path } = this;
+    const { config, transport, version, workers, server, certificates, path } = this;
     if (config.store) await checkFolder(config.store); // it is opened when the streams are here: too late to find out
     const { plan } = workers;
     const shards = Array.from({ length: plan.workers }, () => plan.shards);
     const { port, host, subscriptions } = config;
     const publications = storeIn(config);
     const room = config.force ? null : plan.workers * plan.shards * plan.capacity;
-    const request = { version, transport, port, host, shards, room, publications, subscriptions };
+    const tls = certificates.areUsed;
+    const request = { version, transport, port, host, shards, room, publications, subscriptions, tls };
     const { arrival, accepted, broker } = await Arrival.open(path, request, config.maxQueueBytes);
     this.arrival = arrival;
     this.before = accepted;
+    if (tls && !accepted.tls)
+      throw new HoldfastError(
+        'HANDOVER',
+        `not taken over: ${tlsProblem({ port: accepted.port, host, tls: false })}`,
+      );
+    if (accepted.tls) certificates.ticketKeys = accepted.tls.ticketKeys;
     arrival.onLost = (error) => server.fail(error);
     workers.on('lost', (error) => server.fail(error));
     this.note(`taking over from server ${accepted.version} (pid ${accepted.pid})`);
@@ -160,7 +170,7 @@ export class Succession {
 
   /** @param {import('./protocol.js').TakeOver} request */
   refusalOf(request) {
-    const { config, transport, server, departure, workers, exclusive } = this;
+    const { config, transport, server, departure, workers, exclusive, certificates } = this;
     const isBusy = departure !== null || workers.replacements.isReloading;
     return refusalOf(request, {
       transport,
@@ -170,6 +180,7 @@ export class Succession {
       state: server.state,
       streams: workers.slots.reduce((sum, { snapshot }) => sum + (snapshot?.streams ?? 0), 0),
       isBusy,
+      tls: certificates.areUsed,
     });
   }
 
@@ -182,12 +193,17 @@ export class Succession {
 
   /** @returns {import('./departure.js').Old} */
   old() {
-    const { workers, hub, exclusive, server, version, note } = this;
+    const { workers, hub, exclusive, certificates, server, version, note } = this;
     return {
       workers,
       note,
       state: () => server.state,
-      facts: async () => ({ version, ...exclusive.ports, csvPath: (await exclusive.log)?.path ?? '' }),
+      facts: async () => ({
+        version,
+        ...exclusive.ports,
+        csvPath: (await exclusive.log)?.path ?? '',
+        tls: certificates.areUsed ? { ticketKeys: certificates.ticketKeys } : null,
+      }),
       pause: async () => server.monitor?.pause(),
       suspend: () => this.suspend(),
       resume: () => this.resume(),

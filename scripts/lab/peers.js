@@ -28,7 +28,9 @@ const POLL_MS = 50;
  * @property {string} text
  * @property {Record<string, string>} params for the drones
  * @property {(lab: Lab) => Promise<string>} prepare returns why it has to be skipped, or ''
- * @property {(port: number, intervalMs: number, folder: string) => string[]} command interval 0 for no pings
+ * @property {boolean} [hasTls] whether it takes a certificate
+ * @property {(port: number, intervalMs: number, folder: string, files: string[]) => string[]} command interval 0 for no pings; `files`:
+ *   certificate and key for TLS, or none
  *
  * @typedef {{ port: number, pids: () => number[], check: () => void, stop: () => Promise<void> }} Subject
  */
@@ -39,12 +41,14 @@ export const PEER_LIST = [
     name: 'node-http',
     text: 'plain node:http in a few lines, one process',
     params: { accept: 'text' },
+    hasTls: true,
     prepare: async () => '',
-    command: (port, intervalMs) => [
+    command: (port, intervalMs, _folder, files) => [
       process.execPath,
       join(PEERS, 'node-http.js'),
       String(port),
       String(intervalMs),
+      ...files,
     ],
   },
   {
@@ -64,28 +68,37 @@ export const PEER_LIST = [
     name: 'bun',
     text: `Bun.serve with a ReadableStream per client, one process; the installed Bun, or ${BUN}`,
     params: { accept: 'text' },
+    hasTls: true,
     prepare: prepareBun,
-    command: (port, intervalMs) => [bun(), join(PEERS, 'bun.js'), String(port), String(intervalMs)],
+    command: (port, intervalMs, _folder, files) => [
+      bun(),
+      join(PEERS, 'bun.js'),
+      String(port),
+      String(intervalMs),
+      ...files,
+    ],
   },
   {
     name: 'go',
     text: "Go's net/http, a goroutine per client, one process on all cores",
     params: { accept: 'text' },
+    hasTls: true,
     prepare: buildGo,
-    command: (port, intervalMs) => [goProgram(), String(port), String(intervalMs)],
+    command: (port, intervalMs, _folder, files) => [goProgram(), String(port), String(intervalMs), ...files],
   },
   {
     name: 'nchan',
     text: 'nginx with nchan as an EventSource server, one worker; its ping interval is in whole seconds',
     params: { accept: 'events' },
+    hasTls: true,
     prepare: async () =>
       nchanModule() ? '' : 'nginx with nchan is not installed (Debian: nginx libnginx-mod-nchan)',
-    command: (port, intervalMs, folder) => [
+    command: (port, intervalMs, folder, files) => [
       findCommand('nginx'),
       '-p',
       folder,
       '-c',
-      nginxConfig(port, intervalMs, folder),
+      nginxConfig(port, intervalMs, folder, files),
     ],
   },
   {
@@ -129,14 +142,14 @@ async function buildGo(lab) {
 }
 
 /**
- * @param {Lab} lab @param {Peer} peer @param {number} intervalMs
+ * @param {Lab} lab @param {Peer} peer @param {number} intervalMs @param {string[]} [files] certificate and key for TLS
  * @returns {Promise<Subject>} once it accepts connections
  */
-export async function startPeer(lab, peer, intervalMs) {
+export async function startPeer(lab, peer, intervalMs, files = []) {
   const port = await freePort(0, '127.0.0.1');
   const folder = join(cacheFolder(), 'run');
   mkdirSync(folder, { recursive: true });
-  const [command, ...args] = peer.command(port, intervalMs, folder);
+  const [command, ...args] = peer.command(port, intervalMs, folder, files);
   const child = lab.clean.spawn(command, args, { cwd: folder, env: environment() });
   let lastWords = '';
   child.stdout?.resume();

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastError } from '../../lib/errors.js';
 import { FOLDER, fileOf } from '../../native/prebuilt.js';
-import { sourcesIn, sourcesOfStd, writeLinker } from './toolchain.js';
+import { sourcesIn, sourcesOfStd, writeTools } from './toolchain.js';
 
 export const CRATE = fileURLToPath(new URL('../../native', import.meta.url));
 /** A link to the sources of the standard library, so that their path is known. */
@@ -37,7 +37,7 @@ export function build(target, rust, python, rustSrc) {
     env: {
       ...process.env,
       ...(sources ? buildingStd(sources) : {}),
-      ...linkingWith(writeLinker(join(folder, 'zig'), python, target), triple, join(folder, 'zig')),
+      ...compilingWith(writeTools(join(folder, 'zig'), python, target), triple, join(folder, 'zig')),
       CARGO_TARGET_DIR: folder,
       CARGO_ENCODED_RUSTFLAGS: [...remaps(rust), ...target.flags].join('\x1f'),
     },
@@ -57,22 +57,29 @@ function buildingStd(sources) {
   return { RUSTC_BOOTSTRAP: '1', __CARGO_TESTS_ONLY_SRC_ROOT: STD };
 }
 
-/** @param {string} linker @param {string} triple @param {string} cache of zig @returns {Record<string, string>} */
-function linkingWith(linker, triple, cache) {
+/** @param {import('./toolchain.js').Tools} tools @param {string} triple @param {string} cache of zig @returns {Record<string, string>} */
+function compilingWith({ cc, ar }, triple, cache) {
+  const name = triple.replaceAll('-', '_');
   return {
-    [`CARGO_TARGET_${triple.toUpperCase().replaceAll('-', '_')}_LINKER`]: linker,
+    [`CARGO_TARGET_${name.toUpperCase()}_LINKER`]: cc,
+    [`CC_${name}`]: cc,
+    [`AR_${name}`]: ar,
+    // No paths, and none of the checks that zig adds.
+    [`CFLAGS_${name}`]: `-g0 -fno-sanitize=all -ffile-prefix-map=${registry()}=/crates`,
     ZIG_GLOBAL_CACHE_DIR: cache,
     ZIG_LOCAL_CACHE_DIR: cache,
   };
 }
 
+/** @returns {string} where cargo keeps the sources of crates */
+const registry = () => join(process.env.CARGO_HOME || join(homedir(), '.cargo'), 'registry/src');
+
 /** @param {import('./toolchain.js').Rust} rust @returns {string[]} flags that replace the paths of this machine; the last one that fits wins */
 function remaps(rust) {
-  const registry = join(process.env.CARGO_HOME || join(homedir(), '.cargo'), 'registry/src');
   const std = `/rustc/${rust.commit}/library`; // as in the standard library of rustup
   const pairs = [
     [CRATE, '/holdfast'],
-    [registry, '/crates'],
+    [registry(), '/crates'],
     [sourcesIn(rust), std],
     [STD, std],
   ];

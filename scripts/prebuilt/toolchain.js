@@ -17,18 +17,24 @@ export async function pythonWithZig() {
   return join(folder, 'python');
 }
 
+/** @typedef {{ cc: string, ar: string }} Tools paths of programs: one compiles C and links, the other one makes archives */
+
 /**
- * rustc wants a linker that is one program.
- * @param {string} folder where it is written
+ * Writes what rustc and the crates with C in them (aws-lc-sys) want as programs. Crates name the target as Rust does, which zig does not know.
+ * @param {string} folder where they are written
  * @param {string} python
  * @param {import('./targets.js').Target} target
- * @returns {string} its path
+ * @returns {Tools}
  */
-export function writeLinker(folder, python, { zig }) {
+export function writeTools(folder, python, { zig }) {
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, `link-${zig}`);
-  writeFileSync(path, `#!/bin/sh\nexec '${python}' -m ziglang cc -target ${zig} "$@"\n`, { mode: 0o755 });
-  return path;
+  const zigTo = (/** @type {string} */ command) => `exec '${python}' -m ziglang ${command} "$@"\n`;
+  const withoutTarget =
+    'for arg; do\n  shift\n  case $arg in --target=*) ;; *) set -- "$@" "$arg" ;; esac\ndone\n';
+  const programs = { cc: withoutTarget + zigTo(`cc -target ${zig}`), ar: zigTo('ar') };
+  for (const [name, text] of Object.entries(programs))
+    writeFileSync(join(folder, `${name}-${zig}`), `#!/bin/sh\n${text}`, { mode: 0o755 });
+  return { cc: join(folder, `cc-${zig}`), ar: join(folder, `ar-${zig}`) };
 }
 
 /** @typedef {{ version: string, commit: string, sysroot: string }} Rust */

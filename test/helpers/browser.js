@@ -18,10 +18,13 @@ const FLAGS = [
 /** For tests that need it. */
 export const NEEDS_CHROMIUM = { skip: !PATH && 'Chromium is not installed (Debian: chromium)' };
 
-/** @param {import('node:test').TestContext} t @returns {Promise<import('playwright-core').Browser>} closed after the test */
-export async function startBrowser(t) {
+/**
+ * @param {import('node:test').TestContext} t @param {string[]} [flags] in addition
+ * @returns {Promise<import('playwright-core').Browser>} closed after the test
+ */
+export async function startBrowser(t, flags = []) {
   const { chromium } = await import('playwright-core');
-  const browser = await chromium.launch({ executablePath: PATH, args: FLAGS });
+  const browser = await chromium.launch({ executablePath: PATH, args: [...FLAGS, ...flags] });
   t.after(() => browser.close());
   return browser;
 }

@@ -18,8 +18,10 @@ if (native) DIALERS.native = async () => (await import('../../fleet/drone/dial.n
 
 const DAY_MS = 86_400_000;
 
+const HOST = '127.0.0.1';
+
 /** @param {number[]} ports @returns {import('../../fleet/drone/dial.js').Server} on this machine */
-export const serverAt = (ports) => ({ name: `127.0.0.1:${ports}`, addresses: ['127.0.0.1'], ports });
+export const serverAt = (ports) => ({ name: `${HOST}:${ports}`, host: HOST, addresses: [HOST], ports });
 
 /** A dialer, and everything taken from it so far. */
 export class Dialled {
@@ -45,6 +47,7 @@ export class Dialled {
       timeoutMs: DAY_MS,
       isStrict: true,
       allowsMessages: false,
+      security: null,
       ...target,
     });
   }

@@ -10,8 +10,8 @@ import { until } from './until.js';
 /** @typedef {import('node:test').TestContext} TestContext */
 
 /**
- * `port`: null for a Hold that does not listen. `dieAt`, `dieAfter`: the number of the answer (1 connect, 2 sync, 3 go, 4 sync, …).
- * @typedef {{ path: string, port?: number | null, name?: string, shards?: number, dieAt?: number, dieAfter?: number, offers?: boolean, pingIntervalMs?: number, capacity?: number, maxBacklogBytes?: number }} Options
+ * `port`: null for a Hold that does not listen. `pair`: files, for one that listens with TLS. `dieAt`, `dieAfter`: the number of the answer (1 connect, 2 sync, 3 go, 4 sync, …).
+ * @typedef {{ path: string, port?: number | null, name?: string, shards?: number, dieAt?: number, dieAfter?: number, offers?: boolean, pingIntervalMs?: number, capacity?: number, maxBacklogBytes?: number, pair?: { cert: string, key: string } }} Options
  */
 
 /** @param {TestContext} t @returns {string} of a socket, in a folder of its own */

@@ -35,6 +35,8 @@ export function openTerminal(t, { columns, rows, command, term = 'screen-256colo
     type: (...keys) => tmux('send-keys', '-t', 'test', ...keys),
     /** @param {number} width @param {number} height */
     resize: (width, height) => tmux('resize-window', '-t', 'test', '-x', String(width), '-y', String(height)),
+    /** Its programs get SIGHUP. */
+    close: () => tmux('kill-server'),
     /** @param {RegExp} pattern */
     untilShown: (pattern) =>
       until(

@@ -2,6 +2,7 @@
  * The parameters of a drone that have to do with topics of a hub. One table.
  */
 import { choice, FLAG, integer, option, repeated } from '../../../lib/options.js';
+import { shortened } from '../tls/params.js';
 import { MOST_SERVERS, namesOf, serverIn, splitServers } from './servers.js';
 import { templateOf } from './template.js';
 import { problemOf } from './tokens.js';
@@ -86,7 +87,7 @@ export const TOPIC_PARAMS = [
 /** @param {import('../params.js').Params} params @returns {import('../params.js').Params} as others may see them */
 export function withoutSecrets(params) {
   const { token, tokenSecret } = params;
-  return { ...params, token: token && HIDDEN, tokenSecret: tokenSecret && HIDDEN };
+  return { ...shortened(params), token: token && HIDDEN, tokenSecret: tokenSecret && HIDDEN };
 }
 
 /** @param {import('../params.js').Params} params @returns {string} why they can't be used together; '' if they can */

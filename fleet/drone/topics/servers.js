@@ -5,6 +5,7 @@
 import { isIP } from 'node:net';
 import { hostsOf, isHost, portsIn } from '../addresses.js';
 import { askConsent } from '../consent.js';
+import { askingWith } from '../tls/security.js';
 import { numberOf } from './subscriber.js';
 
 export const MOST_SERVERS = 16;
@@ -58,13 +59,18 @@ export function placesOf({ host, port, others }) {
 /**
  * Asks all servers for their consent.
  * @param {import('../params.js').Params} params
+ * @param {import('../dial.js').Security | null} security
  * @param {boolean} isAgain servers that don't answer are left out, if another one does
  * @returns {Promise<Omit<Consent, 'addresses'> & { servers: Server[], isPartial: boolean }>} isPartial: some are left out
  * @throws {import('../consent.js').Refusal} the first one, or that of a server that answers and refuses
  */
-export async function askServers(params, isAgain) {
-  const places = placesOf(params);
-  const asked = await Promise.allSettled(places.map(({ host, port }) => askConsent(hostsOf(host), port)));
+export async function askServers(params, security, isAgain) {
+  const places = placesOf(params).map((place) => ({ ...place, hosts: hostsOf(place.host) }));
+  const asked = await Promise.allSettled(
+    places.map(({ hosts, port }) =>
+      askConsent(hosts, port, security ? askingWith(security, hosts[0]) : undefined),
+    ),
+  );
   const refusals = asked.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   const consents = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const isBearable = isAgain && consents.length > 0 && refusals.every(({ code }) => code === 'NO_ANSWER');
@@ -73,7 +79,7 @@ export async function askServers(params, isAgain) {
   const servers = places.map((place, i) => {
     const one = asked[i];
     const addresses = one.status === 'fulfilled' ? one.value.addresses : [];
-    return { name: nameOf(place), addresses, ports: place.port };
+    return { name: nameOf(place), host: place.hosts[0], addresses, ports: place.port };
   });
   return {
     servers,

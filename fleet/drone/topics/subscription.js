@@ -20,7 +20,8 @@ export function hubOf(params) {
 
 /** @param {import('../params.js').Params} params @returns {string[]} the URL of the hub at each server, by its first port */
 export function hubsOf(params) {
-  return placesOf(params).map((place) => `http:${hubOf({ ...params, ...place })}`);
+  const scheme = params.tls ? 'https' : 'http';
+  return placesOf(params).map((place) => `${scheme}:${hubOf({ ...params, ...place })}`);
 }
 
 /**

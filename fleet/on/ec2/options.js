@@ -88,6 +88,11 @@ export function checkParams(params) {
       'BAD_PARAM',
       'topic and several targets are not available on EC2: what drones need for them does not fit into the user data; use --on local or a file of hosts',
     );
+  if (checked.tls)
+    throw new HoldfastError(
+      'BAD_PARAM',
+      'tls is not available on EC2: what drones need for it does not fit into the user data; use --on local or a file of hosts',
+    );
   if (checked.n === 0 || !(isLoopback(checked.host) || checked.host === 'localhost')) return checked;
   const line = `host got '${checked.host}', which on EC2 is the drone itself`;
   throw new HoldfastError(

@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
 /**
  * Only for the addon, which isn't sent: it is large, and built for one kind of machine; for drones started by hand; and for
- * topics, which would not fit.
+ * topics and TLS, which would not fit.
  */
 const NOT_SENT = new Set([
   'fleet/drone/dial.native.js',
@@ -23,6 +23,7 @@ const NOT_SENT = new Set([
   'fleet/drone/help.js',
   'lib/variables.js',
   'fleet/drone/topics/index.js',
+  'fleet/drone/tls/index.js',
 ]);
 /** Nobody reads them there. */
 const HELP = [...PARAMS, ...OPTIONS, ...COUNTS, ...HISTOGRAMS].map(

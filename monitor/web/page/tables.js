@@ -9,6 +9,7 @@ import {
   costOf,
   formatCost,
   formatMicros,
+  handshakesText,
   MEMORY_KINDS,
   nodeText,
   totalCost,
@@ -57,8 +58,14 @@ function figuresOf(store) {
     ['Tick max', `${formatMs(of('tickMaxMs'))} ms`],
     ['Server CPU', percent(of('processCpuPercent'))],
     ['Workers RSS', bytes(of('rssBytes'))],
+    ...tlsFigures((name) => of(name) ?? 0),
     ['Uptime', formatElapsed(of('elapsedMs') ?? 0)],
   ];
+}
+
+/** @param {(name: string) => number} of a total @returns {[string, string][]} nothing if nobody has tried */
+function tlsFigures(of) {
+  return of('handshakes') + of('handshakeFailures') === 0 ? [] : [['TLS', handshakesText(of)]];
 }
 
 /** @param {Store} store */

@@ -21,6 +21,7 @@ use crate::queue::Queue;
 use crate::shard::{Fds, Phase, Shared, Supervisor};
 use crate::sys::{self, KeptFds};
 use crate::telemetry::Telemetry;
+use crate::tls::TlsConfig;
 use crate::wire::Malformed;
 
 /// A shard that takes longer than this to answer never will.
@@ -84,9 +85,9 @@ impl Hold {
 
     /// Every shard listens on the same port: the one given, or for 0 one that the system chooses. If one of them can't,
     /// none does.
-    pub fn listen(&self, mut address: SocketAddr) -> io::Result<u16> {
+    pub fn listen(&self, mut address: SocketAddr, is_tls: bool) -> io::Result<u16> {
         for (number, shard) in self.shards.iter().enumerate() {
-            match shard.listen(address) {
+            match shard.listen(address, is_tls) {
                 Ok(port) => address.set_port(port),
                 Err(error) => {
                     for listening in &self.shards[..number] {
@@ -97,6 +98,11 @@ impl Hold {
             }
         }
         Ok(address.port())
+    }
+
+    /// TLS handshakes that begin from now on are done in this way.
+    pub fn use_tls(&self, config: &TlsConfig) {
+        self.post_all(|| ShardMessage::UseTls(config.clone()));
     }
 
     /// Does what the records say. Those before a malformed one take effect.
@@ -146,15 +152,18 @@ impl Hold {
         }
     }
 
-    /// Hands a connection to the shard that has the fewest; the caller closes its own descriptor. It becomes a stream after
-    /// what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
+    /// Hands a connection to the shard that relays it, or to the one that has the fewest; the caller closes its own descriptor. It
+    /// becomes a stream after what was said before. WouldBlock if too many are on their way, OutOfMemory if no shard has room.
     pub fn adopt(&self, fd: BorrowedFd, adoption: &Adoption) -> io::Result<()> {
         let connections = |(_, telemetry): &(&Handle, &Arc<Telemetry>)| telemetry.connections.load(Relaxed);
         // One that is about to restart has no connections, and no use for any.
-        let running = self.shards.iter().zip(&self.telemetry).filter(|(shard, _)| !shard.inbox.is_down());
+        let number = adoption.relayed.map(|id| usize::from(id.shard()));
+        let all = self.shards.iter().zip(&self.telemetry).enumerate();
+        let fitting = all.filter(|(place, _)| number.is_none_or(|number| number == *place)).map(|(_, shard)| shard);
+        let running = fitting.filter(|(shard, _)| !shard.inbox.is_down());
         let emptiest = running.min_by_key(connections).ok_or(io::ErrorKind::WouldBlock)?;
         let (shard, _) = emptiest;
-        if connections(&emptiest) >= self.capacity as u64 {
+        if number.is_none() && connections(&emptiest) >= self.capacity as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let record = adoption.encode();
@@ -259,8 +268,8 @@ impl Drop for Hold {
 }
 
 impl Handle {
-    fn listen(&self, address: SocketAddr) -> io::Result<u16> {
-        self.ask(|reply| ShardMessage::Listen(address, reply))
+    fn listen(&self, address: SocketAddr, is_tls: bool) -> io::Result<u16> {
+        self.ask(|reply| ShardMessage::Listen { address, is_tls, reply })
     }
 
     /// Waits for the answer of the shard.

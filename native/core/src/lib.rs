@@ -3,7 +3,7 @@
 //!
 //! In reading order: `hold` (all shards), `shard` (one of them). What they are made of, from the bottom up: `clock`, `id`,
 //! `sys`, `protocol`, `framing`, `queue`, `wire`, `address`, `options`, `socket`, `parcel`, `response`, `telemetry`, `head`,
-//! `labels`, `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `claim`, `reactor`, `mail`. The other side,
+//! `tls`, `labels`, `command`, `cache`, `rows`, `arriving`, `channels`, `wheel`, `backlog`, `listener`, `claim`, `reactor`, `mail`. The other side,
 //! a drone of the fleet that dials, is `dial`.
 
 pub mod address;
@@ -34,6 +34,7 @@ mod shard;
 mod socket;
 mod sys;
 pub mod telemetry;
+pub mod tls;
 mod wheel;
 pub mod wire;
 

@@ -23,6 +23,7 @@ const USUAL_HEAD_BYTES: usize = 32_768;
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
+    pub is_tls: bool,
 }
 
 /// Whether a shard accepts connections.
@@ -52,7 +53,7 @@ pub enum Accepted {
 impl Listener {
     /// One of several on the same port (SO_REUSEPORT): the kernel distributes connections by a hash. Accepted sockets
     /// inherit its options. Returns the port.
-    pub fn open(address: SocketAddr, options: &Options) -> io::Result<(Self, u16)> {
+    pub fn open(address: SocketAddr, is_tls: bool, options: &Options) -> io::Result<(Self, u16)> {
         let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -61,7 +62,7 @@ impl Listener {
             sockopt::set_ipv6_v6only(&fd, false)?;
         }
         sys::defer_accept(&fd, DEFER_S)?;
-        let listener = Listener { fd };
+        let listener = Listener { fd, is_tls };
         listener.tune(options)?;
         bind(&listener.fd, &address)?;
         listen(&listener.fd, ACCEPT_QUEUE)?;
@@ -70,8 +71,8 @@ impl Listener {
     }
 
     /// One that another process has opened.
-    pub fn taken(fd: OwnedFd, options: &Options) -> io::Result<Self> {
-        let listener = Listener { fd };
+    pub fn taken(fd: OwnedFd, is_tls: bool, options: &Options) -> io::Result<Self> {
+        let listener = Listener { fd, is_tls };
         listener.tune(options)?;
         Ok(listener)
     }

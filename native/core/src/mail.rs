@@ -17,6 +17,7 @@ use crate::id::Id;
 use crate::labels::Label;
 use crate::reactor::ring;
 use crate::telemetry::Reason;
+use crate::tls::TlsConfig;
 
 /// What a shard is told.
 #[derive(Debug)]
@@ -25,7 +26,13 @@ pub enum ShardMessage {
     /// Make a stream of a connection whose head is remembered: JS was not asked.
     HoldCached(Id, Arc<Opening>),
     /// Listen, and report the port.
-    Listen(SocketAddr, Sender<io::Result<u16>>),
+    Listen {
+        address: SocketAddr,
+        is_tls: bool,
+        reply: Sender<io::Result<u16>>,
+    },
+    /// What TLS handshakes begin with from now on.
+    UseTls(TlsConfig),
     /// Stop listening: another shard could not.
     Unlisten,
     /// Report the channels with most rows, so many of them, with this token.
@@ -98,7 +105,7 @@ impl Inbox {
     /// Whether JS waits until the shard has read a message.
     pub fn is_awaited(&self) -> bool {
         lock(&self.messages).iter().any(|message| {
-            matches!(message, ShardMessage::Stop | ShardMessage::Listen(..) | ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. })
+            matches!(message, ShardMessage::Stop | ShardMessage::Listen { .. } | ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. })
         })
     }
 
@@ -158,6 +165,8 @@ pub struct Passed {
     pub id: Id,
     /// What the shard has read from it. The rest can still be read from the connection.
     pub read: Vec<u8>,
+    /// With TLS: its client. The descriptor is the end of a relay then.
+    pub from: Option<SocketAddr>,
 }
 
 /// What a round of a handover has done in a shard.

@@ -12,6 +12,7 @@ use rustix::net::{
 };
 
 use crate::framing::Format;
+use crate::id::Id;
 use crate::wire::{Malformed, Reader};
 
 /// The largest record.
@@ -52,11 +53,16 @@ pub fn receive(through: impl AsFd, record: &mut [u8]) -> Option<(usize, Option<O
     (message.bytes > 0).then_some((message.bytes, fd))
 }
 
+/// Instead of an id.
+const NOBODY: u64 = 0;
+
 /// The record of a connection whose stream a shard is to take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
     /// Under which JS is told the outcome.
     pub token: u32,
+    /// With TLS: the connection whose relay this descriptor is an end of.
+    pub relayed: Option<Id>,
     pub format: Format,
     pub channels: Vec<Box<[u8]>>,
 }
@@ -64,6 +70,7 @@ pub struct Adoption {
 impl Adoption {
     pub fn encode(&self) -> Vec<u8> {
         let mut record = self.token.to_le_bytes().to_vec();
+        record.extend_from_slice(&self.relayed.map_or(NOBODY, Id::bits).to_le_bytes());
         record.push(self.format.byte());
         record.extend_from_slice(&(self.channels.len() as u16).to_le_bytes());
         for channel in &self.channels {
@@ -75,7 +82,9 @@ impl Adoption {
 
     pub fn decode(record: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(record);
-        Ok(Adoption { token: reader.u32()?, format: reader.format()?, channels: reader.texts()? })
+        let (token, relayed) = (reader.u32()?, reader.u64()?);
+        let relayed = (relayed != NOBODY).then(|| Id::from_bits(relayed));
+        Ok(Adoption { token, relayed, format: reader.format()?, channels: reader.texts()? })
     }
 }
 
@@ -86,7 +95,8 @@ mod tests {
     #[test]
     fn an_adoption_is_read_as_it_was_written() {
         let format = Format::from_byte(0x11).unwrap();
-        let adoption = Adoption { token: 7, format, channels: vec![b"news"[..].into(), Box::default()] };
+        let relayed = Some(Id::new(1, 2, 3));
+        let adoption = Adoption { token: 7, relayed, format, channels: vec![b"news"[..].into(), Box::default()] };
         let record = adoption.encode();
         assert_eq!(Adoption::decode(&record), Ok(adoption));
         for end in 0..record.len() {

@@ -103,9 +103,18 @@ fn civil_of(days: u64) -> (u64, u64, u64) {
 
 /// A whole response that refuses a request.
 pub fn refusal(refusal: Refusal, date: &[u8], is_head: bool) -> Vec<u8> {
+    refusal_with(refusal, refusal.body(), date, is_head)
+}
+
+/// The answer to a request without TLS where TLS is expected.
+pub fn plain_http(date: &[u8]) -> Vec<u8> {
+    let body = "400 Bad Request: plain HTTP request to a TLS port, use https://\n";
+    refusal_with(Refusal::BadRequest, body, date, false)
+}
+
+fn refusal_with(refusal: Refusal, body: &str, date: &[u8], is_head: bool) -> Vec<u8> {
     let status = refusal.status();
     let reason = refusal.reason();
-    let body = refusal.body();
     let extra = match refusal {
         Refusal::MethodNotAllowed => "Allow: GET, HEAD\r\n",
         Refusal::ServiceUnavailable => "Retry-After: 5\r\n",

@@ -12,7 +12,7 @@ pub const NONE: u32 = u32::MAX;
 /// ```text
 ///     accepted -> Head --head whole--> Asked --hold--> Held --close------------> free
 ///                  |                    | |              \--end--> Ending
-///                  |                    | \--pass on----------------|--------> free
+///                  |                    | \--pass on----------------|--------> free, or with TLS Relayed
 ///                  \------answer--------/----> Ending ----> Lingering -------> free
 /// ```
 ///
@@ -35,6 +35,8 @@ pub enum State {
     Moving,
     /// The same for a connection that is no stream yet, or not yet one of this shard.
     Parked,
+    /// With TLS: node:http serves it, and its bytes pass through here.
+    Relayed,
 }
 
 /// What is known about input after the head.
@@ -149,6 +151,10 @@ impl Rows {
 
     pub fn state(&self, index: u32) -> State {
         self.rows[index as usize].state
+    }
+
+    pub fn is_backlogged(&self, index: u32) -> bool {
+        self.rows[index as usize].is_backlogged
     }
 
     pub fn socket(&self, index: u32) -> Option<&Socket> {

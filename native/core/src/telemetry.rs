@@ -165,6 +165,10 @@ named! {
         Revoked = "revoked",
         /// What it followed has begun anew, so it can't be continued.
         Restarted = "restarted",
+        /// The client has reported that TLS failed.
+        TlsAlert = "tls-alert",
+        /// The client has sent something that is not a valid TLS record.
+        BadRecord = "bad-record",
     }
 }
 
@@ -193,6 +197,12 @@ telemetry! {
             shard_failures,
             /// Held now, with pings that contain the cursor.
             updates,
+            /// TLS handshakes that succeeded.
+            handshakes,
+            /// Those of them in which the client has shown a ticket.
+            resumed,
+            /// TLS handshakes that failed, or that the client has not finished.
+            handshake_failures,
         }
         arrays {
             closed: REASONS,

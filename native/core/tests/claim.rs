@@ -24,7 +24,7 @@ fn a_claimed_port_is_free_for_shards_but_for_no_other_claim() {
     let refused = || Claim::open(at(&claim)).unwrap_err().kind();
     assert_eq!(refused(), ErrorKind::AddrInUse);
     let hold = Hold::new(options()).unwrap();
-    assert_eq!(hold.listen(at(&claim)).unwrap(), claim.port());
+    assert_eq!(hold.listen(at(&claim), false).unwrap(), claim.port());
     assert_eq!(refused(), ErrorKind::AddrInUse);
     drop(hold);
     assert_eq!(refused(), ErrorKind::AddrInUse, "it holds even while no shard is listening");
@@ -40,7 +40,7 @@ fn a_claim_that_was_joined_lasts_until_both_are_dropped() {
     let joined = Claim::join(address).unwrap();
     assert_eq!(joined.port(), claim.port());
     let hold = Hold::new(options()).unwrap();
-    assert_eq!(hold.listen(address).unwrap(), claim.port());
+    assert_eq!(hold.listen(address, false).unwrap(), claim.port());
     drop(claim);
     drop(hold);
     assert_eq!(Claim::open(address).unwrap_err().kind(), ErrorKind::AddrInUse);
@@ -58,7 +58,7 @@ fn a_port_is_not_claimed_from_a_server_that_listens_on_it() {
     let everywhere = SocketAddr::new("::".parse().unwrap(), address.port());
     assert_eq!(Claim::open(everywhere).unwrap_err().kind(), ErrorKind::AddrInUse);
     let hold = Hold::new(options()).unwrap();
-    let port = hold.listen(any()).unwrap();
+    let port = hold.listen(any(), false).unwrap();
     assert_eq!(Claim::open(SocketAddr::new(any().ip(), port)).unwrap_err().kind(), ErrorKind::AddrInUse);
 }
 

@@ -79,7 +79,14 @@ fn dialer_of(ports: &[u16], change: impl FnOnce(&mut Target)) -> Dialer {
 }
 
 fn dial_server(ports: &[u16]) -> dial::Server {
-    dial::Server { name: format!("{ports:?}").into(), addresses: vec![LOOPBACK], ports: ports.to_vec(), tally: Arc::default() }
+    dial::Server {
+        name: format!("{ports:?}").into(),
+        host: "localhost".into(),
+        addresses: vec![LOOPBACK],
+        ports: ports.to_vec(),
+        tally: Arc::default(),
+        secured: None,
+    }
 }
 
 fn target_of(ports: &[u16]) -> Target {
@@ -92,6 +99,7 @@ fn target_of(ports: &[u16]) -> Target {
         timeout_ms: 3_600_000,
         is_strict: true,
         allows_messages: false,
+        security: None,
     }
 }
 

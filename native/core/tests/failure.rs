@@ -173,7 +173,7 @@ fn what_was_said_after_the_failure_is_done_after_the_restart() {
     held.hold.fail(0);
     held.command(&[opening(TEXT, HEAD, &[], &[]), remember(&lines_of("/cached"))].concat());
     let (mut client, server) = accepted();
-    let adoption = Adoption { token: 5, format: Default::default(), channels: vec![b"news"[..].into()] };
+    let adoption = Adoption { token: 5, relayed: None, format: Default::default(), channels: vec![b"news"[..].into()] };
     held.hold.adopt(server.as_fd(), &adoption).unwrap();
     let (token, id) = held.until("the adoption", |held| held.rest.adopted.pop());
     assert!(token == 5 && id.is_some());
@@ -230,6 +230,6 @@ fn listening_works_after_a_failure_and_a_shard_that_does_not_exist_can_not_fail(
     let hold = holdfast_core::Hold::new(options()).unwrap();
     hold.fail(7);
     hold.fail(0);
-    let port = hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap();
     TcpStream::connect(("127.0.0.1", port)).unwrap();
 }

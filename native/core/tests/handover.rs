@@ -10,109 +10,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 
 use common::by_hand::{ByHand, read_now};
+use common::pair::*;
+use common::tls::*;
+use common::tls_client::*;
 use common::*;
 use holdfast_core::Options;
-use holdfast_core::handover::{Hello, Parcel, Peer, Receipt, Record, VERSION};
-use holdfast_core::id::Id;
+use holdfast_core::handover::{Hello, OLDEST_VERSION, Parcel, Peer, Receipt, Record, VERSION};
 use holdfast_core::labels::Kind;
-use holdfast_core::mail::{Events, MoveReport, ShardMessage};
+use holdfast_core::mail::{MoveReport, ShardMessage};
 use holdfast_core::telemetry::Reason;
-
-/// Longer than any of these rounds takes.
-const ROUND_MS: u32 = 10_000;
-
-struct Pair {
-    giver: ByHand,
-    taker: ByHand,
-    /// What both have reported, apart from heads.
-    from_giver: Events,
-    from_taker: Events,
-}
-
-fn keep(events: &mut Events, mut new: Events) {
-    events.closed.append(&mut new.closed);
-    events.moves.append(&mut new.moves);
-    events.released.append(&mut new.released);
-    events.taken.append(&mut new.taken);
-    events.went.append(&mut new.went);
-    events.heads.append(&mut new.heads);
-}
-
-/// The heads that JS is asked about, of those that were kept.
-fn asked(by_hand: &mut ByHand, kept: &mut Events) -> Vec<(Id, String)> {
-    let before: Vec<_> = kept.heads.drain(..).flat_map(read_heads).collect();
-    [before, by_hand.asked()].concat()
-}
-
-fn say_to(by_hand: &mut ByHand, message: ShardMessage) {
-    by_hand.inbox.post([message]);
-    by_hand.turn(0);
-}
-
-impl Pair {
-    fn new(giver: ByHand, taker: Options) -> Self {
-        Pair { giver, taker: ByHand::new(taker), from_giver: Events::default(), from_taker: Events::default() }
-    }
-
-    fn usual() -> Self {
-        Pair::new(ByHand::new(options()), options())
-    }
-
-    fn offer(&mut self) -> String {
-        let (reply, name) = channel();
-        say_to(&mut self.giver, ShardMessage::Offer(reply));
-        name.recv().unwrap().unwrap()
-    }
-
-    fn connect(&mut self) {
-        let (name, (reply, connected)) = (self.offer(), channel());
-        say_to(&mut self.taker, ShardMessage::TakeFrom { name, weight: 1.0, reply });
-        connected.recv().unwrap().unwrap();
-    }
-
-    /// A turn of each.
-    fn turn(&mut self) {
-        for (by_hand, events) in [(&mut self.giver, &mut self.from_giver), (&mut self.taker, &mut self.from_taker)] {
-            by_hand.turn(5);
-            keep(events, by_hand.outbox.take(usize::MAX).0);
-        }
-    }
-
-    fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
-        for _ in 0..10_000 {
-            if let Some(found) = look(self) {
-                return found;
-            }
-            self.turn();
-        }
-        panic!("never happened: {what}");
-    }
-
-    fn begin(&mut self) {
-        say_to(&mut self.giver, ShardMessage::Move { length_ms: ROUND_MS, wants_ids: true });
-    }
-
-    /// A round, up to the point of no return.
-    fn prepare(&mut self) -> MoveReport {
-        self.begin();
-        self.until("the report of a round", |pair| pair.from_giver.moves.pop())
-    }
-
-    /// The rest of it. Returns the ids before and after.
-    fn complete(&mut self) -> Vec<(Id, Id)> {
-        say_to(&mut self.giver, ShardMessage::Release);
-        let (_, ids) = self.until("the release", |pair| pair.from_giver.released.pop());
-        say_to(&mut self.taker, ShardMessage::Go { quiet: Some([].into()) });
-        self.until("that the taker goes on", |pair| pair.from_taker.went.pop());
-        ids
-    }
-
-    fn take_back(&mut self) {
-        say_to(&mut self.giver, ShardMessage::TakeBack);
-        say_to(&mut self.taker, ShardMessage::DropParked);
-        self.turn();
-    }
-}
+use holdfast_core::tls::Content;
 
 fn streams(by_hand: &ByHand) -> (u64, u64) {
     (by_hand.telemetry.streams.load(Relaxed), by_hand.telemetry.connections.load(Relaxed))
@@ -381,7 +288,7 @@ fn a_taker_of_an_older_version_gets_nothing() {
     let _stream = pair.giver.stream(TEXT, &[]);
     let name = pair.offer();
     let mut peer = Peer::connect(&name).unwrap();
-    peer.send(&Hello { version: VERSION - 1, weight: 1.0 }.encode(), &[]).unwrap();
+    peer.send(&Hello { version: OLDEST_VERSION - 1, weight: 1.0 }.encode(), &[]).unwrap();
     let MoveReport { prepared, is_broken, .. } = pair.prepare();
     assert_eq!((prepared, is_broken), (0, true));
 }
@@ -393,8 +300,8 @@ fn a_record_of_a_newer_version_is_refused_and_those_beside_it_are_taken() {
     let (reply, _connected) = channel();
     say_to(&mut pair.taker, ShardMessage::TakeFrom { name: offer.name().into(), weight: 1.0, reply });
     let mut giver = offer.accept().unwrap();
-    let head = Record::Head(holdfast_core::handover::Head { age_ms: 0, read: b"GET / HTTP/1.1\r\n"[..].into() });
-    let mut frame = Parcel { number: 1, records: vec![Record::Listener, head] }.encode();
+    let head = Record::Head(holdfast_core::handover::Head { age_ms: 0, read: b"GET / HTTP/1.1\r\n"[..].into(), tls: None });
+    let mut frame = Parcel { number: 1, records: vec![Record::Listener { is_tls: false }, head] }.encode();
     frame[4] = VERSION + 1;
     let (_ours, theirs) = UnixStream::pair().unwrap();
     giver.send(&frame, &[theirs.as_fd(), theirs.as_fd()]).unwrap();
@@ -555,4 +462,90 @@ fn real_shards_share_the_streams_by_weight_with_tables_of_their_own() {
         }
         assert_eq!(byte, *b"1");
     }
+}
+
+#[test]
+fn streams_over_tls_move_with_their_keys_whatever_the_version_and_the_cipher() {
+    let server = server_config();
+    for (is_tls12, cipher) in ALL {
+        let mut pair = Pair::usual();
+        let (mut client, _) = stream_of(&mut pair.giver, &server, client_config(is_tls12, cipher), TEXT);
+        pair.giver.say(&publish("news", b"one "));
+        // A part of a record was read, and a part of another one is not written yet.
+        let mut empty = Vec::new();
+        client.session.seal(Content::Data, b"\n", &mut empty);
+        client.send_raw(&empty[..6]);
+        pair.giver.turn(0);
+        let large = "x".repeat(100_000);
+        pair.giver.say(&publish("news", large.as_bytes()));
+        pair.connect();
+        assert_eq!(pair.prepare().prepared, 1);
+        assert_eq!(pair.complete().len(), 1);
+        client.send_raw(&empty[6..]);
+        pair.taker.say(&publish("news", b" two"));
+        let mut read = String::new();
+        while read.len() < large.len() + 8 {
+            pair.turn();
+            read += &client.read();
+        }
+        assert!(read.starts_with("one x") && read.ends_with("x two"), "{cipher:?}");
+        client.send(Content::Alert, &[1, 0]);
+        let closed = pair.until("the end", |pair| pair.from_taker.closed.pop());
+        assert_eq!((closed.1, streams(&pair.giver), pair.from_giver.closed.len()), (Reason::ClientGone, (0, 0), 0));
+    }
+}
+
+#[test]
+fn a_stream_over_tls_that_comes_back_goes_on_with_its_keys() {
+    let mut pair = Pair::usual();
+    let (mut client, _) = stream_of(&mut pair.giver, &server_config(), aes(), TEXT);
+    pair.connect();
+    assert_eq!(pair.prepare().prepared, 1);
+    pair.take_back();
+    pair.giver.say(&publish("news", b"hello"));
+    assert_eq!(client.read(), "hello");
+    client.send(Content::Data, b"\n");
+    pair.turn();
+    assert_eq!((streams(&pair.giver), streams(&pair.taker)), ((1, 1), (0, 0)));
+}
+
+#[test]
+fn a_head_over_tls_moves_but_not_before_its_handshake_is_over() {
+    let mut pair = Pair::usual();
+    let mut waiting = connect_tls(&mut pair.giver, &server_config());
+    let mut client = shake_hands(&mut pair.giver, &server_config(), aes());
+    let request = request("/");
+    let (first, rest) = request.split_at(10);
+    client.send(Content::Data, first);
+    pair.giver.turn(0);
+    pair.connect();
+    let MoveReport { prepared, left, .. } = pair.prepare();
+    assert_eq!((prepared, left), (1, 1), "the other one is in its handshake");
+    pair.complete();
+    client.send(Content::Data, rest);
+    let [(id, _)] = pair.until("the head", |pair| asked(&mut pair.taker, &mut pair.from_taker).try_into().ok());
+    pair.taker.say(&hold(id, TEXT, &[]));
+    assert!(client.read().as_bytes().starts_with(HEAD));
+    waiting.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    pair.turn();
+    assert!(read_all(&mut waiting, &mut Vec::new()), "it is still served here");
+}
+
+#[test]
+fn a_taker_that_does_not_know_tls_gets_only_streams_without_it() {
+    let mut pair = Pair::usual();
+    let (mut client, _) = stream_of(&mut pair.giver, &server_config(), aes(), TEXT);
+    let (_plain, _) = pair.giver.stream(TEXT, &["news"]);
+    let mut peer = Peer::connect(&pair.offer()).unwrap();
+    peer.send(&Hello { version: 1, weight: 1.0 }.encode(), &[]).unwrap();
+    pair.turn();
+    pair.begin();
+    let parcel = pair.until("a parcel", |_| {
+        let _ = peer.read();
+        peer.next_frame().unwrap().map(|(frame, _)| Parcel::decode(&frame).unwrap())
+    });
+    assert!(matches!(&parcel.records[..], [Record::Stream(stream)] if stream.tls.is_none()));
+    say_to(&mut pair.giver, ShardMessage::TakeBack);
+    pair.giver.say(&publish("news", b"hello"));
+    assert_eq!(client.read(), "hello");
 }

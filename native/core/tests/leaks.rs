@@ -49,7 +49,7 @@ const STAGES: [(&str, Stage); 14] = [
     ("streams", |held| vec![held.stream(TEXT, &["news"]).0, held.stream(CHUNKED_EVENTS, &[]).0]),
     ("an adopted stream", |held| {
         let (client, server) = accepted();
-        held.hold.adopt(server.as_fd(), &Adoption { token: 1, format: Default::default(), channels: Vec::new() }).unwrap();
+        held.hold.adopt(server.as_fd(), &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new() }).unwrap();
         held.until("the adoption", |held| held.rest.adopted.pop());
         vec![client]
     }),
@@ -64,7 +64,7 @@ const STAGES: [(&str, Stage); 14] = [
         held.command(&pass(held.heads[0].0));
         held.until_connections(0);
         let (client, server) = accepted();
-        held.hold.adopt(server.as_fd(), &Adoption { token: 1, format: Default::default(), channels: Vec::new() }).unwrap();
+        held.hold.adopt(server.as_fd(), &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new() }).unwrap();
         clients.push(client);
         clients
     }),
@@ -201,7 +201,7 @@ fn a_hold_that_could_not_listen_leaves_nothing_behind() {
     let before = table(Path::new("/proc/self/fd"));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let hold = Hold::new(options_with(|options| options.shards = 3)).unwrap();
-    let error = hold.listen(taken.local_addr().unwrap()).unwrap_err();
+    let error = hold.listen(taken.local_addr().unwrap(), false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
     drop((hold, taken));
     until_as_before(&before, "a port that is taken");
@@ -233,12 +233,12 @@ fn when_one_of_several_shards_can_not_listen_none_does() {
     let mut free = [File::open("/dev/null").unwrap(), File::open("/dev/null").unwrap()].map(|file| file.as_raw_fd() as u64);
     free.sort_unstable();
     let limited = Limited::to(free[1] + 1);
-    let error = hold.listen(([127, 0, 0, 1], 0).into()).unwrap_err();
+    let error = hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap_err();
     drop(limited);
     assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
     until("that none listens", || (listeners() == 0).then_some(()));
     // With more descriptors it works, and all of them listen.
-    hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap();
     assert_eq!(listeners(), 3);
     drop(hold);
     until_as_before(&before, "a shard that could not listen");

@@ -3,11 +3,12 @@
 
 use holdfast_core::framing::Format;
 use holdfast_core::handover::{Hello, Parcel, Receipt, Record};
+use holdfast_core::id::Id;
 use holdfast_core::parcel::Adoption;
 use libfuzzer_sys::fuzz_target;
 
-/// The token, the format and the number of channels.
-const FIXED_BYTES: usize = 7;
+/// The token, an id, the format and the number of channels.
+const FIXED_BYTES: usize = 15;
 
 fuzz_target!(|bytes: &[u8]| {
     decode_any(bytes);
@@ -46,6 +47,7 @@ fn encode_any(bytes: &[u8]) {
     let [token, format, rest @ ..] = bytes else { return };
     let Some(format) = Format::from_byte(*format) else { return };
     let channels = rest.split(|byte| *byte == 0).map(Into::into).collect();
-    let adoption = Adoption { token: u32::from(*token) << 24 | 1, format, channels };
+    let relayed = (token % 2 == 0).then(|| Id::new(*token, 1, 1));
+    let adoption = Adoption { token: u32::from(*token) << 24 | 1, relayed, format, channels };
     assert_eq!(Adoption::decode(&adoption.encode()), Ok(adoption));
 }

@@ -324,7 +324,7 @@ impl World {
         }
         let (end, its) = stream_pair();
         let (format, channel) = (format_of(what), what >> 2 & 3);
-        let mut record = Adoption { token: self.clients.len() as u32, format, channels: vec![name(channel)] }.encode();
+        let mut record = Adoption { token: self.clients.len() as u32, relayed: None, format, channels: vec![name(channel)] }.encode();
         let is_known = what < 192;
         if !is_known {
             record[4] = what; // the format

@@ -8,6 +8,7 @@ import { createDialer } from '../../../fleet/drone/dial.js';
 import { emptyHistograms, MEASURES, percentilesOf } from '../../../fleet/drone/histograms.js';
 import { changedParams, defaultParams } from '../../../fleet/drone/params.js';
 import { requestOf } from '../../../fleet/drone/request.js';
+import { securityOf } from '../../../fleet/drone/tls/security.js';
 import { subscriptionOf } from '../../../fleet/drone/topics/subscription.js';
 import { TokenSupply } from '../../../fleet/drone/topics/supply.js';
 import { freePort } from '../../../lib/port.js';
@@ -23,6 +24,8 @@ const SPARE_SOURCES = 4;
 const dialer = await createDialer();
 const supply = new TokenSupply(dialer);
 let params = defaultParams();
+/** Streams being opened at a time. */
+let most = Number.POSITIVE_INFINITY;
 let subscription = subscriptionOf(params);
 let histograms = emptyHistograms();
 /** @type {import('../../../fleet/drone/dial.js').Counters} */
@@ -30,17 +33,22 @@ let counters = dialer.take();
 
 /** @param {number} port */
 function aim(port) {
-  const servers = [{ name: '', addresses: [HOST], ports: [port] }];
+  const servers = [{ name: '', host: HOST, addresses: [HOST], ports: [port] }];
   dialer.aim({
     servers,
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
     request: requestOf(params),
     subscription,
     pingIntervalMs: params.interval === 'auto' ? 0 : params.interval,
-    timeoutMs: TIMEOUT_MS,
-    isStrict: true,
+    timeoutMs: patienceMs(),
+    isStrict: params.expect === 'holdfast',
     allowsMessages: true,
+    security: securityOf(params),
   });
+}
+
+function patienceMs() {
+  return Math.max(TIMEOUT_MS, params.timeout);
 }
 
 function take() {
@@ -51,7 +59,7 @@ function take() {
 
 /** @param {() => boolean} isReached @param {string} what */
 async function until(isReached, what) {
-  const endMs = Date.now() + TIMEOUT_MS;
+  const endMs = Date.now() + patienceMs();
   for (take(); !isReached(); take()) {
     if (Date.now() > endMs) throw new Error(`${what}: ${describe()}`);
     await after(POLL_MS);
@@ -70,9 +78,14 @@ function describe() {
 }
 
 follow({
-  /** What to dial. @param {[string, string][]} pairs parameters of a drone; `n`: how many streams there will be */
+  /**
+   * What to dial.
+   * @param {[string, string][]} pairs parameters of a drone; `n`: how many streams there will be; without `concurrency` they are all
+   *   opened at once
+   */
   aim(pairs) {
     params = changedParams(defaultParams(), pairs);
+    most = pairs.some(([name]) => name === 'concurrency') ? params.concurrency : Number.POSITIVE_INFINITY;
     subscription = subscriptionOf(params);
     supply.use(params, subscription);
     while (supply.ready < params.n) supply.step(performance.now(), params.n);
@@ -82,9 +95,21 @@ follow({
   /** Opens streams until there are this many. @param {number} streams @returns {Promise<number>} ms it took */
   async open(streams) {
     const begunMs = performance.now();
-    dialer.open(streams - take().open);
-    await until(() => counters.open === streams, `not all of ${streams} streams were opened`);
+    let left = streams - take().open;
+    const isOpen = () => {
+      const more = Math.min(left, most - counters.inFlight);
+      if (more > 0) dialer.open(more);
+      left -= Math.max(0, more);
+      return counters.open === streams;
+    };
+    await until(isOpen, `not all of ${streams} streams were opened`);
     return performance.now() - begunMs;
+  },
+
+  /** Closes all streams. */
+  async close() {
+    dialer.close(take().open);
+    await until(() => counters.open === 0, 'not all streams were closed');
   },
 
   /** All streams leave, and keep their cursors: nobody listens where they dial instead. */

@@ -1,9 +1,11 @@
 /*
- * Bun.serve with a stream per client. Takes the port and the ping interval (ms, 0 for none).
+ * Bun.serve with a stream per client. Takes the port, the ping interval (ms, 0 for none), and the files of a
+ * certificate and its key for TLS.
  */
 /** @type {any} */
 const { Bun } = globalThis;
-const [port, intervalMs] = process.argv.slice(2).map(Number);
+const [port, intervalMs] = process.argv.slice(2, 4).map(Number);
+const [cert, key] = process.argv.slice(4);
 /** @type {Set<ReadableStreamDefaultController>} */
 const streams = new Set();
 
@@ -11,6 +13,7 @@ Bun.serve({
   port,
   hostname: '127.0.0.1',
   idleTimeout: 0,
+  ...(cert ? { tls: { cert: Bun.file(cert), key: Bun.file(key) } } : {}),
   /** @param {Request} request */
   fetch(request) {
     if (new URL(request.url).pathname !== '/') return new Response('', { status: 404 });

@@ -1,4 +1,5 @@
-// Go's net/http, a goroutine and a ticker per client. Takes the port and the ping interval (ms, 0 for none).
+// Go's net/http, a goroutine and a ticker per client. Takes the port, the ping interval (ms, 0 for none), and the files of a certificate
+// and its key for TLS.
 package main
 
 import (
@@ -42,5 +43,9 @@ func main() {
 			}
 		}
 	})
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], nil))
+	address := "127.0.0.1:" + os.Args[1]
+	if len(os.Args) > 4 {
+		log.Fatal(http.ListenAndServeTLS(address, os.Args[3], os.Args[4], nil))
+	}
+	log.Fatal(http.ListenAndServe(address, nil))
 }

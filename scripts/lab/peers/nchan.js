@@ -17,20 +17,24 @@ export function nchanModule() {
   return folders.map((folder) => join(folder, 'ngx_nchan_module.so')).find((path) => existsSync(path)) ?? '';
 }
 
-/** @param {number} port @param {number} intervalMs @param {string} folder @returns {string} its path */
-export function nginxConfig(port, intervalMs, folder) {
+/** @param {number} port @param {number} intervalMs @param {string} folder @param {string[]} [files] certificate and key for TLS @returns {string} its path */
+export function nginxConfig(port, intervalMs, folder, files = []) {
   const path = join(folder, 'nginx.conf');
   mkdirSync(join(folder, 'logs'), { recursive: true });
-  writeFileSync(path, configText(port, Math.round(intervalMs / 1000), folder));
+  writeFileSync(path, configText(port, Math.round(intervalMs / 1000), folder, files));
   return path;
 }
 
-/** @param {number} port @param {number} intervalS @param {string} folder */
-function configText(port, intervalS, folder) {
+/** @param {number} port @param {number} intervalS @param {string} folder @param {string[]} files */
+function configText(port, intervalS, folder, [cert, key]) {
   const user = process.getuid?.() === 0 ? 'user root;\n' : '';
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `  ${name}_temp_path ${folder}/tmp;`,
   );
+  const tls = `
+    ssl_certificate ${cert};
+    ssl_certificate_key ${key};
+    ssl_protocols TLSv1.3;`;
   return `load_module ${nchanModule()};
 ${user}daemon off;
 worker_processes 1;
@@ -42,7 +46,7 @@ http {
 ${temporary.join('\n')}
   nchan_shared_memory_size 512M;
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${port}${cert ? ' ssl' : ''} backlog=4096;${cert ? tls : ''}
     location = / {
       nchan_subscriber eventsource;
       nchan_channel_id all;

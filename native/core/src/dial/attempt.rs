@@ -12,6 +12,8 @@ const SPREAD_NS: u64 = 90 * MS;
 #[derive(Debug)]
 pub struct Attempt {
     pub begun_ns: u64,
+    /// 0 until it is.
+    pub connected_ns: u64,
     pub deadline_ns: u64,
     pub has_first_byte: bool,
 }

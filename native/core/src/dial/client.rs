@@ -13,6 +13,7 @@ use super::Target;
 use super::answer::Partial;
 use super::attempt::{Attempt, Batch};
 use super::schedule;
+use super::secrets::Secrets;
 use super::servers::{ServerTally, Visits};
 use super::streams::{Id, State, Streams};
 use super::subscriber::Subscribers;
@@ -68,6 +69,7 @@ pub struct Client {
     pub(super) attempts: HashMap<u32, Attempt>,
     /// By row, for streams in the middle of a unit.
     pub(super) partials: HashMap<u32, Partial>,
+    pub(super) secrets: Secrets,
     pub(super) batches: VecDeque<Batch>,
     /// Streams to close and to open again.
     pub(super) churns: VecDeque<Batch>,
@@ -103,6 +105,7 @@ impl Client {
             targets: Targets::default(),
             attempts: HashMap::new(),
             partials: HashMap::new(),
+            secrets: Secrets::default(),
             batches: VecDeque::new(),
             churns: VecDeque::new(),
             to_close: 0,
@@ -141,6 +144,9 @@ impl Client {
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         if self.streams.row(index).state == State::Connecting && !self.finish_connecting(index) {
             return;
+        }
+        if self.streams.row(index).state == State::Greeting {
+            return self.queue_greeting(index);
         }
         if has_input(flags) {
             self.read(index, has_ended(flags));
@@ -200,7 +206,7 @@ impl Client {
     }
 
     fn has_more_to_do(&self) -> bool {
-        !self.unread.is_empty() || self.to_close > 0
+        !self.unread.is_empty() || self.to_close > 0 || !self.secrets.ready.is_empty()
     }
 }
 
@@ -219,6 +225,7 @@ impl Task for Client {
             self.handle(event);
         }
         self.continue_reading();
+        self.continue_greetings();
         self.close_requested();
         self.open_due();
         self.churn_due();

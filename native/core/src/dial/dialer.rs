@@ -95,7 +95,8 @@ impl Dialer {
     }
 
     /// The target of all streams opened from now on. Those that are opened again keep their cursors if its subscription is
-    /// the same. InvalidInput if it has too many servers, one without a port, or none with an address.
+    /// the same. InvalidInput if it has too many servers, one without a port, none with an address, or if its `security` is no
+    /// good.
     pub fn aim(&mut self, mut target: Target) -> io::Result<()> {
         let is_good = target.servers.len() <= MOST_SERVERS
             && target.servers.iter().all(|server| !server.ports.is_empty())
@@ -109,6 +110,7 @@ impl Dialer {
             }
             keep_tallies(&mut target.servers, &before.servers);
         }
+        secure(&mut target, self.target.as_deref())?;
         self.target = Some(Arc::new(target));
         Ok(())
     }
@@ -306,6 +308,32 @@ fn keep_tallies(servers: &mut [Server], before: &[Server]) {
             server.tally = same.tally.clone();
         }
     }
+}
+
+/// Prepares handshakes with each server. If nothing about them has changed, the tickets of earlier ones can still be used.
+fn secure(target: &mut Target, before: Option<&Target>) -> io::Result<()> {
+    let Some(security) = &target.security else { return Ok(()) };
+    let hosts: Vec<&str> = target.servers.iter().map(|server| &*server.host).collect();
+    let secured = match before {
+        Some(before) if before.security == target.security && are_same(&target.servers, &before.servers) => {
+            before.servers.iter().map(|server| server.secured.clone()).collect()
+        }
+        _ => security
+            .secure(&hosts)
+            .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?
+            .into_iter()
+            .map(Some)
+            .collect::<Vec<_>>(),
+    };
+    for (server, secured) in target.servers.iter_mut().zip(secured) {
+        server.secured = secured;
+    }
+    Ok(())
+}
+
+fn are_same(servers: &[Server], before: &[Server]) -> bool {
+    let names = |servers: &[Server]| servers.iter().map(|server| (server.name.clone(), server.host.clone())).collect::<Vec<_>>();
+    names(servers) == names(before)
 }
 
 fn add_each<const N: usize>(sums: &mut [u64; N], counters: [&AtomicU64; N]) {

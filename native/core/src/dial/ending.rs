@@ -8,6 +8,7 @@ use super::streams::State;
 use super::tally::count;
 use super::{CAUSES, Cause, schedule};
 use crate::clock::{Slice, now_ns};
+use crate::tls::Alert;
 
 impl Client {
     /// Frees a stream that failed to open or is lost, and counts it.
@@ -46,6 +47,7 @@ impl Client {
     }
 
     fn close(&mut self, index: u32) {
+        self.say(index, Alert::CloseNotify);
         if let Some(tally) = self.server_tally(index) {
             count(&tally.closed, 1);
         }
@@ -60,7 +62,9 @@ impl Client {
             return;
         }
         let mut slice = Slice::begin();
-        while let Some((target, number)) = Batch::take_due(&mut self.churns, slice.now_ns) {
+        while self.churns.front().is_some_and(|batch| !self.must_wait(batch.target))
+            && let Some((target, number)) = Batch::take_due(&mut self.churns, slice.now_ns)
+        {
             self.churn(target, number);
             if slice.is_over() {
                 break;
@@ -99,6 +103,7 @@ impl Client {
         self.targets.release(row.target);
         self.attempts.remove(&index);
         self.partials.remove(&index);
+        self.secrets.forget(index);
         drop(self.streams.remove(index));
     }
 }

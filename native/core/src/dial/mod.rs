@@ -2,7 +2,8 @@
 //! when it needs them. Each has a reactor, a table of rows and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `dialer` (all threads), `client` (one thread), `opening` (from connecting to the request sent),
-//! `reading` (what arrives on a stream), `ending` (how it ends). `servers` says which of several servers a stream goes to.
+//! `greeting` (the handshake, if it speaks TLS), `reading` (what arrives on a stream), `records` (the same with TLS), `ending` (how
+//! it ends). `secrets` is what is kept of TLS, `security` and `tickets` are what handshakes begin with. `servers` says which of several servers a stream goes to.
 //! `subscriber` has what is kept of a stream that subscribes to topics of a hub, also while it is not connected. Below them:
 //! `answer`, `block`, `pieces`, `position`, `publication`, `template` and `schedule` (pure), `attempt`, `streams`, `targets`,
 //! `tokens`, `tally`.
@@ -13,18 +14,23 @@ pub mod block;
 mod client;
 mod dialer;
 mod ending;
+mod greeting;
 mod opening;
 mod pieces;
 mod position;
 mod publication;
 mod reading;
+mod records;
 mod schedule;
+mod secrets;
+pub mod security;
 mod servers;
 mod streams;
 mod subscriber;
 mod tally;
 mod targets;
 mod template;
+mod tickets;
 mod tokens;
 
 use std::net::{IpAddr, SocketAddr};
@@ -36,6 +42,7 @@ use crate::socket::Stop;
 use crate::telemetry::named;
 
 pub use dialer::{Counters, Dialer, Options};
+pub use security::Security;
 pub use servers::{Server, ServerCounts};
 pub use subscriber::Subscription;
 pub use tally::Sample;
@@ -58,6 +65,11 @@ named! {
         Unavailable = "unavailable",
         Status = "status",
         Unexpected = "unexpected",
+        Certificate = "certificate",
+        Handshake = "handshake",
+        Alert = "tls-alert",
+        BadRecord = "bad-record",
+        Truncated = "truncated",
         Other = "other",
     }
 }
@@ -123,6 +135,8 @@ pub struct Target {
     pub is_strict: bool,
     /// Whether anything other than pings may arrive. Always if there is a subscription.
     pub allows_messages: bool,
+    /// None: plain HTTP.
+    pub security: Option<Security>,
 }
 
 impl Target {
@@ -144,7 +158,7 @@ mod tests {
 
     fn server(ports: &[u16]) -> Server {
         let addresses = vec!["127.0.0.1".parse().unwrap()];
-        Server { name: Box::default(), addresses, ports: ports.to_vec(), tally: Arc::default() }
+        Server { name: Box::default(), host: Box::default(), addresses, ports: ports.to_vec(), tally: Arc::default(), secured: None }
     }
 
     fn target(sources: &[&str], ports: &[u16]) -> Target {
@@ -157,6 +171,7 @@ mod tests {
             timeout_ms: 1000,
             is_strict: true,
             allows_messages: false,
+            security: None,
         }
     }
 
@@ -202,7 +217,8 @@ mod tests {
     fn counters_have_the_names_and_the_order_that_js_expects() {
         let of_streams = ["in_flight", "open", "overdue", "opened", "closed", "churned", "moved", "resumed", "restarted", "gaps"];
         let of_publications = ["delivered", "missed", "discarded", "duplicated", "out_of_order", "recovered", "strayed"];
-        assert_eq!(COUNTS, [&of_streams[..], &["pings", "messages", "bytes"], &of_publications[..]].concat());
-        assert_eq!(HISTOGRAMS, [("connect", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")]);
+        let of_tls = ["handshakes", "resumptions"];
+        assert_eq!(COUNTS, [&of_streams[..], &["pings", "messages", "bytes"], &of_publications[..], &of_tls[..]].concat());
+        assert_eq!(HISTOGRAMS, [("connect", "µs"), ("handshake", "µs"), ("first_byte", "µs"), ("lateness", "µs"), ("delivery", "µs")]);
     }
 }

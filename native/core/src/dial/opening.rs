@@ -31,7 +31,9 @@ impl Client {
             return;
         }
         let mut slice = Slice::begin();
-        while let Some((target, number)) = Batch::take_due(&mut self.batches, slice.now_ns) {
+        while self.batches.front().is_some_and(|batch| !self.must_wait(batch.target))
+            && let Some((target, number)) = Batch::take_due(&mut self.batches, slice.now_ns)
+        {
             self.open(target, number);
             if slice.is_over() {
                 break;
@@ -74,7 +76,7 @@ impl Client {
             Some(subscription) => self.subscribers.begin(index, subscription, place, self.streams.most()),
             None => self.subscribers.forget(index),
         }
-        self.attempts.insert(index, Attempt { begun_ns, deadline_ns, has_first_byte: false });
+        self.attempts.insert(index, Attempt { begun_ns, connected_ns: 0, deadline_ns, has_first_byte: false });
         if let Err(error) = self.watch(index) {
             self.end(index, error.into());
         }
@@ -87,11 +89,14 @@ impl Client {
         self.reactor.watch(socket, self.streams.id_of(index), true)
     }
 
-    /// Connecting has succeeded or failed: sends the request, or ends the stream. Returns whether the stream goes on.
+    /// Connecting has succeeded or failed: sends the request, or has the handshake begin, or ends the stream. Returns whether the
+    /// stream goes on.
     pub(super) fn finish_connecting(&mut self, index: u32) -> bool {
-        match self.send_request(index) {
+        let is_secured = self.is_secured(index);
+        let begun = self.note_connected(index).and_then(|()| if is_secured { Ok(()) } else { self.send_request(index) });
+        match begun {
             Ok(()) => {
-                self.streams.row_mut(index).state = State::Asked;
+                self.streams.row_mut(index).state = if is_secured { State::Greeting } else { State::Asked };
                 true
             }
             Err(cause) => {
@@ -101,27 +106,40 @@ impl Client {
         }
     }
 
-    fn send_request(&mut self, index: u32) -> Result<(), Cause> {
-        let row = self.streams.row(index);
-        let socket = row.socket.as_ref().ok_or(Cause::Other)?;
+    fn note_connected(&mut self, index: u32) -> Result<(), Cause> {
+        let socket = self.streams.row(index).socket.as_ref().ok_or(Cause::Other)?;
         socket_error(socket).and_then(|error| error)?;
-        if let Some(attempt) = self.attempts.get(&index) {
-            self.tally.connect.record((now_ns() - attempt.begun_ns) / 1000, 1);
+        if let Some(attempt) = self.attempts.get_mut(&index) {
+            attempt.connected_ns = now_ns();
+            self.tally.connect.record((attempt.connected_ns - attempt.begun_ns) / 1000, 1);
         }
-        let target = self.targets.get(row.target);
-        let request = match &target.subscription {
-            None => &target.request[..],
+        Ok(())
+    }
+
+    fn send_request(&mut self, index: u32) -> Result<(), Cause> {
+        let request = self.request_for(index);
+        let socket = self.streams.row(index).socket.as_ref().ok_or(Cause::Other)?;
+        // A few thousand bytes always fit into the buffer of a new socket.
+        let is_whole = socket.write(&request)? == request.len();
+        self.request = request;
+        if is_whole { Ok(()) } else { Err(Cause::Other) }
+    }
+
+    /// The request of a stream, in the buffer for it: the caller gives it back.
+    pub(super) fn request_for(&mut self, index: u32) -> Vec<u8> {
+        let mut request = std::mem::take(&mut self.request);
+        request.clear();
+        let target = self.targets.get(self.streams.row(index).target);
+        match &target.subscription {
+            None => request.extend_from_slice(&target.request),
             Some(subscription) => {
-                self.request.clear();
                 let place = self.base + u64::from(index);
                 let cursor = self.subscribers.get(index).map_or(&[][..], Subscriber::cursor);
                 let (number, token_place) = (subscription.number(place), if subscription.is_token_shared { 0 } else { place });
-                self.tokens.with(token_place, |token| subscription.request.write(Filling { number, token, cursor }, &mut self.request));
-                &self.request[..]
+                self.tokens.with(token_place, |token| subscription.request.write(Filling { number, token, cursor }, &mut request));
             }
-        };
-        // A few thousand bytes always fit into the buffer of a new socket.
-        if socket.write(request)? == request.len() { Ok(()) } else { Err(Cause::Other) }
+        }
+        request
     }
 
     /// Ends attempts that take too long.

@@ -31,13 +31,22 @@ impl Client {
     }
 
     fn read_into(&mut self, scratch: &mut [u8], index: u32, has_ended: bool) {
+        let is_secured = self.is_secured(index);
         for _ in 0..READS_A_TURN {
             let Some(socket) = &self.streams.row(index).socket else { return };
-            match socket.read(scratch) {
-                Ok(0) => return self.end(index, Cause::Closed),
+            let kept = if is_secured { self.secrets.copy_cut(index, scratch) } else { 0 };
+            match socket.read(&mut scratch[kept..]) {
+                Ok(0) => {
+                    let cause = self.cause_of_end(index);
+                    return self.end(index, cause);
+                }
                 Ok(size) => {
-                    self.handle_bytes(index, &scratch[..size]);
-                    let is_drained = size < scratch.len() && !has_ended;
+                    if is_secured {
+                        self.handle_records(index, &mut scratch[..kept + size]);
+                    } else {
+                        self.handle_bytes(index, &scratch[..size]);
+                    }
+                    let is_drained = kept + size < scratch.len() && !has_ended;
                     if is_drained || self.streams.row(index).state == State::Free {
                         return;
                     }
@@ -48,6 +57,11 @@ impl Client {
         }
         // epoll doesn't report it again.
         self.unread.push_back(self.streams.id_of(index));
+    }
+
+    /// The server has closed the connection. With TLS it says so before: otherwise somebody else may have cut it off.
+    fn cause_of_end(&mut self, index: u32) -> Cause {
+        if self.secrets.sessions.get(index).is_some() { Cause::Truncated } else { Cause::Closed }
     }
 
     /// Continues with the streams that had more to read than fits into one turn, for a slice.
@@ -67,7 +81,7 @@ impl Client {
         }
     }
 
-    fn handle_bytes(&mut self, index: u32, bytes: &[u8]) {
+    pub(super) fn handle_bytes(&mut self, index: u32, bytes: &[u8]) {
         let now_ns = now_ns();
         add(&self.tally.bytes, bytes.len() as u64);
         let row = self.streams.row(index);

@@ -5,16 +5,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use super::security::Secured;
+
 #[derive(Clone, Debug)]
 pub struct Server {
     /// What it is recognized by in the next target.
     pub name: Box<str>,
+    /// The name or the address that its certificate must be for.
+    pub host: Box<str>,
     /// They take turns, and the same local port can reach each of them. A server without any is left out for now.
     pub addresses: Vec<IpAddr>,
     /// At least one; they take turns.
     pub ports: Vec<u16>,
     /// What became of its streams, if there are several servers.
     pub tally: Arc<ServerTally>,
+    /// How handshakes with it begin, if the target has a `security`: from `Dialer::aim` on.
+    pub secured: Option<Arc<Secured>>,
 }
 
 /// Totals of all threads since the server was first aimed at. What a thread has when it panics is not counted as lost.
@@ -121,7 +127,14 @@ mod tests {
 
     fn servers(count: usize) -> Vec<Server> {
         let addresses = vec!["127.0.0.1".parse().unwrap()];
-        let server = |port| Server { name: Box::default(), addresses: addresses.clone(), ports: vec![port], tally: Arc::default() };
+        let server = |port| Server {
+            name: Box::default(),
+            host: Box::default(),
+            addresses: addresses.clone(),
+            ports: vec![port],
+            tally: Arc::default(),
+            secured: None,
+        };
         (1..=count as u16).map(server).collect()
     }
 

@@ -12,14 +12,18 @@ const NONE: u32 = u32::MAX;
 ///
 /// ```text
 ///     Free --> Connecting --connected, request sent--> Asked --welcomed--> Open
-///                  \                                     \                  \--closed by us, or lost--> Free
-///                   \-------------------------------------\--failed-----------------------------------> Free
+///                |  \                                   ^  \                  \--closed by us, or lost--> Free
+///                |   \----------------------------------|---\--failed-----------------------------------> Free
+///                \--connected, with TLS--> Greeting ----/
+///                                              \--failed-----------------------------------------------> Free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     Free,
     Connecting,
+    /// TLS: its handshake is under way.
+    Greeting,
     Asked,
     Open,
 }

@@ -55,6 +55,10 @@ telemetry! {
             recovered,
             /// To topics that the stream doesn't subscribe to.
             strayed,
+            /// Of TLS, completed.
+            handshakes,
+            /// Those of them that used a ticket.
+            resumptions,
         }
         arrays {
             failed: CAUSES,
@@ -62,6 +66,7 @@ telemetry! {
         }
         histograms {
             connect: "µs",
+            handshake: "µs",
             first_byte: "µs",
             lateness: "µs",
             delivery: "µs",

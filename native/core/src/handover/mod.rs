@@ -12,7 +12,7 @@ mod peer;
 mod record;
 
 pub use peer::{Gone, Offer, Peer};
-pub use record::{Head, Hello, Parcel, Receipt, Record, Stream, VERSION};
+pub use record::{Head, Hello, OLDEST_VERSION, Parcel, Receipt, Record, Stream, Tls, VERSION, VERSION_OF_TLS};
 
 /// Descriptors in one parcel. The kernel allows 253 (SCM_MAX_FD).
 pub const PARCEL_ROWS: usize = 250;

@@ -3,15 +3,21 @@
 use crate::framing::Format;
 use crate::id::Id;
 use crate::labels::Label;
+use crate::tls::Session;
 use crate::wire::{Malformed, Reader};
 
-/// The version of the records that this code writes, and the newest that it reads. A record has its version in front, so that one that
-/// is not understood can be left out: it is never guessed.
-pub const VERSION: u8 = 1;
+/// The newest version of records that this code reads. A record has its version in front, so that one that is not understood can be left
+/// out: it is never guessed. Records of connections without TLS are as they were in version 1.
+pub const VERSION: u8 = 2;
+/// The version since which records can be about TLS.
+pub const VERSION_OF_TLS: u8 = 2;
+/// The oldest version that this code reads, and that a taker must understand.
+pub const OLDEST_VERSION: u8 = 1;
 
 const STREAM: u8 = 1;
 const HEAD: u8 = 2;
 const LISTENER: u8 = 3;
+const LISTENER_OF_TLS: u8 = 4;
 
 /// What a taker says first: the newest version that it understands, and its share of what the giver has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +39,15 @@ pub struct Stream {
     /// Bytes that the kernel has refused, and how many of them don't make the stream slow.
     pub backlog: Box<[u8]>,
     pub exempt: u32,
+    pub tls: Option<Tls>,
+}
+
+/// What a connection with TLS has besides.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub session: Session,
+    /// What was read but is not a whole record yet.
+    pub unread: Box<[u8]>,
 }
 
 /// A connection whose head is not complete.
@@ -41,13 +56,16 @@ pub struct Head {
     pub age_ms: u32,
     /// What was read of it.
     pub read: Box<[u8]>,
+    pub tls: Option<Tls>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     Stream(Stream),
     Head(Head),
-    Listener,
+    Listener {
+        is_tls: bool,
+    },
     /// Of a version, or a kind, that this code does not know.
     Unknown,
 }
@@ -95,6 +113,7 @@ impl Stream {
             write_text(bytes, channel);
         }
         write_text(bytes, &self.backlog);
+        write_tls(bytes, self.tls.as_ref());
     }
 
     fn read(reader: &mut Reader) -> Result<Self, Malformed> {
@@ -106,21 +125,33 @@ impl Stream {
         if exempt as usize > backlog.len() {
             return Err(Malformed);
         }
-        Ok(Stream { format, due_ns, label, tag, channels, backlog, exempt })
+        Ok(Stream { format, due_ns, label, tag, channels, backlog, exempt, tls: read_tls(reader)? })
     }
 }
 
 impl Record {
+    /// The oldest version in which there is such a record.
+    fn version(&self) -> u8 {
+        let is_tls = match self {
+            Record::Stream(stream) => stream.tls.is_some(),
+            Record::Head(head) => head.tls.is_some(),
+            Record::Listener { is_tls } => *is_tls,
+            Record::Unknown => false,
+        };
+        if is_tls { VERSION_OF_TLS } else { OLDEST_VERSION }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
             Record::Stream(stream) => stream.write(&mut bytes),
-            Record::Head(Head { age_ms, read }) => {
+            Record::Head(Head { age_ms, read, tls }) => {
                 bytes.push(HEAD);
                 bytes.extend_from_slice(&age_ms.to_le_bytes());
                 write_text(&mut bytes, read);
+                write_tls(&mut bytes, tls.as_ref());
             }
-            Record::Listener => bytes.push(LISTENER),
+            Record::Listener { is_tls } => bytes.push(if *is_tls { LISTENER_OF_TLS } else { LISTENER }),
             Record::Unknown => {}
         }
         bytes
@@ -130,8 +161,9 @@ impl Record {
         let mut reader = Reader::new(bytes);
         match reader.u8() {
             Ok(STREAM) => Stream::read(&mut reader).map(Record::Stream),
-            Ok(HEAD) => Ok(Record::Head(Head { age_ms: reader.u32()?, read: reader.text()? })),
-            Ok(LISTENER) => Ok(Record::Listener),
+            Ok(HEAD) => Ok(Record::Head(Head { age_ms: reader.u32()?, read: reader.text()?, tls: read_tls(&mut reader)? })),
+            Ok(LISTENER) => Ok(Record::Listener { is_tls: false }),
+            Ok(LISTENER_OF_TLS) => Ok(Record::Listener { is_tls: true }),
             _ => Ok(Record::Unknown),
         }
     }
@@ -141,7 +173,7 @@ impl Parcel {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.number.to_le_bytes().to_vec();
         for record in &self.records {
-            bytes.push(VERSION);
+            bytes.push(record.version());
             write_text(&mut bytes, &record.encode());
         }
         bytes
@@ -153,7 +185,7 @@ impl Parcel {
         let mut records = Vec::new();
         while !reader.is_empty() {
             let (version, record) = (reader.u8()?, reader.text()?);
-            records.push(if version == VERSION { Record::decode(&record)? } else { Record::Unknown });
+            records.push(if (OLDEST_VERSION..=VERSION).contains(&version) { Record::decode(&record)? } else { Record::Unknown });
         }
         Ok(Parcel { number, records })
     }
@@ -184,6 +216,29 @@ impl Receipt {
     }
 }
 
+/// Nothing for a connection without TLS.
+fn write_tls(bytes: &mut Vec<u8>, tls: Option<&Tls>) {
+    if let Some(Tls { session, unread }) = tls {
+        write_text(bytes, &session.bytes());
+        write_text(bytes, unread);
+    }
+}
+
+fn read_tls(reader: &mut Reader) -> Result<Option<Tls>, Malformed> {
+    if reader.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Tls { session: Session::from_bytes(&reader.text()?)?, unread: reader.text()? }))
+}
+
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        self.session.bytes() == other.session.bytes() && self.unread == other.unread
+    }
+}
+
+impl Eq for Tls {}
+
 fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text);
@@ -192,6 +247,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::Secrets;
 
     fn parcel() -> Parcel {
         let stream = Stream {
@@ -202,9 +258,18 @@ mod tests {
             channels: vec![b"news"[..].into(), Box::default()],
             backlog: b"unsent"[..].into(),
             exempt: 3,
+            tls: None,
         };
-        let head = Head { age_ms: 12, read: b"GET / HT"[..].into() };
-        Parcel { number: 5, records: vec![Record::Stream(stream), Record::Listener, Record::Head(head)] }
+        let head = Head { age_ms: 12, read: b"GET / HT"[..].into(), tls: None };
+        let secrets = Secrets::Tls13 { is_aes: true, to: &[1; 32], from: &[2; 32] };
+        let tls = Some(Tls { session: Session::new(&secrets, 3, 4), unread: [23, 3][..].into() });
+        let secret = [
+            Record::Stream(Stream { tls: tls.clone(), ..stream.clone() }),
+            Record::Listener { is_tls: true },
+            Record::Head(Head { tls, ..head.clone() }),
+        ];
+        let plain = [Record::Stream(stream), Record::Listener { is_tls: false }, Record::Head(head)];
+        Parcel { number: 5, records: plain.into_iter().chain(secret).collect() }
     }
 
     #[test]

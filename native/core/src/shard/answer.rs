@@ -34,10 +34,18 @@ impl Shard {
     }
 
     /// Writes the last bytes of a connection, and closes it once the client has.
-    fn answer(&mut self, index: u32, bytes: &[u8]) {
+    pub(super) fn answer(&mut self, index: u32, bytes: &[u8]) {
         self.door.arriving.take(index);
+        let wire = self.last_on_wire(index, bytes);
+        self.answer_on_wire(index, &wire);
+        self.reuse(wire);
+    }
+
+    fn answer_on_wire(&mut self, index: u32, bytes: &[u8]) {
         let Some(socket) = self.rows.socket(index) else { return };
-        let count = match socket.write(bytes) {
+        // A part of a handshake may still wait.
+        let written = if self.rows.is_backlogged(index) { Err(Stop::Later) } else { socket.write(bytes) };
+        let count = match written {
             Ok(count) => count,
             Err(Stop::Later) => 0,
             Err(Stop::Broken(_)) => return self.free(index),

@@ -7,8 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Shard;
 use super::door::MOST_ARRIVING_BYTES;
 use crate::clock::now_ns;
+use crate::id::Id;
 use crate::reactor::Task;
 use crate::rows::{Input, State};
+use crate::tls::{Session, TlsConfig};
 
 const EVENTS: usize = 64;
 
@@ -35,9 +37,26 @@ impl Shard {
     pub fn admit_by_hand(&mut self, fd: OwnedFd, address: Option<IpAddr>) -> bool {
         let has_room = self.has_room();
         if has_room {
-            self.admit(fd.into(), address);
+            self.admit(fd.into(), address, false);
         }
         has_room
+    }
+
+    /// The same for TLS.
+    #[doc(hidden)]
+    pub fn greet_by_hand(&mut self, fd: OwnedFd, config: &TlsConfig) -> bool {
+        self.tls.config = Some(config.clone());
+        let has_room = self.has_room();
+        if has_room {
+            self.admit(fd.into(), None, true);
+        }
+        has_room
+    }
+
+    /// The session of a stream.
+    #[doc(hidden)]
+    pub fn session_by_hand(&mut self, id: Id) -> Option<&mut Session> {
+        self.rows.find(id).and_then(|index| self.tls.session_mut(index))
     }
 
     /// Whether there are events, commands, publications or connections to pass on.
@@ -78,6 +97,7 @@ impl Shard {
         assert!(self.giving.is_in_round() || self.parked() == count(State::Parked), "what is parked is listed");
         let state = |index| self.rows.state(index);
         self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
+        self.tls.check(state);
         let lingering = self.door.lingering.iter().filter(|id| self.rows.find(**id).is_some_and(|index| state(index) == State::Lingering));
         assert_eq!(lingering.count(), count(State::Lingering), "every lingering row is listed");
         assert!(self.door.arriving.bytes() <= MOST_ARRIVING_BYTES, "bytes of incomplete heads");
@@ -85,6 +105,7 @@ impl Shard {
 
     fn check_row(&mut self, index: u32) {
         let has_channels = self.channels.has(index);
+        let has_tls = self.tls.has(index);
         let row = self.rows.row(index);
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");
@@ -94,7 +115,8 @@ impl Shard {
         let backlog = self.backlogs.get(&index);
         assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");
         if let Some(backlog) = backlog {
-            assert!(may_be_stream(state) || state == State::Ending, "{row:?} may have a backlog");
+            let is_greeted = matches!(state, State::Head | State::Asked) && has_tls;
+            assert!(may_be_stream(state) || state == State::Ending || is_greeted, "{row:?} may have a backlog");
             assert!(!backlog.waiting().is_empty(), "the backlog of {row:?} waits");
             assert!(backlog.counted() <= self.options.max_backlog_bytes, "the backlog of {row:?} is within the limit");
             assert!(backlog.kept() <= 2 * backlog.waiting().len(), "the backlog of {row:?} is mostly unsent");

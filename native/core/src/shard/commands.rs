@@ -24,6 +24,7 @@ impl Shard {
                 ShardMessage::TakeBack => self.take_back(),
                 ShardMessage::Withdraw => self.withdraw(),
                 ShardMessage::DropParked => self.drop_parked(),
+                ShardMessage::UseTls(config) => self.tls.config = Some(config),
                 // It only concerns heads that come later.
                 ShardMessage::Command(Command::Remember { lines, opening }) => self.door.cache.remember(lines, &opening),
                 message => {
@@ -85,13 +86,13 @@ impl Shard {
         match message {
             ShardMessage::Command(command) => return self.apply(command),
             ShardMessage::HoldCached(id, opening) => self.hold(id, &opening),
-            ShardMessage::Listen(address, reply) => self.reply_listening(address, &reply),
+            ShardMessage::Listen { address, is_tls, reply } => self.reply_listening(address, is_tls, &reply),
             ShardMessage::Unlisten => self.unlisten(),
             ShardMessage::Count { token, most } => self.census = Some(Census::new(token, most)),
             ShardMessage::Move { length_ms, wants_ids } => self.begin_round(u64::from(length_ms), wants_ids),
             ShardMessage::Go { quiet } => self.go(quiet.as_deref()),
             // Known since they were read.
-            ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. } => {}
+            ShardMessage::Offer(_) | ShardMessage::TakeFrom { .. } | ShardMessage::UseTls(_) => {}
             ShardMessage::Release | ShardMessage::TakeBack | ShardMessage::Withdraw | ShardMessage::DropParked => {}
             ShardMessage::Fail => panic!("a test asked for it"),
             ShardMessage::Stop => self.stop(),

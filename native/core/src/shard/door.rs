@@ -32,7 +32,10 @@ impl Shard {
             }
             let Some(listener) = self.door.listeners.get(from) else { return };
             match listener.accept() {
-                Accepted::Connection(socket, address) => self.admit(socket, address),
+                Accepted::Connection(socket, address) => {
+                    let is_tls = listener.is_tls;
+                    self.admit(socket, address, is_tls);
+                }
                 Accepted::Nobody => from += 1,
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),
                 Accepted::Gone => {}
@@ -56,11 +59,11 @@ impl Shard {
     }
 
     /// Makes a connection a row, and looks at its head. There is room for it (`has_room`).
-    pub(super) fn admit(&mut self, socket: Socket, address: Option<IpAddr>) {
+    pub(super) fn admit(&mut self, socket: Socket, address: Option<IpAddr>, is_tls: bool) {
         self.make_room();
         let index = self.insert(socket);
         self.door.accepted_in_turn += 1;
-        self.look(index, address);
+        if is_tls { self.greet(index, address) } else { self.look(index, address) }
     }
 
     /// Makes a row. There is room.
@@ -115,11 +118,11 @@ impl Shard {
 
     fn take_out(&mut self, index: u32) -> Option<Socket> {
         self.door.arriving.take(index);
+        self.tls.remove(index);
+        self.forget_backlog(index);
         let socket = self.rows.remove(index);
         subtract(&self.telemetry.connections, 1);
-        if matches!(self.door.accepting, Accepting::Full(_)) {
-            self.set_accepting(Accepting::Yes);
-        }
+        self.note_room();
         socket
     }
 
@@ -154,14 +157,19 @@ impl Shard {
 
     /// Reads the rest of a head as it comes.
     pub(super) fn await_head(&mut self, index: u32, read: &[u8], address: Option<IpAddr>) {
-        self.door.arriving.insert(index, address, self.site_of(address));
+        self.expect_head(index, address);
         self.door.arriving.append(index, read);
-        if let Some(oldest) = self.door.arriving.oldest_of_crowd(index, self.options.max_heads_per_address) {
-            self.cut(oldest);
-        }
         self.limit_arriving();
         if self.rows.state(index) == State::Head {
             self.watch(index);
+        }
+    }
+
+    /// Lists a connection among those whose head is not complete, and cuts another one if its client has too many.
+    pub(super) fn expect_head(&mut self, index: u32, address: Option<IpAddr>) {
+        self.door.arriving.insert(index, address, self.site_of(address));
+        if let Some(oldest) = self.door.arriving.oldest_of_crowd(index, self.options.max_heads_per_address) {
+            self.cut(oldest);
         }
     }
 
@@ -174,7 +182,7 @@ impl Shard {
 
     /// Cuts connections as long as the heads that come in pieces take too much memory: the largest first, because small
     /// heads are not the reason.
-    fn limit_arriving(&mut self) {
+    pub(super) fn limit_arriving(&mut self) {
         while self.door.arriving.bytes() > MOST_ARRIVING_BYTES
             && let Some(largest) = self.door.arriving.largest()
         {
@@ -184,6 +192,9 @@ impl Shard {
 
     /// Reads more of a head, and decides, or asks JS to, once it is complete.
     pub(super) fn continue_head(&mut self, index: u32, has_ended: bool) {
+        if self.tls.has(index) {
+            return self.continue_tls(index, has_ended);
+        }
         let most = self.options.max_head_bytes + 1 - self.door.arriving.read_of(index).len();
         let Some(socket) = self.rows.socket(index) else { return };
         let count = match socket.read(&mut self.scratch[..most]) {
@@ -194,8 +205,14 @@ impl Shard {
         };
         self.door.continued_in_turn += 1;
         let is_time = self.door.arriving.append(index, &self.scratch[..count]);
+        self.parse_in_time(index, is_time, has_ended);
+    }
+
+    /// Parses a head to which something was added, if it may be complete.
+    pub(super) fn parse_in_time(&mut self, index: u32, is_time: bool, has_ended: bool) {
+        let is_too_large = self.door.arriving.read_of(index).len() > self.options.max_head_bytes;
         self.limit_arriving();
-        if self.rows.state(index) == State::Head && (is_time || has_ended || count == most) {
+        if self.rows.state(index) == State::Head && (is_time || has_ended || is_too_large) {
             self.parse(index, has_ended);
         }
     }
@@ -209,7 +226,7 @@ impl Shard {
             Head::Partial => {}
             Head::Bad(refusal) => self.refuse_row(index, refusal),
             Head::Whole(size) => {
-                let has_more = has_ended || read.len() > size;
+                let has_more = has_ended || read.len() > size || self.tls.has_unread(index);
                 self.decide(index, size, has_more, self.door.arriving.address_of(index));
             }
         }

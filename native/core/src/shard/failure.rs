@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::reactor;
 use crate::rows::State;
 use crate::telemetry::{Reason, Telemetry, add};
+use crate::tls::TlsConfig;
 
 /// The pause before the first restart; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -40,6 +41,8 @@ struct Legacy {
     unread: VecDeque<ShardMessage>,
     /// No stream is left that has not got everything up to it. Those that are opened later have their past from JS.
     cursor: Option<Arc<Cursor>>,
+    /// What TLS handshakes begin with.
+    tls: Option<TlsConfig>,
     /// The next generation that no id has had yet.
     generation: u32,
 }
@@ -162,6 +165,7 @@ impl Shard {
         }
         self.door.cache = legacy.cache;
         self.pinger.cursor = legacy.cursor;
+        self.tls.config = legacy.tls;
         self.mail.unread = legacy.unread;
     }
 
@@ -193,6 +197,7 @@ impl Shard {
             is_stopped: self.is_stopped,
             unread: std::mem::take(&mut self.mail.unread),
             cursor: self.pinger.cursor.take(),
+            tls: self.tls.config.take(),
             generation: self.rows.next_generation(),
         }
     }

@@ -135,9 +135,10 @@ impl Shard {
         }
     }
 
-    /// When many channels have gone, their memory goes back to the system.
+    /// When many channels have gone, or many handshakes are over, their memory goes back to the system.
     pub(super) fn give_back_memory(&mut self) {
-        if self.channels.has_memory_to_give_back() {
+        // Both are asked: each answers once.
+        if self.channels.has_memory_to_give_back() | self.tls.has_memory_to_give_back() {
             sys::give_back_memory();
         }
     }

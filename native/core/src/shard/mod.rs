@@ -1,7 +1,7 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
-//! responses), `room` (who is cut when there is none), `stream` (from held to closed), `fan_out` (publications), `pings`,
+//! responses), `room` (who is cut when there is none), `tls`, `stream` (from held to closed), `fan_out` (publications), `pings`,
 //! `sweep` (what takes too long), `drain`, `ending` (of many streams, and of those whose time is over), `handover` (to
 //! another process), `failure` (after a panic).
 
@@ -19,6 +19,7 @@ mod pings;
 mod room;
 mod stream;
 mod sweep;
+mod tls;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -49,6 +50,7 @@ use crate::wheel::Wheel;
 use drain::Drain;
 pub use failure::Supervisor;
 use handover::{Giving, Taking};
+use tls::Tls;
 
 /// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
@@ -108,6 +110,7 @@ pub struct Shard {
     labels: Labels,
     /// What the application calls its streams, by row. Few have a tag.
     tags: HashMap<u32, Box<[u8]>>,
+    tls: Tls,
     giving: Giving,
     taking: Taking,
     pinger: Pinger,
@@ -206,6 +209,7 @@ impl Shard {
             },
             labels: Labels::default(),
             tags: HashMap::new(),
+            tls: Tls::default(),
             giving: Giving::default(),
             taking: Taking::default(),
             drain: None,

@@ -1,6 +1,7 @@
 //! Room for new connections: when every row is taken, a connection that only waits for its client is cut.
 
 use super::Shard;
+use super::tls::MOST_GREETINGS;
 use crate::clock::MS;
 use crate::listener::Accepting;
 use crate::rows::State;
@@ -12,7 +13,7 @@ const GRACE_MS: u32 = 250;
 impl Shard {
     /// Whether one more can be admitted. If not, nobody is accepted until a row is free, or somebody may be cut.
     pub(super) fn has_room(&mut self) -> bool {
-        if !self.rows.is_full() {
+        if !self.is_full() {
             return true;
         }
         let resume_ns = match self.next_to_cut() {
@@ -26,23 +27,38 @@ impl Shard {
 
     /// Cuts somebody if every row is taken.
     pub(super) fn make_room(&mut self) {
-        if self.rows.is_full()
+        if self.is_full()
             && let Some((index, _)) = self.next_to_cut()
         {
             self.cut(index);
         }
     }
 
+    /// Whether every row is taken, or as many handshakes are under way as memory is meant for.
+    fn is_full(&self) -> bool {
+        self.rows.is_full() || self.tls.greetings.len() >= MOST_GREETINGS
+    }
+
+    /// There may be room again.
+    pub(super) fn note_room(&mut self) {
+        if matches!(self.door.accepting, Accepting::Full(_)) {
+            self.set_accepting(Accepting::Yes);
+        }
+    }
+
     /// Closes a connection without an answer, or without waiting until its client has read one.
     pub(super) fn cut(&mut self, index: u32) {
         add(&self.telemetry.cut, 1);
-        self.free(index);
+        self.lose_head(index);
     }
 
     /// The connection that may be cut first, and in how many ms. If several may, one that was answered goes before one
     /// that has not sent its head.
     fn next_to_cut(&mut self) -> Option<(u32, u32)> {
-        let oldest = [self.oldest_lingering(), self.door.arriving.oldest()];
+        let has_all_greetings = self.tls.greetings.len() >= MOST_GREETINGS;
+        // If there are too many handshakes, nobody else is cut.
+        let oldest =
+            if has_all_greetings { [self.oldest_greeting(), None] } else { [self.oldest_lingering(), self.door.arriving.oldest()] };
         let now_ms = self.now_ms();
         let waits = oldest.into_iter().flatten().map(|index| {
             let age_ms = now_ms.wrapping_sub(self.rows.row(index).since_ms);

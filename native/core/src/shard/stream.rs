@@ -14,7 +14,7 @@ use crate::socket::{SCRATCH_BYTES, Socket, Stop};
 use crate::telemetry::{Reason, add, subtract};
 
 /// Reads of input that a stream may cause before it counts as nonsense.
-const EMPTY_READS: usize = 16;
+pub(super) const EMPTY_READS: usize = 16;
 /// Bytes of an opening that the buffer for it keeps room for.
 const MOST_KEPT: usize = 65_536;
 
@@ -86,15 +86,18 @@ impl Shard {
         let mut record = [0; parcel::RECORD_BYTES];
         let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
         if let Ok(adoption) = Adoption::decode(&record[..size]) {
-            let adopted = fd.and_then(|fd| self.adopt(fd.into(), &adoption));
+            let relayed = adoption.relayed.and_then(|id| self.relayed_row(id));
+            let adopted = match relayed {
+                Some(index) => self.adopt_relayed(index, &adoption),
+                None => fd.and_then(|fd| self.adopt(fd.into(), &adoption)),
+            };
             self.mail.events.adopted.push((adoption.token, adopted));
         }
     }
 
     /// None if there is no room, or the connection broke at once.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
-        let has_room = self.held < self.options.capacity && !self.rows.is_full() && self.channels.has_room_for(&adoption.channels);
-        if !has_room || self.is_closing() {
+        if self.rows.is_full() || !self.has_room_for(adoption) {
             return None;
         }
         socket.tune(self.options.nagle, self.options.user_timeout_ms);
@@ -105,7 +108,11 @@ impl Shard {
         self.rows.find(id).map(|_| id)
     }
 
-    fn open(&mut self, index: u32, format: Format, channels: &[Box<[u8]>]) {
+    pub(super) fn has_room_for(&self, adoption: &Adoption) -> bool {
+        self.held < self.options.capacity && self.channels.has_room_for(&adoption.channels) && !self.is_closing()
+    }
+
+    pub(super) fn open(&mut self, index: u32, format: Format, channels: &[Box<[u8]>]) {
         if self.held == 0 {
             self.pinger.wheel.skip_to(self.now_ns);
         }
@@ -123,6 +130,9 @@ impl Shard {
 
     /// Clients don't speak on a stream: whatever one sends, or its end, ends the stream.
     pub(super) fn read_stream(&mut self, index: u32) {
+        if self.tls.session(index).is_some() {
+            return self.read_tls_stream(index);
+        }
         for _ in 0..EMPTY_READS {
             let Some(socket) = self.rows.socket(index) else { return };
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
@@ -147,6 +157,14 @@ impl Shard {
     }
 
     fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
+        let wire = self.on_wire(index, frame);
+        let is_open = self.write_wire(index, &wire, is_exempt);
+        self.reuse(wire);
+        is_open
+    }
+
+    /// The same for what is on the wire as it is.
+    pub(super) fn write_wire(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let row = self.rows.row(index);
         if row.is_backlogged {
             return self.wait(index, frame, is_exempt);
@@ -210,11 +228,20 @@ impl Shard {
         }
     }
 
-    fn forget_backlog(&mut self, index: u32) {
-        self.rows.row(index).is_backlogged = false;
+    pub(super) fn forget_backlog(&mut self, index: u32) {
+        if !std::mem::take(&mut self.rows.row(index).is_backlogged) {
+            return;
+        }
         if let Some(backlog) = self.backlogs.remove(&index) {
             subtract(&self.telemetry.backlog_bytes, backlog.waiting().len() as u64);
         }
+    }
+
+    /// Removes what waits, to be written in another way.
+    pub(super) fn take_backlog(&mut self, index: u32) -> Vec<u8> {
+        let waiting = self.backlogs.get(&index).map_or(Vec::new(), |backlog| backlog.waiting().to_vec());
+        self.forget_backlog(index);
+        waiting
     }
 
     /// Ends a stream at once, or what is left of one.
@@ -229,7 +256,7 @@ impl Shard {
     /// messages that were written because of it.
     pub(super) fn finish(&mut self, index: u32, reason: Reason) -> u32 {
         let caught_up = self.catch_up(index);
-        if self.rows.state(index) == State::Held && self.write_exempt(index, self.rows.format(index).end()) {
+        if self.rows.state(index) == State::Held && self.write_end(index) {
             self.release(index, reason);
             if self.rows.row(index).is_backlogged {
                 self.enter(index, State::Ending);
@@ -240,8 +267,15 @@ impl Shard {
         caught_up
     }
 
+    fn write_end(&mut self, index: u32) -> bool {
+        let wire = self.last_on_wire(index, self.rows.format(index).end());
+        let is_open = self.write_wire(index, &wire, true);
+        self.reuse(wire);
+        is_open
+    }
+
     /// Stops being a stream, and is counted as closed.
-    fn release(&mut self, index: u32, reason: Reason) {
+    pub(super) fn release(&mut self, index: u32, reason: Reason) {
         self.channels.unsubscribe_all(index);
         self.labels.clear(index);
         self.tags.remove(&index);
@@ -262,7 +296,6 @@ impl Shard {
 
     /// Frees a row that is not held, with everything it left behind.
     pub(super) fn end_row(&mut self, index: u32) {
-        self.forget_backlog(index);
         self.free(index);
     }
 
@@ -273,11 +306,11 @@ impl Shard {
 }
 
 /// All that a client may send after its head.
-fn is_empty_lines(bytes: &[u8]) -> bool {
+pub(super) fn is_empty_lines(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-fn reason_of(error: Errno) -> Reason {
+pub(super) fn reason_of(error: Errno) -> Reason {
     match error {
         Errno::CONNRESET | Errno::PIPE => Reason::ClientGone,
         Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH => Reason::DeadPeer,

@@ -8,6 +8,8 @@ use crate::rows::State;
 
 const LONGEST_SWEEP_MS: u32 = 250;
 const SHORTEST_SWEEP_MS: u32 = 10;
+/// At the end, a connection that node:http serves is closed when nothing has come through it for so long.
+const RELAY_IDLE_MS: u64 = 5000;
 
 impl Shard {
     /// Whether there are connections that are not streams.
@@ -41,10 +43,13 @@ impl Shard {
         let has_lingered = u64::from(age_ms) >= LINGER_MS;
         match self.rows.state(index) {
             State::Head if is_over => self.free(index),
+            State::Head if age_ms >= self.options.head_timeout_ms && self.tls.is_greeting(index) => self.lose_head(index),
             State::Head if age_ms >= self.options.head_timeout_ms => self.refuse_row(index, Refusal::RequestTimeout),
             State::Asked if is_over && has_lingered => self.free(index),
             State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
             State::Ending | State::Lingering if has_lingered => self.end_row(index),
+            State::Relayed if self.is_relay_left(index, age_ms) => self.free(index),
+            State::Relayed if is_over && u64::from(age_ms) >= RELAY_IDLE_MS => self.free(index),
             _ => {}
         }
     }

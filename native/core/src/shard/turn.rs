@@ -8,6 +8,7 @@ use rustix::event::epoll::{Event, EventFlags};
 
 use super::Shard;
 use super::handover::{OFFER, TAKERS};
+use super::tls::RELAYED;
 use crate::clock::{MS, Slice, cpu_ns, unix_us};
 use crate::id::Id;
 use crate::listener::Listener;
@@ -126,7 +127,10 @@ impl Shard {
     fn handle_events(&mut self) {
         let mut slice = Slice::of(self.slice_ns);
         while let Some(Event { data, flags }) = self.events.pop_front() {
-            if let Some(index) = self.rows.find(Id::from_bits(data.u64())) {
+            let token = data.u64();
+            if token & RELAYED != 0 {
+                self.continue_relay(Id::from_bits(token & !RELAYED));
+            } else if let Some(index) = self.rows.find(Id::from_bits(token)) {
                 self.handle_row(index, flags);
             }
             if slice.is_over_now() {
@@ -138,8 +142,21 @@ impl Shard {
     fn handle_row(&mut self, index: u32, flags: EventFlags) {
         match self.rows.state(index) {
             State::Free | State::Moving | State::Parked => {}
-            State::Head => self.continue_head(index, reactor::has_ended(flags)),
-            State::Asked => self.rows.row(index).input = Input::Some,
+            State::Head => {
+                if flags.contains(EventFlags::OUT) {
+                    self.write_backlog(index);
+                }
+                self.continue_head(index, reactor::has_ended(flags));
+            }
+            State::Asked => {
+                if flags.contains(EventFlags::OUT) {
+                    self.write_backlog(index);
+                }
+                if has_input(flags) {
+                    self.rows.row(index).input = Input::Some;
+                }
+            }
+            State::Relayed => self.continue_relay(self.rows.id_of(index)),
             State::Held | State::Ending => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_backlog(index);
@@ -157,13 +174,13 @@ impl Shard {
         match self.rows.state(index) {
             State::Held => self.read_stream(index),
             State::Ending | State::Lingering => self.discard(index),
-            State::Free | State::Head | State::Asked | State::Moving | State::Parked => {}
+            State::Free | State::Head | State::Asked | State::Moving | State::Parked | State::Relayed => {}
         }
     }
 
-    pub(super) fn reply_listening(&mut self, address: SocketAddr, reply: &Sender<io::Result<u16>>) {
+    pub(super) fn reply_listening(&mut self, address: SocketAddr, is_tls: bool, reply: &Sender<io::Result<u16>>) {
         // Nobody waits any more if the caller is gone.
-        let _ = reply.send(self.listen(address));
+        let _ = reply.send(self.listen(address, is_tls));
     }
 
     /// Looks at some more channels.
@@ -176,8 +193,8 @@ impl Shard {
         }
     }
 
-    fn listen(&mut self, address: SocketAddr) -> io::Result<u16> {
-        let (listener, port) = Listener::open(address, &self.options)?;
+    fn listen(&mut self, address: SocketAddr, is_tls: bool) -> io::Result<u16> {
+        let (listener, port) = Listener::open(address, is_tls, &self.options)?;
         self.reactor.watch_level(&listener, LISTENER)?;
         self.door.listeners.push(listener);
         Ok(port)

@@ -96,7 +96,7 @@ impl ByHand {
     /// Has it listen, and returns the address.
     pub fn listen(&mut self) -> SocketAddr {
         let (reply, port) = channel();
-        self.inbox.post([ShardMessage::Listen(([127, 0, 0, 1], 0).into(), reply)]);
+        self.inbox.post([ShardMessage::Listen { address: ([127, 0, 0, 1], 0).into(), is_tls: false, reply }]);
         self.turn(0);
         ([127, 0, 0, 1], port.recv().unwrap().unwrap()).into()
     }

@@ -3,6 +3,9 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 pub mod by_hand;
+pub mod pair;
+pub mod tls;
+pub mod tls_client;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -230,7 +233,7 @@ pub struct Held {
 impl Held {
     pub fn start(options: Options) -> Self {
         let mut hold = Hold::new(options).unwrap();
-        let port = hold.listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let port = hold.listen(([127, 0, 0, 1], 0).into(), false).unwrap();
         let bell = hold.take_bell().unwrap();
         Held { hold, address: ([127, 0, 0, 1], port).into(), bell, heads: Vec::new(), rest: Events::default() }
     }

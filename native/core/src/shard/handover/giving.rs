@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::{OFFER, TAKERS};
 use crate::backlog::Backlog;
 use crate::clock::{MS, Slice};
-use crate::handover::{Gone, Head, Hello, Offer, PARCEL_ROWS, Parcel, Peer, Receipt, Record, Stream, VERSION};
+use crate::handover::{Gone, Head, Hello, OLDEST_VERSION, Offer, PARCEL_ROWS, Parcel, Peer, Receipt, Record, Stream, Tls, VERSION_OF_TLS};
 use crate::id::Id;
 use crate::listener::Listener;
 use crate::mail::MoveReport;
@@ -182,7 +182,8 @@ impl Shard {
         if self.giving.listeners.is_empty() {
             return;
         }
-        let records = vec![Record::Listener; self.giving.listeners.len().min(PARCEL_ROWS)];
+        let listeners = self.giving.listeners.iter().take(PARCEL_ROWS);
+        let records: Vec<Record> = listeners.map(|listener| Record::Listener { is_tls: listener.is_tls }).collect();
         for number in 0..self.giving.takers.len() {
             if self.giving.takers[number].is_free() && !self.giving.takers[number].has_listeners {
                 self.giving.takers[number].has_listeners = true;
@@ -193,12 +194,15 @@ impl Shard {
 
     fn give_parcel(&mut self, taker: usize, most: usize) {
         let (mut rows, mut records) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let knows_tls = self.giving.takers[taker].hello.is_some_and(|hello| hello.version >= VERSION_OF_TLS);
         let mut waiting = 0;
         while rows.len() < most
             && waiting < MOST_WAITING_BYTES
             && let Some(index) = self.next_to_move()
         {
-            if let Some(record) = self.pack(index) {
+            if self.tls.session(index).is_some() && !knows_tls {
+                self.giving.refused.insert(self.rows.id_of(index));
+            } else if let Some(record) = self.pack(index) {
                 waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
                 rows.push(index);
                 records.push(record);
@@ -221,7 +225,8 @@ impl Shard {
     fn pack(&mut self, index: u32) -> Option<Record> {
         match self.rows.state(index) {
             State::Held => self.pack_stream(index).map(Record::Stream),
-            State::Head => Some(Record::Head(self.pack_head(index))),
+            // A handshake belongs to rustls until it is over, and its last bytes have to be written.
+            State::Head if !self.tls.is_greeting(index) && !self.rows.is_backlogged(index) => Some(Record::Head(self.pack_head(index))),
             _ => None,
         }
     }
@@ -244,7 +249,13 @@ impl Shard {
             channels: self.channels.names_of(index),
             backlog: backlog.map_or(&[][..], Backlog::waiting).into(),
             exempt: backlog.map_or(0, Backlog::exempt) as u32,
+            tls: self.pack_tls(index),
         })
+    }
+
+    fn pack_tls(&self, index: u32) -> Option<Tls> {
+        let session = self.tls.session(index)?.clone();
+        Some(Tls { session, unread: self.tls.unread(index).into() })
     }
 
     /// Whether a row is a stream that may move. One of updates without channels is still getting what it has missed, from JS.
@@ -261,7 +272,7 @@ impl Shard {
         let read = self.door.arriving.take(index).unwrap_or_default();
         let age_ms = self.now_ms().wrapping_sub(self.rows.row(index).since_ms);
         self.rows.row(index).state = State::Parked;
-        let head = Head { age_ms, read: read.as_slice().into() };
+        let head = Head { age_ms, read: read.as_slice().into(), tls: self.pack_tls(index) };
         self.giving.heads.insert(index, (read, address));
         head
     }
@@ -437,5 +448,5 @@ impl Shard {
 
 /// A taker that does not understand our records gets none.
 fn hello_in(frame: &[u8]) -> Result<Hello, Gone> {
-    Hello::decode(frame).ok().filter(|hello| hello.version >= VERSION).ok_or(Gone)
+    Hello::decode(frame).ok().filter(|hello| hello.version >= OLDEST_VERSION).ok_or(Gone)
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use super::GIVERS;
-use crate::handover::{Gone, Head, Hello, Parcel, Peer, Receipt, Record, Stream, VERSION};
+use crate::handover::{Gone, Head, Hello, Parcel, Peer, Receipt, Record, Stream, Tls, VERSION};
 use crate::listener::Listener;
 use crate::mail::Taken;
 use crate::rows::State;
@@ -80,7 +80,7 @@ impl Shard {
         match record {
             Record::Stream(stream) => self.park(stream, fd.into()),
             Record::Head(head) => self.park_head(head, fd.into()),
-            Record::Listener => self.park_listener(fd),
+            Record::Listener { is_tls } => self.park_listener(fd, is_tls),
             Record::Unknown => REFUSED,
         }
     }
@@ -103,6 +103,7 @@ impl Shard {
         self.labels.set(index, stream.label);
         self.set_tag(index, stream.tag);
         self.park_backlog(index, &stream.backlog, stream.exempt as usize);
+        self.park_tls(index, stream.tls);
         self.taking.parked.push((index, stream.due_ns));
         self.rows.id_of(index).bits()
     }
@@ -133,7 +134,14 @@ impl Shard {
         self.rows.row(index).is_backlogged = true;
     }
 
-    fn park_head(&mut self, head: Head, socket: Socket) -> u64 {
+    fn park_tls(&mut self, index: u32, tls: Option<Tls>) {
+        if let Some(Tls { session, unread }) = tls {
+            self.tls.sessions.insert(index, session, self.rows.most());
+            self.tls.add_unread(index, &unread);
+        }
+    }
+
+    fn park_head(&mut self, mut head: Head, socket: Socket) -> u64 {
         if self.rows.is_full() || self.is_closing() {
             return REFUSED;
         }
@@ -141,13 +149,17 @@ impl Shard {
         let since_ms = self.now_ms().wrapping_sub(head.age_ms);
         let row = self.rows.row(index);
         (row.state, row.since_ms) = (State::Parked, since_ms);
+        self.park_tls(index, head.tls.take());
         self.taking.heads.push((index, head));
         self.rows.id_of(index).bits()
     }
 
     /// Several givers may have the same socket.
-    fn park_listener(&mut self, fd: OwnedFd) -> u64 {
-        let Ok(listener) = Listener::taken(fd, &self.options) else { return REFUSED };
+    fn park_listener(&mut self, fd: OwnedFd, is_tls: bool) -> u64 {
+        if is_tls && self.tls.config.is_none() {
+            return REFUSED;
+        }
+        let Ok(listener) = Listener::taken(fd, is_tls, &self.options) else { return REFUSED };
         let mut known = self.taking.listeners.iter().chain(&self.door.listeners);
         if !known.any(|other| other.is_same(&listener)) {
             self.taking.listeners.push(listener);
