@@ -136,7 +136,7 @@ fn a_client_that_has_closed_before_its_response_was_adopted_is_gone() {
     by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);
     by_hand.turn(5);
     by_hand.turn(5);
-    let closed = by_hand.outbox.take(0).0.closed;
-    assert_eq!(closed, [(id, Reason::ClientGone)]);
+    let events = by_hand.outbox.take(0).0;
+    assert_eq!((events.adopted, events.closed), (vec![(3, Some(id))], vec![(id, Reason::ClientGone)]), "what has ended has begun");
     assert_eq!(client.read(), "HTTP/1.1 200 OK\r\n\r\n");
 }
