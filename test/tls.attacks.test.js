@@ -64,10 +64,7 @@ describe('requests that are passed on over TLS', NEEDS_TLS, () => {
     const all = Array.from({ length: 50 }, (_, i) => `/${i}`);
     const client = ask(all.map((path) => get().replace('/ HTTP', `${path} HTTP`)).join(''));
     await client.untilRead(/<\/49>/);
-    assert.deepEqual(
-      client.received.match(/(?<=<)[^>]+/g),
-      all,
-    );
+    assert.deepEqual(client.received.match(/(?<=<)[^>]+/g), all);
   });
 
   test('100-continue, and an upgrade', async (t) => {
