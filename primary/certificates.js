@@ -9,7 +9,8 @@
  * reports no changes. In each case, the path leads to another file afterwards.
  */
 import { randomBytes } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { invalidity, readPair, TICKET_KEYS_BYTES } from '../lib/certificates.js';
 import { codeOf, HoldfastError, messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
@@ -230,13 +231,28 @@ async function stampOf(files) {
 
 /** @param {string} name for errors @param {string} path @returns {Promise<string>} @throws {HoldfastError} BAD_CERTIFICATE */
 async function contentsOf(name, path) {
-  const text = await readFile(path, 'latin1').catch((error) => {
+  try {
+    return await textOf(name, path);
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
     const code = codeOf(error);
     const why = code === 'ENOENT' ? 'there is no such file' : `it can't be read (${code})`;
     throw badCertificate(`${name}: ${why}`);
-  });
-  if (text.length > MOST_BYTES) throw badCertificate(`${name} has more than ${MOST_BYTES} bytes`);
-  return text;
+  }
+}
+
+/** A pipe or a device may never end, and opening a pipe may wait for its other side. @param {string} name @param {string} path */
+async function textOf(name, path) {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile() && !stats.isDirectory()) throw badCertificate(`${name} is no regular file`);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(MOST_BYTES + 1), 0, MOST_BYTES + 1, 0);
+    if (bytesRead > MOST_BYTES) throw badCertificate(`${name} has more than ${MOST_BYTES} bytes`);
+    return buffer.toString('latin1', 0, bytesRead);
+  } finally {
+    await handle.close();
+  }
 }
 
 /** @param {string} line */

@@ -38,6 +38,8 @@ test('each target says whether it was reached, and CPU per ping is compared with
   assert.match(text, /^\| CPU per ping \| 4\.0 µs \| 4\.5 µs \| without TLS \+ 0\.6 µs: reached \|$/m);
   const slower = findingsOf({ plain: [{ pingUs: 3.8 }], tls: [GOOD] });
   assert.equal(judge(slower).find(({ name }) => name === 'pingUs')?.isMet, false);
+  const nonsense = findingsOf({ tls: [{ memoryBytes: -6700 }] });
+  assert.equal(judge(nonsense).find(({ name }) => name === 'memoryBytes')?.isMet, false);
 });
 
 test('a figure that was not measured counts as missed', () => {

@@ -2,8 +2,16 @@
  * The server with --tls-cert: certificates that are wrong, and that change while streams are open.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  renameSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeCertificate, NEEDS_TLS, openssl, tlsOptions } from './helpers/certificates.js';
@@ -251,6 +259,19 @@ describe('a server with TLS', NEEDS_TLS, () => {
     assert.equal((await openStream(t, server)).nameOfServer(), 'next.example');
   });
 
+  test('a certificate that becomes a pipe does not keep it from taking the next one', async (t) => {
+    const pair = makeCertificate(t);
+    const server = await startSecure(t, [pair]);
+    unlinkSync(pair.cert);
+    execFileSync('mkfifo', [pair.cert]);
+    server.child.kill('SIGHUP');
+    await untilSaid(server, /is no regular file; the certificates from before stay in use/);
+    const next = makeCertificate(t, { names: ['next.example'] });
+    renameSync(next.key, pair.key);
+    renameSync(next.cert, pair.cert);
+    await untilAllHave(t, server, 'next.example');
+  });
+
   test('gives a worker that is started again the newest certificates', async (t) => {
     const pair = makeCertificate(t);
     const server = await startSecure(t, [pair]);
@@ -283,6 +304,10 @@ describe('a server with TLS', NEEDS_TLS, () => {
       /^holdfast: --tls-cert \/nowhere\.pem: there is no such file$/m,
     );
     assertRefused(of(good.cert, temporaryFolder(t)), /--tls-key \S+: it can't be read \(EISDIR\)/);
+    const pipe = join(temporaryFolder(t), 'pipe'); // nobody ever writes to it
+    execFileSync('mkfifo', [pipe]);
+    assertRefused(of(pipe, good.key), /--tls-cert \S+ is no regular file/);
+    assertRefused(of(good.cert, '/dev/zero'), /--tls-key \S+ is no regular file/);
     assertRefused(of(good.key, good.key), /--tls-cert \S+ has no certificate: expected '-----BEGIN/);
     assertRefused(of(good.cert, good.cert), /--tls-key \S+ has no key: expected '-----BEGIN/);
     assertRefused(of(good.cert, other.key), /--tls-key \S+ does not belong to --tls-cert \S+: /);

@@ -95,4 +95,22 @@ describe('a program with TLS', NEEDS_TLS, () => {
     // The round may have been released before: then its streams went with the process that died.
     if (!client.closed) assert.equal(await first.ask('publish', { channel: 'news', message: 'x' }), 1);
   });
+
+  test('takes over streams of adopted responses, too', async (t) => {
+    const path = newPath(t);
+    const first = await startReady(t, { path, pair: newPair(t) });
+    const adopted = await openStream(t, first.port, '/adopted/u,news');
+    const second = await startReady(t, { path, port: first.port, name: 'b', pair: newPair(t) });
+    assert.equal((await first.untilAnswer('moved')).value, 1);
+    first.child.send({ ask: 'leave' });
+    await first.exit;
+    assert.equal(await second.ask('publish', { channel: 'news', message: 'hello;' }), 1);
+    await until(
+      () => bodyOf(adopted.received) === 'Welcome!hello;',
+      () => adopted.received,
+    );
+    await second.ask('end', { channel: 'news' });
+    await adopted.untilClosed();
+    assert.equal(adopted.problem, '');
+  });
 });

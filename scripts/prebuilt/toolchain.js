@@ -20,7 +20,7 @@ export async function pythonWithZig() {
 /** @typedef {{ cc: string, ar: string }} Tools paths of programs: one compiles C and links, the other one makes archives */
 
 /**
- * Writes what rustc and the crates with C in them (ring) want as programs. Crates name the target as Rust does, which zig does not know.
+ * Writes what rustc and the crates with C in them (aws-lc-sys) want as programs. Crates name the target as Rust does, which zig does not know.
  * @param {string} folder where they are written
  * @param {string} python
  * @param {import('./targets.js').Target} target

@@ -15,6 +15,8 @@ use crate::head::Scan;
 #[derive(Debug)]
 struct Pieces {
     bytes: Vec<u8>,
+    /// Memory that it takes elsewhere: of TLS, what is not decrypted yet.
+    outside: usize,
     /// How far the end was looked for.
     scan: Scan,
     /// At this size it is parsed even without an end, because it may be bad.
@@ -24,6 +26,12 @@ struct Pieces {
     address: Option<IpAddr>,
     /// None if it does not count.
     site: Option<Site>,
+}
+
+impl Pieces {
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.outside
+    }
 }
 
 /// The connections of a shard whose heads are incomplete, or were until JS was asked about them.
@@ -50,7 +58,7 @@ impl Arriving {
             self.by_site.entry(site).or_default().insert(turn);
         }
         self.by_size.insert((0, Reverse(turn)));
-        let pieces = Pieces { bytes: Vec::new(), scan: Scan::default(), parse_at: 0, turn: Some(turn), address, site };
+        let pieces = Pieces { bytes: Vec::new(), outside: 0, scan: Scan::default(), parse_at: 0, turn: Some(turn), address, site };
         self.by_row.insert(row, pieces);
     }
 
@@ -58,22 +66,36 @@ impl Arriving {
     /// time, so that parsing costs no more than a few times its size.
     pub fn append(&mut self, row: u32, bytes: &[u8]) -> bool {
         let Some(pieces) = self.by_row.get_mut(&row) else { return false };
-        let before = pieces.bytes.capacity();
+        let before = pieces.memory();
         pieces.bytes.extend_from_slice(bytes);
-        let after = pieces.bytes.capacity();
+        pieces.scan = pieces.scan.over(bytes);
+        let is_time = pieces.scan == Scan::End || pieces.bytes.len() >= pieces.parse_at;
+        if is_time {
+            pieces.parse_at = 2 * pieces.bytes.len();
+        }
+        self.resize(row, before);
+        is_time
+    }
+
+    /// It takes so much memory elsewhere.
+    pub fn note_outside(&mut self, row: u32, bytes: usize) {
+        let Some(pieces) = self.by_row.get_mut(&row) else { return };
+        let before = pieces.memory();
+        pieces.outside = bytes;
+        self.resize(row, before);
+    }
+
+    /// It has taken so much memory `before`.
+    fn resize(&mut self, row: u32, before: usize) {
+        let Some(pieces) = self.by_row.get(&row) else { return };
+        let after = pieces.memory();
         if let Some(turn) = pieces.turn
             && after != before
         {
             self.by_size.remove(&(before, Reverse(turn)));
             self.by_size.insert((after, Reverse(turn)));
         }
-        self.bytes += after - before;
-        pieces.scan = pieces.scan.over(bytes);
-        let is_time = pieces.scan == Scan::End || pieces.bytes.len() >= pieces.parse_at;
-        if is_time {
-            pieces.parse_at = 2 * pieces.bytes.len();
-        }
-        is_time
+        self.bytes = self.bytes - before + after;
     }
 
     /// What was read of a head, and perhaps after it.
@@ -90,7 +112,7 @@ impl Arriving {
         if let Some(pieces) = self.by_row.get_mut(&row)
             && let Some(turn) = pieces.turn.take()
         {
-            let (site, size) = (pieces.site, pieces.bytes.capacity());
+            let (site, size) = (pieces.site, pieces.memory());
             self.by_size.remove(&(size, Reverse(turn)));
             self.forget_turn(turn, site);
         }
@@ -102,9 +124,9 @@ impl Arriving {
             return None;
         }
         let pieces = self.by_row.remove(&row)?;
-        self.bytes -= pieces.bytes.capacity();
+        self.bytes -= pieces.memory();
         if let Some(turn) = pieces.turn {
-            self.by_size.remove(&(pieces.bytes.capacity(), Reverse(turn)));
+            self.by_size.remove(&(pieces.memory(), Reverse(turn)));
             self.forget_turn(turn, pieces.site);
         }
         Some(pieces.bytes)
@@ -151,14 +173,14 @@ impl Arriving {
     pub fn check(&self, is_incomplete: impl Fn(u32) -> bool, is_asked: impl Fn(u32) -> bool, incomplete: usize) {
         assert_eq!(self.by_turn.len(), incomplete, "every incomplete head has its turn");
         assert_eq!(self.by_size.len(), incomplete, "every incomplete head has its size");
-        assert_eq!(self.bytes, self.by_row.values().map(|pieces| pieces.bytes.capacity()).sum::<usize>());
+        assert_eq!(self.bytes, self.by_row.values().map(Pieces::memory).sum::<usize>());
         let counted = self.by_row.values().filter(|pieces| pieces.turn.is_some() && pieces.site.is_some()).count();
         assert_eq!(counted, self.by_site.values().map(BTreeSet::len).sum::<usize>());
         for (row, pieces) in &self.by_row {
             match pieces.turn {
                 Some(turn) => {
                     assert!(is_incomplete(*row) && self.by_turn.get(&turn) == Some(row), "row {row} has its turn");
-                    assert!(self.by_size.contains(&(pieces.bytes.capacity(), Reverse(turn))), "row {row} has its size");
+                    assert!(self.by_size.contains(&(pieces.memory(), Reverse(turn))), "row {row} has its size");
                 }
                 None => assert!(is_asked(*row), "what was read of row {row} is still needed"),
             }

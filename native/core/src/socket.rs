@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
 
@@ -67,6 +68,12 @@ impl Socket {
         // They can only fail for something that is not TCP.
         let _ = sockopt::set_tcp_nodelay(&self.0, !nagle);
         let _ = sockopt::set_tcp_user_timeout(&self.0, user_timeout_ms);
+    }
+
+    /// Whether the other side has closed, although what it has said before may not have been read.
+    pub fn has_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::empty())]; // it is always reported
+        poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
 
     /// Says that nothing more will be written. What the peer sends can still be read.

@@ -11,7 +11,7 @@ use std::thread;
 use common::until;
 use holdfast_core::dial::{self, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Security, Target};
 use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::ring::default_provider;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, CipherSuite, Error, ServerConfig, ServerConnection, SupportedProtocolVersion};

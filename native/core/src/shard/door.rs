@@ -182,7 +182,7 @@ impl Shard {
 
     /// Cuts connections as long as the heads that come in pieces take too much memory: the largest first, because small
     /// heads are not the reason.
-    fn limit_arriving(&mut self) {
+    pub(super) fn limit_arriving(&mut self) {
         while self.door.arriving.bytes() > MOST_ARRIVING_BYTES
             && let Some(largest) = self.door.arriving.largest()
         {

@@ -55,7 +55,10 @@ impl Shard {
     /// The connection that may be cut first, and in how many ms. If several may, one that was answered goes before one
     /// that has not sent its head.
     fn next_to_cut(&mut self) -> Option<(u32, u32)> {
-        let oldest = [self.oldest_lingering(), self.door.arriving.oldest()];
+        let has_all_greetings = self.tls.greetings.len() >= MOST_GREETINGS;
+        // If there are too many handshakes, nobody else is cut.
+        let oldest =
+            if has_all_greetings { [self.oldest_greeting(), None] } else { [self.oldest_lingering(), self.door.arriving.oldest()] };
         let now_ms = self.now_ms();
         let waits = oldest.into_iter().flatten().map(|index| {
             let age_ms = now_ms.wrapping_sub(self.rows.row(index).since_ms);

@@ -48,6 +48,7 @@ impl Shard {
             State::Asked if is_over && has_lingered => self.free(index),
             State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
             State::Ending | State::Lingering if has_lingered => self.end_row(index),
+            State::Relayed if self.is_relay_left(index, age_ms) => self.free(index),
             State::Relayed if is_over && u64::from(age_ms) >= RELAY_IDLE_MS => self.free(index),
             _ => {}
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rustls::client::verify_server_name;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert};
@@ -72,9 +73,10 @@ impl Config {
     }
 }
 
-/// The cryptography of ring, with the ciphers that a `Session` can have.
+/// The cryptography of AWS-LC, with the ciphers that a `Session` can have.
 pub fn provider() -> CryptoProvider {
-    let mut provider = ring::default_provider();
+    let mut provider = aws_lc_rs::default_provider();
+    provider.kx_groups = vec![X25519, SECP256R1, SECP384R1];
     provider.cipher_suites.retain(|suite| CIPHERS.contains(&suite.suite()));
     provider.cipher_suites.sort_by_key(|suite| CIPHERS.iter().position(|one| *one == suite.suite()));
     provider

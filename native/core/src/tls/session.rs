@@ -4,8 +4,8 @@
 //! (RFC 8446, sections 7.2 and 7.3). What a client sends is rare, so only the secret of that direction is kept. Of the direction
 //! in which we write, AES-128 has its key and IV too; ChaCha20, whose key is twice as long, derives both for each record.
 
-use ring::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
+use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
 use zeroize::Zeroize;
 
 use super::record::{Alert, Content, HEADER_BYTES, MOST_PLAINTEXT, VERSION, header};

@@ -6,12 +6,16 @@ use crate::id::Id;
 use crate::response;
 use crate::rows::{Input, State};
 use crate::shard::Shard;
-use crate::socket::{SCRATCH_BYTES, Stop};
+use crate::socket::Stop;
 use crate::telemetry::add;
-use crate::tls::{Alert, Handshake, Message, Progress};
+use crate::tls::{Alert, Handshake, LONGEST_RECORD, Message, Progress};
 
 /// What a client may send until its handshake is over. The hello of a browser has about 2 KB.
 const MOST_BYTES: usize = 32_768;
+/// One that takes more records isn't either: an honest hello has one or two.
+const MOST_RECORDS: usize = 64;
+/// Records before the end of a head that say nothing, key updates for example: each costs far more to read than to send.
+const MOST_IDLE: usize = 32;
 /// Handshakes of a shard at the same time. Each takes about 10 KB.
 pub(in crate::shard) const MOST_GREETINGS: usize = 4096;
 
@@ -21,12 +25,16 @@ pub(in crate::shard) struct Greeting {
     handshake: Option<Box<Handshake>>,
     /// That the client has sent in whole records.
     bytes: usize,
+    records: usize,
 }
 
 impl Shard {
     /// A connection for TLS was accepted.
     pub(in crate::shard) fn greet(&mut self, index: u32, address: Option<IpAddr>) {
         self.tls.greetings.insert(index, Greeting::default());
+        let id = self.rows.id_of(index);
+        self.oldest_greeting(); // so that the list does not grow with those that are over
+        self.tls.greeted.push_back(id);
         self.tls.shaken += 1;
         self.expect_head(index, address);
         if self.rows.state(index) == State::Head {
@@ -41,24 +49,49 @@ impl Shard {
     pub(in crate::shard) fn continue_tls(&mut self, index: u32, has_ended: bool) {
         let Some(socket) = self.rows.socket(index) else { return };
         let id = self.rows.id_of(index);
-        let read = socket.read(&mut self.scratch[..SCRATCH_BYTES]);
+        // No more than a record: what follows it waits in the kernel, whose memory has a limit.
+        let most = LONGEST_RECORD.saturating_sub(self.tls.unread(index).len()).max(1);
+        let read = socket.read(&mut self.scratch[..most]);
         match read {
             Ok(0) => self.lose_head(index),
             Ok(count) => {
                 self.door.continued_in_turn += 1;
                 self.tls.add_unread(index, &self.scratch[..count]);
+                self.note_memory(index);
                 self.read_head_records(index, has_ended);
+                if self.is_reading_head(id) {
+                    self.note_memory(index);
+                    self.limit_arriving();
+                }
             }
             Err(Stop::Later) if !has_ended => {}
             Err(_) => self.lose_head(index),
         }
         if self.is_reading_head(id) {
             match read {
-                Ok(SCRATCH_BYTES) => self.watch_again(index, self.rows.is_backlogged(index)),
+                Ok(count) if count == most => self.watch_again(index, self.rows.is_backlogged(index)),
                 Ok(_) if has_ended => self.lose_head(index),
                 _ => {}
             }
         }
+    }
+
+    /// What it has said and is no head yet counts with the heads that come in pieces.
+    fn note_memory(&mut self, index: u32) {
+        let in_handshake = self.tls.greetings.get(&index).map_or(0, |greeting| greeting.bytes);
+        self.door.arriving.note_outside(index, in_handshake + self.tls.unread(index).len());
+    }
+
+    /// The greeting that has taken longest.
+    pub(in crate::shard) fn oldest_greeting(&mut self) -> Option<u32> {
+        while let Some(id) = self.tls.greeted.front() {
+            let found = self.rows.find(*id).filter(|index| self.tls.is_greeting(*index));
+            if found.is_some() {
+                return found;
+            }
+            self.tls.greeted.pop_front();
+        }
+        None
     }
 
     /// The client has left before its head was complete.
@@ -80,9 +113,10 @@ impl Shard {
             match self.tls.next_record(index) {
                 Ok(Some(mut record)) => self.read_head_record(index, &mut record, has_ended),
                 Ok(None) => return,
-                Err(alert) => return self.fail_head(index, alert),
+                Err(alert) => self.fail_head(index, alert),
             }
         }
+        self.tls.forget_idle(index);
     }
 
     fn is_reading_head(&self, id: Id) -> bool {
@@ -93,13 +127,21 @@ impl Shard {
         if self.tls.is_greeting(index) {
             return self.shake_hands(index, record);
         }
+        let is_idle = self.tls.idle.get(&index).is_some_and(|count| *count >= MOST_IDLE);
         let Some(session) = self.tls.session_mut(index) else { return };
         match session.open(record) {
+            Ok(Message::Data([]) | Message::KeyUpdate(_)) if is_idle => self.fail_head(index, Alert::UnexpectedMessage),
             Ok(Message::Data(text)) => {
+                if text.is_empty() {
+                    *self.tls.idle.entry(index).or_default() += 1;
+                }
                 let is_time = self.door.arriving.append(index, text);
                 self.parse_in_time(index, is_time, has_ended);
             }
-            Ok(Message::KeyUpdate(is_requested)) => self.update_key(index, is_requested),
+            Ok(Message::KeyUpdate(is_requested)) => {
+                *self.tls.idle.entry(index).or_default() += 1;
+                self.update_key(index, is_requested);
+            }
             Ok(Message::CloseNotify | Message::Failure(_)) => self.free(index),
             Ok(Message::Handshake(_)) => self.fail_head(index, Alert::UnexpectedMessage),
             Err(alert) => self.fail_head(index, alert),
@@ -111,10 +153,14 @@ impl Shard {
         let Some(config) = self.tls.config.clone() else { return self.lose_head(index) };
         let Some(greeting) = self.tls.greetings.get_mut(&index) else { return };
         greeting.bytes += record.len();
+        greeting.records += 1;
         if greeting.handshake.is_none() {
             greeting.handshake = Handshake::server(config).map(Box::new);
         }
-        let Some(handshake) = greeting.handshake.as_mut().filter(|_| greeting.bytes <= MOST_BYTES) else { return self.lose_head(index) };
+        let Some(handshake) = greeting.handshake.as_mut().filter(|_| greeting.bytes <= MOST_BYTES && greeting.records <= MOST_RECORDS)
+        else {
+            return self.lose_head(index);
+        };
         let mut answer = Vec::new();
         let progress = handshake.read(record, &mut answer);
         if !answer.is_empty() && !self.write_wire(index, &answer, true) {

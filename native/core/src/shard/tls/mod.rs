@@ -7,17 +7,20 @@
 mod greeting;
 mod input;
 mod relay;
+mod unread;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::Shard;
+use crate::id::Id;
 use crate::rows::State;
 use crate::telemetry::Reason;
-use crate::tls::{Alert, Content, LONGEST_RECORD, Renewal, Session, Sessions, TlsConfig, record_size};
+use crate::tls::{Alert, Content, Renewal, Session, Sessions, TlsConfig};
 
 pub(super) use greeting::{Greeting, MOST_GREETINGS};
 pub(super) use relay::{RELAYED, Relay, relay_pair};
+use unread::Unread;
 
 /// After so many handshakes, the memory that they leave behind is worth giving back.
 const MANY: usize = 500;
@@ -30,9 +33,13 @@ pub(super) struct Tls {
     pub config: Option<TlsConfig>,
     /// Connections whose handshake is not over, by row.
     pub greetings: HashMap<u32, Greeting>,
+    /// The same, the oldest first, and some that are over.
+    greeted: VecDeque<Id>,
     pub sessions: Sessions,
     /// What has been read but is not a whole record yet, by row.
-    unread: HashMap<u32, Vec<u8>>,
+    unread: HashMap<u32, Unread>,
+    /// Records before the end of a head that said nothing, by row. Honest clients have none.
+    idle: HashMap<u32, usize>,
     pub relays: HashMap<u32, Relay>,
     /// Where records are made.
     records: Vec<u8>,
@@ -65,13 +72,13 @@ impl Tls {
     }
 
     pub fn unread(&self, index: u32) -> &[u8] {
-        self.unread.get(&index).map_or(&[], |bytes| bytes)
+        self.unread.get(&index).map_or(&[], Unread::rest)
     }
 
     /// Keeps what was read until it is a whole record.
     pub fn add_unread(&mut self, index: u32, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.unread.entry(index).or_default().extend_from_slice(bytes);
+            self.unread.entry(index).or_default().add(bytes);
         }
     }
 
@@ -83,18 +90,12 @@ impl Tls {
 
     /// Takes the next whole record out of what was read.
     fn next_record(&mut self, index: u32) -> Result<Option<Vec<u8>>, Alert> {
-        let Some(mut bytes) = self.unread.remove(&index) else { return Ok(None) };
-        match record_size(&bytes, LONGEST_RECORD)? {
-            Some(size) if size <= bytes.len() => {
-                let rest = bytes.split_off(size);
-                self.add_unread(index, &rest);
-                Ok(Some(bytes))
-            }
-            _ => {
-                self.unread.insert(index, bytes);
-                Ok(None)
-            }
+        let Some(unread) = self.unread.get_mut(&index) else { return Ok(None) };
+        let record = unread.next_record();
+        if record.is_err() || unread.rest().is_empty() {
+            self.unread.remove(&index);
         }
+        record
     }
 
     /// True once many handshakes are over and none is under way.
@@ -103,9 +104,17 @@ impl Tls {
         if is_over {
             self.shaken = 0;
             self.greetings.shrink_to_fit();
+            self.greeted = VecDeque::new();
             self.unread.shrink_to_fit();
         }
         is_over
+    }
+
+    /// Its head is complete.
+    fn forget_idle(&mut self, index: u32) {
+        if !self.idle.is_empty() {
+            self.idle.remove(&index);
+        }
     }
 
     /// Forgets everything about a connection.
@@ -120,6 +129,7 @@ impl Tls {
         if !self.relays.is_empty() {
             self.relays.remove(&index);
         }
+        self.forget_idle(index);
     }
 
     /// Panics if it does not agree with the states of the rows.
@@ -128,6 +138,7 @@ impl Tls {
         assert!(self.greetings.keys().all(|index| self.session(*index).is_none()), "a session begins after the greeting");
         assert!(self.relays.keys().all(|index| state(*index) == State::Relayed), "relays have their state");
         assert!(self.sessions.rows().all(|index| state(index) != State::Free), "free rows have no session");
+        assert!(self.idle.keys().all(|index| state(*index) == State::Head), "only heads are counted");
         assert!(self.unread.keys().all(|index| self.has(*index)), "only connections with TLS have unread bytes");
     }
 }

@@ -87,6 +87,8 @@ impl Shard {
         }
         if is_open && !is_empty_lines(&relay.to_inner) {
             self.close(index, Reason::BadRequest);
+        } else if is_open && relay.is_client_done {
+            self.close(index, Reason::ClientGone);
         } else if is_open {
             self.read_stream(index);
         }
@@ -94,6 +96,13 @@ impl Shard {
             self.watch_again(index, self.rows.is_backlogged(index));
             id
         })
+    }
+
+    /// Whether node:http has closed a connection, and its client has not read anything for so long. Of a connection without TLS the
+    /// kernel has the rest then, and closes it after the same time.
+    pub(in crate::shard) fn is_relay_left(&self, index: u32, idle_ms: u32) -> bool {
+        let relay = self.tls.relays.get(&index).filter(|_| idle_ms >= self.options.user_timeout_ms);
+        relay.is_some_and(|relay| !relay.to_client.is_empty() && (relay.is_inner_done || relay.inner.has_hung_up()))
     }
 
     /// Something happened at either end.
@@ -194,7 +203,12 @@ impl Shard {
             let (Some(relay), Some(socket)) = (self.tls.relays.get_mut(&index), self.rows.socket(index)) else { return Pause::Over };
             let before = relay.to_client.len();
             let is_flushed = flush(socket, &mut relay.to_client);
-            add(&self.telemetry.bytes_written, (before - relay.to_client.len()) as u64);
+            let written = before - relay.to_client.len();
+            add(&self.telemetry.bytes_written, written as u64);
+            if written > 0 {
+                self.enter(index, State::Relayed);
+            }
+            let Some(relay) = self.tls.relays.get_mut(&index) else { return Pause::Over };
             match is_flushed {
                 Ok(true) if relay.is_inner_done => {
                     self.tls.relays.remove(&index);
@@ -214,11 +228,11 @@ impl Shard {
                 Ok(count @ 1..) => {
                     session.seal(Content::Data, &self.scratch[..count], &mut relay.to_client);
                     relay.is_inner_done = session.renew(&mut relay.to_client) == Renewal::Impossible;
-                    self.enter(index, State::Relayed);
                 }
                 Err(Stop::Later) => return Pause::Wait,
                 Ok(0) | Err(Stop::Broken(_)) => relay.is_inner_done = true,
             }
+            self.enter(index, State::Relayed);
         }
         Pause::Again
     }
