@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { FAIL_STEPS } from '../lib/failat.js';
 import { makeCertificate, NEEDS_TLS, tlsOptions } from './helpers/certificates.js';
 import { get, rawClient } from './helpers/client.js';
 import { assertAllGot, datasOf, startNew, startOld, untilTotals } from './helpers/handover.js';
@@ -11,6 +12,9 @@ import { tlsClient } from './helpers/tlsclient.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('node:test').TestContext} TestContext */
+
+/** From then on, the new server has the streams. */
+const TOO_LATE = ['go', 'gone', 'moved', 'serving', 'drained', 'switched'];
 
 /** @param {TestContext} t @param {number} port @param {string} path @param {import('node:tls').ConnectionOptions} [options] */
 async function openStream(t, port, path, options) {
@@ -59,6 +63,39 @@ describe('a takeover with TLS', NEEDS_TLS, () => {
       'all have left',
     );
   });
+
+  for (const { step } of FAIL_STEPS.filter((one) => !TOO_LATE.includes(one.step))) {
+    test(`the new server is killed at the step ${step}: no stream ends, and no record is written twice`, async (t) => {
+      const options = tlsOptions(makeCertificate(t));
+      const old = await startOld(t, ...options);
+      const clients = await Promise.all(
+        Array.from({ length: 10 }, () => openStream(t, old.port, `${PATH}?topic=a`)),
+      );
+      const session = await clients[0].untilSession();
+      const [begin, rest] = [`GET ${PATH}?topic=a HT`, 'TP/1.1\r\nHost: a\r\n\r\n'];
+      const heads = Array.from({ length: 4 }, () => tlsClient(old.port, begin));
+      for (const head of heads) t.after(head.close);
+      await Promise.all(heads.map((head) => head.untilSession()));
+      await publish(old.adminPort, '0');
+      await startNew(t, old, options, { HOLDFAST_FAIL_AT: step }).exit;
+      await until(
+        () => /this server goes on/.test(old.output.stderr),
+        () => old.output.stderr,
+      );
+      // A client would refuse a record whose number it has had already, or one that is missing.
+      for (const data of ['1', '2']) await publish(old.adminPort, data);
+      await assertAllGot(clients, ['0', '1', '2']);
+      heads[0].send(rest);
+      await heads[0].untilRead(/HTTP\/1\.1 200 /);
+      const { adminPort, port } = await startNew(t, old, options).listening;
+      for (const head of heads.slice(1)) head.send(rest);
+      await Promise.all(heads.map((head) => head.untilRead(/HTTP\/1\.1 200 /)));
+      await publish(adminPort, '3');
+      await assertAllGot(clients, ['0', '1', '2', '3']);
+      assert.equal((await openStream(t, port, '/', { session })).socket.isSessionReused(), true);
+      assert.ok([...clients, ...heads].every(({ closed, problem }) => !closed && !problem));
+    });
+  }
 
   test('the workers are replaced, and streams with TLS go on', async (t) => {
     const server = await startOld(t, ...tlsOptions(makeCertificate(t)));

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
+import { createServer } from 'node:tls';
 import tls from '../scripts/experiments/tls.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { planOf } from '../scripts/lab/plan.js';
+import { CIPHER, checkCipher } from '../scripts/lab/tls/cipher.js';
 import { judge, pageText, tableText } from '../scripts/lab/tls/table.js';
+import { makeCertificate, NEEDS_OPENSSL } from './helpers/certificates.js';
 
 /** @param {Record<string, Record<string, number | null>[]>} values by run */
 function findingsOf(values) {
@@ -86,4 +90,21 @@ test('charts have a bar for each server that was measured', async () => {
   assert.match(charts?.['memory.svg'] ?? '', /Holdfast with TLS/);
   assert.doesNotMatch(charts?.['memory.svg'] ?? '', /Go net\/http/);
   assert.match(charts?.['openings.svg'] ?? '', /Go net\/http/);
+});
+
+test('a server that chooses another cipher is not compared', NEEDS_OPENSSL, async (t) => {
+  const pair = makeCertificate(t).read();
+  const portOf = async (/** @type {string} */ ciphers) => {
+    const server = createServer({ ...pair, ciphers }).listen(0, '127.0.0.1');
+    server.on('tlsClientError', () => {}); // expected of the last one
+    t.after(() => server.close());
+    await once(server, 'listening');
+    return /** @type {import('node:net').AddressInfo} */ (server.address()).port;
+  };
+  await checkCipher('one', await portOf(CIPHER));
+  await assert.rejects(checkCipher('two', await portOf('TLS_CHACHA20_POLY1305_SHA256')), {
+    code: 'CIPHER',
+    message: /^two chose TLS_CHACHA20_POLY1305_SHA256, not TLS_AES_128_GCM_SHA256/,
+  });
+  await assert.rejects(checkCipher('three', await portOf('TLS_AES_256_GCM_SHA384')), /three chose no cipher/);
 });

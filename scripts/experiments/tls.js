@@ -3,6 +3,7 @@
  */
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { buildBare } from '../lab/bare.js';
+import { CIPHER } from '../lab/tls/cipher.js';
 import { measureAll, secondsOf } from '../lab/tls/measure.js';
 import { makeCertificate, OURS, TLS_PEERS } from '../lab/tls/subjects.js';
 import { chartsOf, FIGURES, pageText, sentencesOf, tableText } from '../lab/tls/table.js';
@@ -21,7 +22,7 @@ export default {
   usual: { streams: 15_000, holdS: 3, repeats: 1 },
   hasOwnPage: true,
   how: [
-    'TLS 1.3, TLS_AES_128_GCM_SHA256 and a certificate with ECDSA P-256 for everybody. The clients are the fleet’s own dialer.',
+    `TLS 1.3, ${CIPHER} and a certificate with ECDSA P-256 for everybody. The clients are the fleet’s own dialer.`,
   ],
   runs: () => [
     ...Object.entries(TEXTS).map(([name, text]) => ({

@@ -3,6 +3,7 @@
 mod common;
 
 use std::io::Write;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,7 @@ use holdfast_core::command::Command;
 use holdfast_core::mail::ShardMessage;
 use holdfast_core::parcel::Adoption;
 use holdfast_core::telemetry::Reason;
-use holdfast_core::tls::Content;
+use holdfast_core::tls::{Content, Handshake};
 
 /// The end that node:http has.
 fn taken(by_hand: &mut ByHand) -> UnixStream {
@@ -136,7 +137,27 @@ fn a_client_that_has_closed_before_its_response_was_adopted_is_gone() {
     by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);
     by_hand.turn(5);
     by_hand.turn(5);
-    let closed = by_hand.outbox.take(0).0.closed;
-    assert_eq!(closed, [(id, Reason::ClientGone)]);
+    let events = by_hand.outbox.take(0).0;
+    assert_eq!((events.adopted, events.closed), (vec![(3, Some(id))], vec![(id, Reason::ClientGone)]), "what has ended has begun");
     assert_eq!(client.read(), "HTTP/1.1 200 OK\r\n\r\n");
+}
+
+#[test]
+fn a_client_that_has_left_before_its_hello_was_read_costs_no_handshake() {
+    for leaves in [false, true] {
+        let mut by_hand = ByHand::new(options());
+        let mut socket = connect_tls(&mut by_hand, &server_config());
+        let mut handshake = Handshake::client(aes(), "localhost".try_into().unwrap()).unwrap();
+        let mut hello = Vec::new();
+        handshake.take_output(&mut hello);
+        socket.write_all(&hello).unwrap();
+        if leaves {
+            socket.shutdown(Shutdown::Write).unwrap();
+        }
+        by_hand.turn(0);
+        let mut answer = Vec::new();
+        read_all(&mut socket, &mut answer);
+        assert_eq!(answer.is_empty(), leaves);
+        assert_eq!(by_hand.telemetry.handshake_failures.load(Relaxed), u64::from(leaves));
+    }
 }

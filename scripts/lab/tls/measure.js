@@ -8,15 +8,15 @@ import { PAUSE_MS, sizesOf } from './sizes.js';
 import { OURS, startClients, startSubject } from './subjects.js';
 
 /** Code that runs for the first time takes memory and time that are not the streams'. */
-const WARM_UPS = 3;
+const WARM_UPS = 2;
 const READINGS = { readings: 9, everyMs: 300 };
-const CLIMBS = 3;
+const CLIMBS = 2;
 /** nchan has whole seconds. */
 const PING_INTERVAL_MS = 1000;
-const WINDOWS = 4;
+const WINDOWS = 3;
 /** Storms that count, and how many are tried at most. */
-const STORMS = 3;
-const MOST_STORMS = 8;
+const STORMS = 2;
+const MOST_STORMS = 6;
 /** Processes of clients. A handshake takes a client longer than a server, so one is not enough. */
 const STORM_CROWDS = 2;
 const ASK_EVERY_MS = 50;

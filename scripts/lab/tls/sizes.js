@@ -18,7 +18,7 @@ export function sizesOf({ streams, holdS }) {
     /** After a change, until CPU has settled. */
     settleMs: unitMs / 2,
     /** V8 takes longer to give back the memory it needed to start and to open streams. */
-    restMs: 4 * unitMs,
+    restMs: 3 * unitMs,
     windowMs: unitMs,
   };
 }

@@ -6,6 +6,7 @@ import { Helper } from '../helper.js';
 import { findCommand, runTool } from '../install.js';
 import { PEER_LIST, startPeer } from '../peers.js';
 import { startServer } from '../server.js';
+import { checkCipher } from './cipher.js';
 
 /** An interval so long that no ping is due during a measurement. */
 const NEVER_MS = 3_600_000;
@@ -67,6 +68,7 @@ export async function startSubject(
   const peer = TLS_PEERS.find((one) => one.name === run);
   if (peer) {
     const started = await startPeer(lab, peer, pingIntervalMs, [cert, key]);
+    await checkCipher(run, started.port);
     return { ...started, isTls: true, accept: peer.params.accept, server: null };
   }
   const isTls = run === 'tls';
@@ -75,6 +77,7 @@ export async function startSubject(
   if (isTls) args.push('--tls-cert', cert, '--tls-key', key);
   if (collects) args.push('--gc-interval', '1000');
   const server = await startServer(lab, { name, args, nodeFlags: collects ? ['--expose-gc'] : [] });
+  if (isTls) await checkCipher(run, server.port);
   return {
     port: server.port,
     isTls,

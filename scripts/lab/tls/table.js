@@ -6,6 +6,7 @@ import { svgOf } from '../../plot/picture.js';
 import { barSpec } from '../bars.js';
 import { figure } from '../figures.js';
 import { capital, known, markdownTable, summaryText, valueText } from '../text.js';
+import { CIPHER } from './cipher.js';
 import { PAUSE_MS, sizesOf } from './sizes.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
@@ -195,7 +196,7 @@ export function pageText({ plan, command, facts, notes, charts }, findings) {
   const disturbed = findings.runs.reduce((sum, run) => sum + findings.valuesOf('leftOutMs', run).length, 0);
   return `# What TLS costs
 
-All servers in one run, with the same certificate (ECDSA P-256), the same cipher (TLS 1.3, TLS_AES_128_GCM_SHA256) and the same clients. Each cell shows
+All servers in one run, with the same certificate (ECDSA P-256), the same cipher (TLS 1.3, ${CIPHER}) and the same clients. Each cell shows
 the median, and in brackets the smallest and the largest value. Written by \`${command}\`; every single value is in [tls.json](tls.json).
 
 ${facts.machine}

@@ -148,9 +148,19 @@ impl Shard {
         }
     }
 
+    /// Whether the client has said hello and left before it was answered. After a storm there can be thousands of those in the queue, and
+    /// an answer to each would keep the others waiting.
+    fn has_given_up(&self, index: u32) -> bool {
+        let is_first = self.tls.greetings.get(&index).is_some_and(|greeting| greeting.handshake.is_none());
+        is_first && self.rows.socket(index).is_some_and(|socket| matches!(socket.peek(&mut [0]), Ok(0) | Err(Stop::Broken(_))))
+    }
+
     /// Gives rustls a record, and sends what it answers.
     fn shake_hands(&mut self, index: u32, record: &[u8]) {
         let Some(config) = self.tls.config.clone() else { return self.lose_head(index) };
+        if self.has_given_up(index) {
+            return self.lose_head(index);
+        }
         let Some(greeting) = self.tls.greetings.get_mut(&index) else { return };
         greeting.bytes += record.len();
         greeting.records += 1;

@@ -92,10 +92,11 @@ impl Shard {
         } else if is_open {
             self.read_stream(index);
         }
-        self.rows.find(id).map(|index| {
+        if let Some(index) = self.rows.find(id) {
             self.watch_again(index, self.rows.is_backlogged(index));
-            id
-        })
+        }
+        // It may have ended already: that is reported, so JS has to know its id.
+        Some(id)
     }
 
     /// Whether node:http has closed a connection, and its client has not read anything for so long. Of a connection without TLS the
