@@ -41,6 +41,8 @@ pub(super) struct Tls {
     /// Records before the end of a head that said nothing, by row. Honest clients have none.
     idle: HashMap<u32, usize>,
     pub relays: HashMap<u32, Relay>,
+    /// The end of the handshake of those that wait for an answer to their request, which it goes out with.
+    held_back: HashMap<u32, Vec<u8>>,
     /// Where records are made.
     records: Vec<u8>,
     /// Handshakes since their memory was given back.
@@ -82,6 +84,10 @@ impl Tls {
         }
     }
 
+    fn take_held_back(&mut self, index: u32) -> Vec<u8> {
+        if self.held_back.is_empty() { Vec::new() } else { self.held_back.remove(&index).unwrap_or_default() }
+    }
+
     /// The handshake of a connection has failed.
     fn end_greeting(&mut self, index: u32) {
         self.greetings.remove(&index);
@@ -106,6 +112,7 @@ impl Tls {
             self.greetings.shrink_to_fit();
             self.greeted = VecDeque::new();
             self.unread.shrink_to_fit();
+            self.held_back.shrink_to_fit();
         }
         is_over
     }
@@ -129,6 +136,7 @@ impl Tls {
         if !self.relays.is_empty() {
             self.relays.remove(&index);
         }
+        self.take_held_back(index);
         self.forget_idle(index);
     }
 
@@ -139,6 +147,7 @@ impl Tls {
         assert!(self.relays.keys().all(|index| state(*index) == State::Relayed), "relays have their state");
         assert!(self.sessions.rows().all(|index| state(index) != State::Free), "free rows have no session");
         assert!(self.idle.keys().all(|index| state(*index) == State::Head), "only heads are counted");
+        assert!(self.held_back.keys().all(|index| state(*index) == State::Asked), "what is held back waits for an answer");
         assert!(self.unread.keys().all(|index| self.has(*index)), "only connections with TLS have unread bytes");
     }
 }
@@ -146,9 +155,14 @@ impl Tls {
 impl Shard {
     /// What goes over the wire to say this: with TLS, records. Use `reuse` afterwards.
     pub(super) fn on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let Tls { sessions, records, .. } = &mut self.tls;
+        let Tls { sessions, held_back, records, .. } = &mut self.tls;
         let Some(session) = sessions.get_mut(index) else { return Cow::Borrowed(text) };
         let mut records = std::mem::take(records);
+        if !held_back.is_empty()
+            && let Some(last) = held_back.remove(&index)
+        {
+            records.extend_from_slice(&last);
+        }
         session.seal(Content::Data, text, &mut records);
         if session.renew(&mut records) == Renewal::Impossible {
             let id = self.rows.id_of(index);
