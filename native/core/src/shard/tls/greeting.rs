@@ -36,6 +36,7 @@ impl Shard {
         self.oldest_greeting(); // so that the list does not grow with those that are over
         self.tls.greeted.push_back(id);
         self.tls.shaken += 1;
+        self.tls.greeted_ns = self.now_ns;
         self.expect_head(index, address);
         if self.rows.state(index) == State::Head {
             self.continue_tls(index, false);

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use super::Shard;
+use crate::clock::MS;
 use crate::id::Id;
 use crate::rows::State;
 use crate::telemetry::Reason;
@@ -24,6 +25,7 @@ use unread::Unread;
 
 /// After so many handshakes, the memory that they leave behind is worth giving back.
 const MANY: usize = 500;
+const CALM_NS: u64 = 1000 * MS;
 /// Room that the buffer for records keeps, in bytes.
 const MOST_KEPT: usize = 65_536;
 
@@ -45,8 +47,9 @@ pub(super) struct Tls {
     held_back: HashMap<u32, Vec<u8>>,
     /// Where records are made.
     records: Vec<u8>,
-    /// Handshakes since their memory was given back.
+    /// Handshakes since their memory was given back, and when the last one began.
     shaken: usize,
+    greeted_ns: u64,
 }
 
 impl Tls {
@@ -104,9 +107,9 @@ impl Tls {
         record
     }
 
-    /// True once many handshakes are over and none is under way.
-    pub fn has_memory_to_give_back(&mut self) -> bool {
-        let is_over = self.shaken >= MANY && self.greetings.is_empty();
+    /// True once many handshakes are over, and none has come for a while: the allocator keeps everybody waiting while it gives back.
+    pub fn has_memory_to_give_back(&mut self, now_ns: u64) -> bool {
+        let is_over = self.shaken >= MANY && self.greetings.is_empty() && now_ns >= self.greeted_ns + CALM_NS;
         if is_over {
             self.shaken = 0;
             self.greetings.shrink_to_fit();
