@@ -244,7 +244,7 @@ export type Pem = string | Uint8Array;
 export interface TlsOptions {
   /** A certificate with its chain, or several. The first one is also for clients that ask for no name, or another one. */
   cert: Pem | readonly Pem[];
-  /** As many keys, in the same order, not encrypted: RSA, ECDSA (P-256 or P-384) or Ed25519. */
+  /** As many keys, in the same order, not encrypted: RSA, ECDSA (P-256, P-384 or P-521) or Ed25519. */
   key: Pem | readonly Pem[];
   /** 'TLSv1.3' by default. */
   minVersion?: 'TLSv1.2' | 'TLSv1.3';

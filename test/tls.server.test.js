@@ -317,12 +317,12 @@ describe('a server with TLS', NEEDS_TLS, () => {
     openssl('pkey', '-in', good.key, '-aes256', '-passout', 'pass:secret', '-out', encrypted);
     assertRefused(of(good.cert, encrypted), /--tls-key \S+ is encrypted, .*: decrypt it/);
     const folder = temporaryFolder(t);
-    const [cert, key] = [join(folder, 'p521.pem'), join(folder, 'p521.key')];
+    const [cert, key] = [join(folder, 'koblitz.pem'), join(folder, 'koblitz.key')];
     openssl(
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-521', '-nodes', '-batch'],
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1', '-nodes', '-batch'],
       ...['-subj', '/CN=localhost', '-days', '30', '-keyout', key, '-out', cert],
     );
-    assertRefused(of(cert, key), /^holdfast: --tls-cert \S+p521\.pem: /);
+    assertRefused(of(cert, key), /^holdfast: --tls-cert \S+koblitz\.pem: /);
     writeFileSync(good.cert, '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n');
     assertRefused(of(good.cert, good.key), /--tls-cert \S+ has a damaged certificate/);
   });

@@ -6,7 +6,8 @@
  */
 
 import { lookup } from 'node:dns/promises';
-import { HoldfastError } from '../lib/errors.js';
+import { setTimeout as after } from 'node:timers/promises';
+import { codeOf, HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
 import { Adopter } from './adopter.js';
@@ -29,6 +30,10 @@ import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./place.js').Place} Place */
 /** @typedef {import('./tls.js').TlsOptions} TlsOptions */
+/** How often, and how many times, a port is tried again that another process is about to lose. */
+const AGAIN_MS = 50;
+const AGAIN_TRIES = 100;
+
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
 export class StreamHolder extends Adopter {
@@ -169,13 +174,19 @@ export class StreamHolder extends Adopter {
     return place.port;
   }
 
-  /** The process that had the listening sockets has died. */
+  /** The process that had the listening sockets has died. The kernel may not have closed all of them yet. */
   async listenAgain() {
     const { place } = this;
-    if (!place || this.isDraining) return;
-    await this.front.listen(place.address, place.port, place.isTls ?? false).catch((error) => {
-      throw listenFailure(error, place.address, place.port);
-    });
+    for (let i = 0; place && !this.isDraining; i++) {
+      try {
+        await this.front.listen(place.address, place.port, place.isTls ?? false);
+        return;
+      } catch (error) {
+        if (codeOf(error) !== 'EADDRINUSE' || i === AGAIN_TRIES)
+          throw listenFailure(error, place.address, place.port);
+      }
+      await after(AGAIN_MS);
+    }
   }
 
   /**

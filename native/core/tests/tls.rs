@@ -392,3 +392,45 @@ fn a_key_that_was_used_often_is_replaced_and_where_that_is_impossible_the_stream
         }
     }
 }
+
+#[test]
+fn a_request_that_comes_with_the_end_of_the_handshake_is_answered_in_one_write_with_the_ticket() {
+    let server = server_config();
+    let asked = |by_hand: &mut ByHand| {
+        let client = shake_hands_and_say(by_hand, &server, aes(), &request("/"));
+        let [(id, _)] = by_hand.asked().try_into().unwrap();
+        (client, id)
+    };
+    let nothing_came = |client: &mut Client| {
+        read_all(&mut client.socket, &mut client.unread);
+        client.unread.is_empty()
+    };
+    // A stream.
+    let mut by_hand = ByHand::new(options());
+    let (mut client, id) = asked(&mut by_hand);
+    assert!(nothing_came(&mut client), "the ticket waits for the answer");
+    by_hand.say(&hold(id, TEXT, &["news"]));
+    by_hand.say(&publish("news", b"hello"));
+    assert!(client.read().ends_with("\r\n\r\nhello"));
+    // A refusal.
+    let (mut client, id) = asked(&mut by_hand);
+    by_hand.say(&refuse(id, 404));
+    assert!(client.read().starts_with("HTTP/1.1 404") && client.alerts == [0]);
+    // A relay.
+    let (mut client, id) = asked(&mut by_hand);
+    by_hand.say(&pass(id));
+    taken(&mut by_hand).write_all(b"from node").unwrap();
+    by_hand.turn(0);
+    assert_eq!(client.read(), "from node");
+    // A key update before the answer.
+    let (mut client, id) = asked(&mut by_hand);
+    let mut update = Vec::new();
+    client.session.seal_key_update_with(1, &mut update);
+    client.send_raw(&update);
+    by_hand.say(&hold(id, TEXT, &["news"]));
+    assert_eq!((client.read().len() > HEAD.len(), client.key_updates), (true, 1));
+    // No request yet: the ticket is sent at once.
+    let mut client = shake_hands_and_say(&mut by_hand, &server, aes(), b"GET / HT");
+    by_hand.turn(0);
+    assert!(!nothing_came(&mut client));
+}

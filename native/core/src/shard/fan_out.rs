@@ -138,7 +138,7 @@ impl Shard {
     /// When many channels have gone, or many handshakes are over, their memory goes back to the system.
     pub(super) fn give_back_memory(&mut self) {
         // Both are asked: each answers once.
-        if self.channels.has_memory_to_give_back() | self.tls.has_memory_to_give_back() {
+        if self.channels.has_memory_to_give_back() | self.tls.has_memory_to_give_back(self.now_ns) {
             sys::give_back_memory();
         }
     }

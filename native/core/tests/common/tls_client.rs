@@ -45,6 +45,11 @@ pub fn next_record(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
 
 /// A connection whose handshake is over on its side.
 pub fn shake_hands(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientConfig>) -> Client {
+    shake_hands_and_say(by_hand, server, config, b"")
+}
+
+/// The same; the client says this together with the end of the handshake.
+pub fn shake_hands_and_say(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientConfig>, text: &[u8]) -> Client {
     let mut socket = connect_tls(by_hand, server);
     let mut handshake = Handshake::client(config, "localhost".try_into().unwrap()).unwrap();
     let (mut out, mut unread) = (Vec::new(), Vec::new());
@@ -56,8 +61,9 @@ pub fn shake_hands(by_hand: &mut ByHand, server: &TlsConfig, config: Arc<ClientC
         read_all(&mut socket, &mut unread);
         while let Some(record) = next_record(&mut unread) {
             if handshake.read(&record, &mut out) == Progress::Done {
+                let mut session = handshake.finish().unwrap();
+                session.seal(Content::Data, text, &mut out);
                 socket.write_all(&out).unwrap();
-                let session = handshake.finish().unwrap();
                 return Client { session, socket, unread, alerts: Vec::new(), key_updates: 0, is_over: false };
             }
         }

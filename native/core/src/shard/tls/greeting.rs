@@ -36,6 +36,7 @@ impl Shard {
         self.oldest_greeting(); // so that the list does not grow with those that are over
         self.tls.greeted.push_back(id);
         self.tls.shaken += 1;
+        self.tls.greeted_ns = self.now_ns;
         self.expect_head(index, address);
         if self.rows.state(index) == State::Head {
             self.continue_tls(index, false);
@@ -66,6 +67,9 @@ impl Shard {
             }
             Err(Stop::Later) if !has_ended => {}
             Err(_) => self.lose_head(index),
+        }
+        if self.is_reading_head(id) {
+            self.write_held_back(index);
         }
         if self.is_reading_head(id) {
             match read {
@@ -173,23 +177,27 @@ impl Shard {
         };
         let mut answer = Vec::new();
         let progress = handshake.read(record, &mut answer);
-        if !answer.is_empty() && !self.write_wire(index, &answer, true) {
-            return; // it is closed
+        if progress == Progress::Done {
+            return self.begin_session(index, answer);
         }
-        match progress {
-            Progress::Failed => self.fail_greeting(index),
-            Progress::Waiting => {}
-            Progress::Done => self.begin_session(index),
+        let is_open = answer.is_empty() || self.write_wire(index, &answer, true);
+        if is_open && progress == Progress::Failed {
+            self.fail_greeting(index);
         }
     }
 
-    fn begin_session(&mut self, index: u32) {
+    /// `last`: what still has to be said, usually a ticket. Most clients send their request together with the end of the handshake, and
+    /// then it can go out with the response: a write costs as much as a dozen records.
+    fn begin_session(&mut self, index: u32, last: Vec<u8>) {
         let Some(handshake) = self.tls.greetings.remove(&index).and_then(|greeting| greeting.handshake) else { return };
         let is_resumed = handshake.is_resumed();
         let Some(session) = handshake.finish() else { return self.lose_head(index) };
         add(&self.telemetry.handshakes, 1);
         add(&self.telemetry.resumed, u64::from(is_resumed));
         self.tls.sessions.insert(index, session, self.rows.most());
+        if !last.is_empty() {
+            self.tls.held_back.insert(index, last);
+        }
         self.note_room();
     }
 
@@ -216,7 +224,7 @@ impl Shard {
 
     /// Writes an alert, if nothing waits to be written before it.
     pub(super) fn send_alert(&mut self, index: u32, alert: Alert) {
-        let mut record = Vec::new();
+        let mut record = self.tls.take_held_back(index);
         if let Some(session) = self.tls.session_mut(index) {
             session.seal_alert(alert, &mut record);
         }
@@ -230,10 +238,20 @@ impl Shard {
 
     /// The client writes with its next key; if it wants us to do that too, the answer goes out before anything else.
     pub(super) fn update_key(&mut self, index: u32, is_requested: bool) {
-        let mut record = Vec::new();
-        if let Some(session) = self.tls.session_mut(index).filter(|_| is_requested) {
+        if !is_requested {
+            return;
+        }
+        let mut record = self.tls.take_held_back(index);
+        if let Some(session) = self.tls.session_mut(index) {
             session.seal_key_update(&mut record);
             self.write_wire(index, &record, false);
+        }
+    }
+
+    fn write_held_back(&mut self, index: u32) {
+        let last = self.tls.take_held_back(index);
+        if !last.is_empty() {
+            self.write_wire(index, &last, true);
         }
     }
 

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use super::Shard;
+use crate::clock::MS;
 use crate::id::Id;
 use crate::rows::State;
 use crate::telemetry::Reason;
@@ -24,6 +25,7 @@ use unread::Unread;
 
 /// After so many handshakes, the memory that they leave behind is worth giving back.
 const MANY: usize = 500;
+const CALM_NS: u64 = 1000 * MS;
 /// Room that the buffer for records keeps, in bytes.
 const MOST_KEPT: usize = 65_536;
 
@@ -41,10 +43,13 @@ pub(super) struct Tls {
     /// Records before the end of a head that said nothing, by row. Honest clients have none.
     idle: HashMap<u32, usize>,
     pub relays: HashMap<u32, Relay>,
+    /// The end of the handshake of those that wait for an answer to their request, which it goes out with.
+    held_back: HashMap<u32, Vec<u8>>,
     /// Where records are made.
     records: Vec<u8>,
-    /// Handshakes since their memory was given back.
+    /// Handshakes since their memory was given back, and when the last one began.
     shaken: usize,
+    greeted_ns: u64,
 }
 
 impl Tls {
@@ -82,6 +87,10 @@ impl Tls {
         }
     }
 
+    fn take_held_back(&mut self, index: u32) -> Vec<u8> {
+        if self.held_back.is_empty() { Vec::new() } else { self.held_back.remove(&index).unwrap_or_default() }
+    }
+
     /// The handshake of a connection has failed.
     fn end_greeting(&mut self, index: u32) {
         self.greetings.remove(&index);
@@ -98,14 +107,15 @@ impl Tls {
         record
     }
 
-    /// True once many handshakes are over and none is under way.
-    pub fn has_memory_to_give_back(&mut self) -> bool {
-        let is_over = self.shaken >= MANY && self.greetings.is_empty();
+    /// True once many handshakes are over, and none has come for a while: the allocator keeps everybody waiting while it gives back.
+    pub fn has_memory_to_give_back(&mut self, now_ns: u64) -> bool {
+        let is_over = self.shaken >= MANY && self.greetings.is_empty() && now_ns >= self.greeted_ns + CALM_NS;
         if is_over {
             self.shaken = 0;
             self.greetings.shrink_to_fit();
             self.greeted = VecDeque::new();
             self.unread.shrink_to_fit();
+            self.held_back.shrink_to_fit();
         }
         is_over
     }
@@ -129,6 +139,7 @@ impl Tls {
         if !self.relays.is_empty() {
             self.relays.remove(&index);
         }
+        self.take_held_back(index);
         self.forget_idle(index);
     }
 
@@ -139,6 +150,7 @@ impl Tls {
         assert!(self.relays.keys().all(|index| state(*index) == State::Relayed), "relays have their state");
         assert!(self.sessions.rows().all(|index| state(index) != State::Free), "free rows have no session");
         assert!(self.idle.keys().all(|index| state(*index) == State::Head), "only heads are counted");
+        assert!(self.held_back.keys().all(|index| state(*index) == State::Asked), "what is held back waits for an answer");
         assert!(self.unread.keys().all(|index| self.has(*index)), "only connections with TLS have unread bytes");
     }
 }
@@ -146,9 +158,14 @@ impl Tls {
 impl Shard {
     /// What goes over the wire to say this: with TLS, records. Use `reuse` afterwards.
     pub(super) fn on_wire<'a>(&mut self, index: u32, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let Tls { sessions, records, .. } = &mut self.tls;
+        let Tls { sessions, held_back, records, .. } = &mut self.tls;
         let Some(session) = sessions.get_mut(index) else { return Cow::Borrowed(text) };
         let mut records = std::mem::take(records);
+        if !held_back.is_empty()
+            && let Some(last) = held_back.remove(&index)
+        {
+            records.extend_from_slice(&last);
+        }
         session.seal(Content::Data, text, &mut records);
         if session.renew(&mut records) == Renewal::Impossible {
             let id = self.rows.id_of(index);

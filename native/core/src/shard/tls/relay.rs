@@ -57,7 +57,8 @@ impl Shard {
         let token = self.rows.id_of(index).bits() | RELAYED;
         let is_watched = self.reactor.watch(&inner, token, true).is_ok();
         let address = self.rows.socket(index).and_then(Socket::peer_address);
-        let to_client = self.take_backlog(index);
+        let mut to_client = self.take_backlog(index);
+        to_client.append(&mut self.tls.take_held_back(index));
         self.enter(index, State::Relayed);
         // One that can't be watched ends at once.
         let relay = Relay { inner, to_inner: Vec::new(), to_client, is_client_done: !is_watched, is_inner_done: !is_watched };
