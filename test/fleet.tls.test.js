@@ -68,6 +68,19 @@ async function runWith(t, ...args) {
   return { code, ...output, report };
 }
 
+/**
+ * Whom the system trusts: that differs between machines, and some trust nobody.
+ * @param {TestContext} t @param {string} file
+ */
+function systemTrusts(t, file) {
+  const { SSL_CERT_FILE: before } = process.env;
+  process.env.SSL_CERT_FILE = file;
+  t.after(() => {
+    if (before === undefined) delete process.env.SSL_CERT_FILE;
+    else process.env.SSL_CERT_FILE = before;
+  });
+}
+
 describe('a dialer with TLS', NEEDS_TLS, () => {
   for (const maxVersion of /** @type {const} */ (['TLSv1.3', 'TLSv1.2'])) {
     testEach(`opens streams with ${maxVersion}, and they come back with tickets`, async (t, dial) => {
@@ -193,6 +206,7 @@ describe('a fleet with TLS', NEEDS_TLS, () => {
   });
 
   test('says what to do about a certificate that is not accepted', async (t) => {
+    systemTrusts(t, makeCertificate(t).cert);
     const { port } = await startSecure(t);
     const { code, stderr } = await runWith(t, '--target', `https://127.0.0.1:${port}`, '-n', '1');
     assert.equal(code, 1);
@@ -237,8 +251,7 @@ describe('a fleet with TLS', NEEDS_TLS, () => {
 
   test('needs the certificates of the system if it gets no others', async (t) => {
     const { port } = await startHolder(t);
-    process.env.SSL_CERT_FILE = '/nowhere.pem';
-    t.after(() => delete process.env.SSL_CERT_FILE);
+    systemTrusts(t, '/nowhere.pem');
     const drone = await startDrone(t, port, '--quiet');
     const answer = await drone.ask('/set?tls=1&n=1', 'POST');
     assert.equal(answer.status, 400);
@@ -246,6 +259,7 @@ describe('a fleet with TLS', NEEDS_TLS, () => {
   });
 
   test('a drone can be told to speak TLS, and shows no long certificate', async (t) => {
+    systemTrusts(t, makeCertificate(t).cert);
     const { port, roots } = await startHolder(t);
     const drone = await startDrone(t, port);
     const query = new URLSearchParams({ tls: '1', 'tls-ca': roots, n: '3' });
