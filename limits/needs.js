@@ -14,8 +14,8 @@ const COSTS = {
   hold: { userBytes: 64, pingMicros: [4, 12], openMicros: [10, 23] },
   http: { userBytes: 10_600, pingMicros: [13, 26], openMicros: [50, 145] },
 };
-/** What TLS adds: a session, and a handshake when a stream is opened; both as planned, until the experiment tls has measured them. */
-const TLS = { userBytes: 100, openMicros: [120, 200] };
+/** What TLS adds: a session, and a handshake when a stream is opened, resumed or full (docs/tls.md). */
+const TLS = { userBytes: 100, openMicros: [100, 160] };
 /** An idle socket, in the kernel (docs/cost.md). */
 const KERNEL_BYTES = 5100;
 /** A Node process that holds nothing yet. */

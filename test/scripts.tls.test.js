@@ -57,7 +57,7 @@ test('it is said what TLS adds, what others need, and where fewer handshakes wer
     'node-http': [{ memoryBytes: 37_000, resumedPercent: 70 }],
   });
   assert.deepEqual(tls.read(findings).slice(1), [
-    'TLS adds 100 B to the user memory of a stream. Others with TLS: node:https 37.0 KB.',
+    'With TLS, a stream took 100 B more user memory than without. Its session is 100 B; a server that has memory left from earlier streams grows by less. Others with TLS: node:https 37.0 KB.',
     'Not all handshakes that were meant to be resumed were: node:https 70.0 %. Their CPU is that of the mixture.',
   ]);
 });

@@ -139,7 +139,8 @@ function memorySentence(findings) {
     return [`${TITLES[run]} ${valueText(value, 'bytes')}`];
   });
   const rest = others.length > 0 ? ` Others with TLS: ${others.join(', ')}.` : '';
-  return `TLS adds ${valueText(own - base, 'bytes')} to the user memory of a stream.${rest}`;
+  const more = `With TLS, a stream took ${valueText(own - base, 'bytes')} more user memory than without.`;
+  return `${more} Its session is 100 B; a server that has memory left from earlier streams grows by less.${rest}`;
 }
 
 /** @param {Findings} findings */
