@@ -81,7 +81,7 @@ impl Shard {
         assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
         let is_held = |index: u32| matches!(self.rows.state(index), State::Held | State::Moving);
-        let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).has_cursor());
+        let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).is_of_updates());
         assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
         let mut waiting = 0;

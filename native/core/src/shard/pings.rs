@@ -10,7 +10,7 @@ use crate::telemetry::add;
 pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] {
     let mut pings: [Box<[u8]>; FORMATS] = Default::default();
     for format in Format::all() {
-        pings[format.slot()] = format.frame(&payloads[format.encoding()]).into();
+        pings[format.slot()] = format.ping(&payloads[format.encoding()]).into();
     }
     pings
 }

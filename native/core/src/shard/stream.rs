@@ -124,7 +124,7 @@ impl Shard {
         }
         self.held += 1;
         add(&self.telemetry.streams, 1);
-        add(&self.telemetry.updates, u64::from(format.has_cursor()));
+        add(&self.telemetry.updates, u64::from(format.is_of_updates()));
         add(&self.telemetry.opened, 1);
     }
 
@@ -281,7 +281,7 @@ impl Shard {
         self.tags.remove(&index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
-        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).is_of_updates()));
         add(&self.telemetry.closed[reason as usize], 1);
         self.mail.events.closed.push((self.rows.id_of(index), reason));
     }

@@ -260,7 +260,7 @@ impl Shard {
 
     /// Whether a row is a stream that may move. One of updates without channels is still getting what it has missed, from JS.
     fn is_movable(&self, index: u32) -> bool {
-        let is_joining = self.rows.format(index).has_cursor() && !self.channels.has(index);
+        let is_joining = self.rows.format(index).is_of_updates() && !self.channels.has(index);
         self.rows.state(index) == State::Held && !is_joining && !self.giving.refused.contains(&self.rows.id_of(index))
     }
 
@@ -404,7 +404,7 @@ impl Shard {
         self.forget_details(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
-        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).is_of_updates()));
     }
 
     /// Everything goes on here as before the round, and the offer ends.

@@ -191,7 +191,7 @@ impl Shard {
     fn begin_stream(&mut self, index: u32, due_ns: u64, quiet: Option<&[Box<[u8]>]>) {
         let row = self.rows.row(index);
         row.state = State::Held;
-        let has_cursor = row.format.has_cursor();
+        let has_cursor = row.format.is_of_updates();
         self.held += 1;
         add(&self.telemetry.streams, 1);
         add(&self.telemetry.updates, u64::from(has_cursor));
