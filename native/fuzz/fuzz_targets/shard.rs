@@ -177,8 +177,11 @@ impl World {
             max_channel_bytes: bit(6, 1 << 20, 300),
             user_timeout_ms: 1000,
             reports_addresses: false,
+            max_message_bytes: 1000,
+            takes_messages: false,
+            keep_alive_timeout_ms: 20_000,
             headers: vec!["host".into()],
-            pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into()],
+            pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into(), b"\n"[..].into(), b"\n"[..].into()],
             proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();

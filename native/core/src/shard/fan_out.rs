@@ -29,6 +29,7 @@ impl Shard {
             for _ in 0..ROWS_A_TURN {
                 let Some((index, due)) = self.channels.next_row(&turn) else { break };
                 deliveries += match due {
+                    Due::Batch if self.rows.format(index).is_poll() => self.deliver(index, turn.batch.messages()),
                     Due::Batch => {
                         self.write(index, turn.batch.frame(self.rows.format(index)));
                         turn.batch.len() as u32
@@ -122,6 +123,7 @@ impl Shard {
         let format = self.rows.format(index);
         match messages {
             [] => {}
+            all if format.is_poll() => self.answer_poll(index, all, Reason::Answered),
             [one] => drop(self.write(index, one.message.frame(format))),
             all => drop(self.write(index, &joined(all, format))),
         }

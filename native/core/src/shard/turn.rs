@@ -58,6 +58,7 @@ impl Task for Shard {
             self.sort(event);
         }
         self.handle_events();
+        self.hear_waiting();
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
         self.handle_mail();
@@ -87,6 +88,7 @@ impl Task for Shard {
             self.labels.next_search_ns(),
             (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
             self.next_parcel_ns(),
+            self.next_hearing_ns(),
         ];
         times.into_iter().flatten().min().unwrap_or(NEVER_NS)
     }
@@ -148,6 +150,14 @@ impl Shard {
                 }
                 self.continue_head(index, reactor::has_ended(flags));
             }
+            State::Idle => {
+                if flags.contains(EventFlags::OUT) {
+                    self.write_backlog(index);
+                }
+                if has_input(flags) && self.rows.state(index) == State::Idle {
+                    self.begin_request(index, reactor::has_ended(flags));
+                }
+            }
             State::Asked => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_backlog(index);
@@ -174,7 +184,7 @@ impl Shard {
         match self.rows.state(index) {
             State::Held => self.read_stream(index),
             State::Ending | State::Lingering => self.discard(index),
-            State::Free | State::Head | State::Asked | State::Moving | State::Parked | State::Relayed => {}
+            State::Free | State::Head | State::Idle | State::Asked | State::Moving | State::Parked | State::Relayed => {}
         }
     }
 
@@ -244,6 +254,12 @@ impl Shard {
 }
 
 impl super::Mail {
+    /// Reports what the client of a WebSocket has said.
+    pub(super) fn hear(&mut self, id: Id, text: Vec<u8>) {
+        self.outbox.add_said(text.len());
+        self.events.said.push((id, text));
+    }
+
     /// Moves everything to the mailbox of JS.
     pub(super) fn post(&mut self) {
         if !self.heads.ids.is_empty() {
