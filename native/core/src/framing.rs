@@ -91,6 +91,11 @@ impl Format {
         self.0 & 0xf == UPDATES
     }
 
+    /// Whether older processes don't know it.
+    pub fn is_newer(self) -> bool {
+        self.0 & 0xf > UPDATES || self.framing() > 1
+    }
+
     pub fn is_websocket(self) -> bool {
         self.0 >> FRAMING_SHIFT == WEBSOCKET
     }

@@ -184,6 +184,16 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// Goes on where another one was: with what `parts` has returned.
+    pub fn of(unread: &[u8], message: Option<&[u8]>) -> Self {
+        Incoming { unread: unread.to_vec(), taken: 0, message: message.map(<[u8]>::to_vec) }
+    }
+
+    /// What is left of the bytes, and of the frames, of a message that is not complete.
+    pub fn parts(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.unread[self.taken..], self.message.as_deref())
+    }
+
     pub fn add(&mut self, bytes: &[u8]) {
         self.unread.extend_from_slice(bytes);
     }

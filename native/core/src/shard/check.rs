@@ -82,7 +82,8 @@ impl Shard {
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
         let is_held = |index: u32| matches!(self.rows.state(index), State::Held | State::Moving);
         let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).is_of_updates());
-        let polls = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).is_poll());
+        let is_poll = |index: u32| may_be_stream(self.rows.state(index)) && self.rows.format(index).is_poll();
+        let polls = all.clone().filter(|index| is_poll(*index));
         self.polls.check(polls.count());
         assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
@@ -101,8 +102,7 @@ impl Shard {
         let is_kept = |index| match state(index) {
             State::Asked => true,
             State::Idle => self.rows.is_backlogged(index),
-            State::Held => self.rows.format(index).is_poll(),
-            _ => false,
+            state => may_be_stream(state) && self.rows.format(index).is_poll(),
         };
         self.door.arriving.check(|index| state(index) == State::Head, is_kept, count(State::Head));
         self.tls.check(state);

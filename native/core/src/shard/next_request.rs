@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::Shard;
+use crate::framing::Format;
 use crate::id::Id;
 use crate::rows::{Input, State};
 use crate::socket::{Socket, Stop};
@@ -67,7 +68,9 @@ impl Shard {
 
     /// Nothing is known of its next request. Its answer may still be in the backlog.
     pub(super) fn become_idle(&mut self, index: u32) {
-        self.rows.row(index).forget_request();
+        let row = self.rows.row(index);
+        row.forget_request();
+        row.format = Format::default();
         self.enter(index, State::Idle);
         let entry = (self.rows.id_of(index), self.now_ms());
         self.door.idle.waiting.push_back(entry);

@@ -98,10 +98,15 @@ impl Shard {
         }
     }
 
-    /// Whether the time of a poll is over.
+    /// How long a poll still waits.
+    pub(super) fn poll_left_ms(&mut self, index: u32) -> u32 {
+        let left_ms = self.rows.row(index).since_ms.wrapping_sub(self.now_ms());
+        if left_ms > u32::MAX / 2 { 0 } else { left_ms }
+    }
+
+    /// Whether it is a poll whose time is over.
     pub(super) fn is_poll_over(&mut self, index: u32) -> bool {
-        let now_ms = self.now_ms();
-        self.rows.format(index).is_poll() && now_ms.wrapping_sub(self.rows.row(index).since_ms) < u32::MAX / 2
+        self.rows.format(index).is_poll() && self.poll_left_ms(index) == 0
     }
 
     pub(super) fn end_poll_in_time(&mut self, index: u32) {
@@ -116,12 +121,10 @@ impl Shard {
     pub(super) fn answer_poll(&mut self, index: u32, messages: &[Arc<Queued>], reason: Reason) {
         let goes_on = reason == Reason::Answered && self.may_go_on(index);
         let bytes = self.answer_of(index, messages, goes_on);
-        let id_ended = self.rows.id_of(index);
         self.release(index, reason);
         if !goes_on {
             return self.answer(index, &bytes);
         }
-        debug_assert!(self.rows.find(id_ended) == Some(index));
         // What comes next on the connection is something else.
         self.rows.renew(index);
         self.become_idle(index);

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::Shard;
 use super::stream::reason_of;
 use crate::clock::MS;
+use crate::handover::More;
 use crate::head;
 use crate::id::Id;
 use crate::response::Refusal;
@@ -47,6 +48,15 @@ impl WebSockets {
             self.bytes += incoming.bytes();
             self.incoming.insert(index, incoming);
         }
+    }
+
+    pub fn pack(&self, index: u32) -> More {
+        let (unread, message) = self.incoming.get(&index).map(Incoming::parts).unwrap_or_default();
+        More::WebSocket { unread: unread.into(), message: message.map(Into::into) }
+    }
+
+    pub fn park(&mut self, index: u32, unread: &[u8], message: Option<&[u8]>) {
+        self.keep(index, Incoming::of(unread, message));
     }
 
     pub fn remove(&mut self, index: u32) {
