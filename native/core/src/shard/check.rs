@@ -65,6 +65,12 @@ impl Shard {
         self.is_behind() || !self.door.passing.is_empty()
     }
 
+    /// The length of the list of idle connections.
+    #[doc(hidden)]
+    pub fn idle_listed(&self) -> usize {
+        self.door.idle.len()
+    }
+
     /// Connections to pass on that found no room.
     #[doc(hidden)]
     pub fn passing(&self) -> usize {

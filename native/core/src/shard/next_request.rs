@@ -24,6 +24,12 @@ pub(super) struct IdleList {
     full: usize,
 }
 
+impl IdleList {
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
 impl Shard {
     /// Whether the client may send another request, once the one that waits for an answer is answered.
     pub(super) fn may_go_on(&mut self, index: u32) -> bool {
@@ -72,6 +78,7 @@ impl Shard {
         row.forget_request();
         row.format = Format::default();
         self.enter(index, State::Idle);
+        self.note_room(); // it may be cut
         let entry = (self.rows.id_of(index), self.now_ms());
         self.door.idle.waiting.push_back(entry);
         if self.door.idle.waiting.len() > self.door.idle.full {

@@ -268,6 +268,7 @@ impl Held {
                 self.heads.extend(read_heads(heads));
             }
             self.rest.closed.append(&mut events.closed);
+            self.rest.said.append(&mut events.said);
             self.rest.adopted.append(&mut events.adopted);
             self.rest.published.append(&mut events.published);
             self.rest.counted.append(&mut events.counted);
