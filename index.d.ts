@@ -6,11 +6,29 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
 
 /**
- * How messages are written: only the data, or Server-Sent Events. `updates` are events too, but their pings contain the
- * cursor (see `publish`): an event that has only an id, so that clients send it as Last-Event-ID when they reconnect. As long
- * as there is no cursor, the stream has no channels, or something that was published waits for it, the ping is ':\n\n'.
+ * What a stream is, and how messages are written to it:
+ *
+ * - `text`: only the data. `events`: Server-Sent Events.
+ * - `ndjson`: a JSON object in each line, with id, type, topic and data, as far as the message has them. Pings are empty lines.
+ * - `poll`: the request waits until there is something to say, and is then answered with `{ messages, cursor }`, JSON objects as above
+ *   and the id of the last one; or, once its time is over, with 204. The stream has ended then, with the reason 'answered'. The connection
+ *   can be used for the next request.
+ * - `websocket`: each message is a text message that contains only the data.
+ *
+ * Those of `updates` are for streams of a hub. `updates` are events whose pings contain the cursor (see `publish`): an event that has
+ * only an id, so that clients send it as Last-Event-ID when they reconnect. As long as there is no cursor, the stream has no channels, or
+ * something that was published waits for it, the ping is ':\n\n'. Messages of `websocketUpdates` are JSON objects.
  */
-export type Encoding = 'text' | 'events' | 'updates';
+export type Encoding =
+  | 'text'
+  | 'events'
+  | 'updates'
+  | 'ndjson'
+  | 'ndjsonUpdates'
+  | 'poll'
+  | 'pollUpdates'
+  | 'websocket'
+  | 'websocketUpdates';
 
 /** A string is written as UTF-8. */
 export type Bytes = string | Uint8Array;
@@ -24,6 +42,8 @@ export interface Message {
   id?: string;
   type?: string;
   retry?: number;
+  /** What it is about. Only JSON contains it. One line without NUL. */
+  topic?: string;
   data: Bytes;
 }
 
@@ -70,7 +90,8 @@ export type CloseReason =
   /** The client reported a failure of TLS. */
   | 'tls-alert'
   /** The client sent something that is not a valid TLS record. */
-  | 'bad-record';
+  | 'bad-record'
+  | 'answered';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
 export type EndReason = 'revoked' | 'expired' | 'restarted' | 'drain';
@@ -179,7 +200,12 @@ export interface HoldOptions {
    */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
+   * Called with each text message of the client of a WebSocket. Without it, a client that sends one is closed with 1003, and the reason is
+   * 'bad-request'. While messages wait for it, no more are read.
+   */
+  onMessage?: (id: number, data: string) => void;
+  /**
+   * Called with what `decide`, `onMessage` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
    * DECISION_TIMEOUT if decisions took too long (at most once a second, with their number). Without it, these become
    * process warnings.
    */
@@ -203,6 +229,10 @@ export interface HoldOptions {
   maxHeadBytes?: number;
   /** ms until a request head must be complete; after that 408. 10,000 by default. */
   headTimeoutMs?: number;
+  /** ms that a connection that was answered waits for another request; then it is closed. 5000 by default. */
+  keepAliveTimeoutMs?: number;
+  /** Most bytes of a message of the client of a WebSocket; a longer one is refused with 1009. 65,536 by default. */
+  maxMessageBytes?: number;
   /**
    * Most incomplete request heads per shard from one address (of IPv6: from a /64); with more, the oldest connection is cut.
    * 256 by default.

@@ -3,7 +3,7 @@
  * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted' | 'tls-alert' | 'bad-record'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted' | 'tls-alert' | 'bad-record' | 'answered'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
@@ -20,6 +20,7 @@ export const CLOSE_REASONS = [
   'restarted', // what it followed has begun anew, so it can't be continued
   'tls-alert', // the client reported a failure of TLS
   'bad-record', // the client sent something that is not a valid TLS record
+  'answered', // it was a poll, and has got its answer
 ];
 
 /** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatOf, OPS } from '../native/protocol.js';
+import { formatByte, OPS } from '../native/protocol.js';
 import { Commands } from '../transport/commands.js';
 
 /** @param {string | Buffer} text */
@@ -59,7 +59,7 @@ const OPENING_RECORD = record(
 
 test('a format is one byte: the encoding below, the framing above', () => {
   assert.deepEqual(
-    [formatOf('text', false), formatOf('events', false), formatOf('text', true), formatOf('events', true)],
+    [formatByte('text', false), formatByte('events', false), formatByte('text', true), formatByte('events', true)],
     [0x00, 0x01, 0x10, 0x11],
   );
 });

@@ -51,7 +51,7 @@ export function checkOpen(given) {
 /**
  * Answers a HEAD with the head of the stream that a GET would get.
  * @param {import('node:http').ServerResponse} response after `checkOpen`
- * @param {import('../native/protocol.js').Encoding} encoding
+ * @param {import('../native/protocol.js').Format} encoding
  */
 export function answerHead(response, encoding) {
   if (!response.headersSent) setDefaults(response, encoding);
@@ -62,7 +62,7 @@ export function answerHead(response, encoding) {
  * Checks everything it can before anything is sent, then sends the head and checks that too.
  * @param {import('node:http').ServerResponse} given
  * @param {HandledSocket | null} socket from `checkOpen`
- * @param {import('../native/protocol.js').Encoding} encoding
+ * @param {import('../native/protocol.js').Format} encoding
  * @returns {Adoptable}
  * @throws {HoldfastError} NOT_ADOPTABLE with the reason
  */
@@ -81,7 +81,7 @@ export function adoptable(given, socket, encoding) {
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
 
-/** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Encoding} encoding */
+/** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Format} encoding */
 function setDefaults(response, encoding) {
   for (const [name, value] of Object.entries(streamHeaders(encoding)))
     if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);

@@ -9,7 +9,7 @@ import { isInJs } from './streams.js';
 import { Teller } from './teller.js';
 
 /** @typedef {import('../lib/errors.js').HoldfastError} HoldfastError */
-/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Encoding, tag?: string }} AdoptOptions */
+/** @typedef {{ channels?: readonly string[], encoding?: import('../native/protocol.js').Format, tag?: string }} AdoptOptions */
 
 export class Adopter extends Teller {
   /** Adoptions that are in progress. */
@@ -58,7 +58,7 @@ export class Adopter extends Teller {
   /**
    * @param {import('node:http').ServerResponse} response after `comeToRest`
    * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {import('../native/protocol.js').Format} encoding
    * @param {readonly string[]} channels
    * @returns {Promise<number>}
    */
@@ -76,7 +76,7 @@ export class Adopter extends Teller {
   /**
    * @param {import('node:http').ServerResponse} response
    * @param {import('./adopt.js').Adoptable} found
-   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {import('../native/protocol.js').Format} encoding
    * @param {readonly string[]} channels
    */
   adoptInJs(response, { socket, isCompressed }, encoding, channels) {

@@ -3,7 +3,7 @@
  * what is said of them must reach the process that has them.
  */
 import { codeOf } from '../lib/errors.js';
-import { formatOf } from '../native/protocol.js';
+import { formatByte } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
 import { withCode } from './bind.js';
 import { closed, overCapacity } from './failures.js';
@@ -32,7 +32,7 @@ export class Adoptions {
   /**
    * Takes over a connection on which everything has been written.
    * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
-   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {import('../native/protocol.js').Format} encoding
    * @param {boolean} isChunked
    * @param {readonly string[]} channels
    * @returns {Promise<number>} its id
@@ -43,7 +43,7 @@ export class Adoptions {
     try {
       const how = {
         token,
-        format: formatOf(encoding, isChunked),
+        format: formatByte(encoding, isChunked),
         channels: [...channels],
         relayed: relayedId(socket),
       };

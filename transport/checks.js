@@ -5,7 +5,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
-import { ENCODINGS, LABELS } from '../native/protocol.js';
+import { FORMATS, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
@@ -175,9 +175,9 @@ export function checkAdoptionBytes(channels) {
 
 /** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */
 export function checkEncoding(encoding) {
-  if (typeof encoding !== 'string' || !Object.hasOwn(ENCODINGS, encoding))
+  if (typeof encoding !== 'string' || !Object.hasOwn(FORMATS, encoding))
     throw badArgument(
-      `an encoding must be one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`,
+      `an encoding must be one of ${Object.keys(FORMATS).join(', ')}, not ${shown(encoding)}`,
     );
 }
 

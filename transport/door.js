@@ -239,8 +239,7 @@ export class Door {
     else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead, decision);
     else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
     else if (isHead) {
-      const head = streamLines(decision.hold, false, decision.headers);
-      this.write(socket, withDate(head, NO_BODY));
+      this.write(socket, withDate(streamLines(decision.hold, false, decision.headers), NO_BODY));
       this.reportLater(visit.id, 'drain');
     } else this.hold(visit, decision);
   }
@@ -292,7 +291,7 @@ export class Door {
   /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */
   answer(socket, answer, isHead) {
     const { head, body } = answerOf(answer, isHead);
-    this.write(socket, withDate(head, body));
+    this.write(socket, withDate(`${head}Connection: close\r\n`, body));
   }
 
   /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */

@@ -4,7 +4,7 @@
  */
 import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { formatOf } from '../native/protocol.js';
+import { formatByte } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
 import { decisionOn, headOf } from './policy.js';
 import { answerOf, refusal, streamLines, welcomesOf } from './responses.js';
@@ -170,11 +170,11 @@ export class Heads {
   ) {
     if (known.head.method === 'HEAD') {
       this.onMiss(id, 'drain');
-      return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
+      return this.commands.respond(id, bareLines(streamLines(encoding, false, own)), NO_BODY);
     }
     const isChunked = known.head.version !== '1.0';
     const opening = {
-      format: formatOf(encoding, isChunked),
+      format: formatByte(encoding, isChunked),
       head: streamLines(encoding, isChunked, own),
       welcomes: welcomesOf(welcome),
       channels,
@@ -194,6 +194,9 @@ export class Heads {
     this.commands.remember(known.lines, opening);
   }
 }
+
+/** @param {string} lines of a stream, whose connection ends with it @returns {string} native says what becomes of the connection */
+const bareLines = (lines) => lines.replace('Connection: close\r\n', '');
 
 const scratch = Buffer.allocUnsafe(MOST_KEPT_LENGTH);
 

@@ -49,6 +49,7 @@ export class StreamHolder extends Adopter {
     /** @type {import('./shards.js').Listener} */
     const listener = {
       onClose: (id, reason) => this.reportClose(id, reason),
+      onMessage: (id, data) => this.reportMessage(id, data),
       onError: (error) => this.report(error),
       onRefusal: (status) => tally.refuse(status),
     };
@@ -60,6 +61,7 @@ export class StreamHolder extends Adopter {
       settings.maxQueueBytes,
     );
     this.closeListener = settings.onClose;
+    this.messageListener = settings.onMessage;
     /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
     this.closeListeners = [];
     this.errorListener = settings.onError ?? warn;
@@ -276,6 +278,15 @@ export class StreamHolder extends Adopter {
     for (const listener of this.closeListeners) listener(id, reason);
     try {
       this.closeListener?.(id, reason);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** @param {number} id @param {string} data */
+  reportMessage(id, data) {
+    try {
+      this.messageListener?.(id, data);
     } catch (error) {
       this.report(error);
     }

@@ -33,7 +33,7 @@ const BODILESS = [204, 304];
 /** A name or an address in brackets, either with a port (RFC 9110, section 7.2); native/core/src/head.rs accepts the same. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 /** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
 
 /**

@@ -3,7 +3,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { types } from 'node:util';
-import { formatOf } from '../native/protocol.js';
+import { FORMATS, formatByte } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
 /** The Retry-After of a 503, in seconds. */
@@ -24,22 +24,21 @@ const EXPLANATIONS = {
   505: 'use HTTP/1.1 or HTTP/1.0',
 };
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 /** @typedef {Record<string, string>} Headers */
 
 /**
  * Caches must not store a stream, proxies must not buffer it, and the connection ends with it. Without nosniff, a browser
  * shows nothing of a text until it has enough to guess its type.
- * @type {Record<Encoding, Headers>}
+ * @type {Record<string, Headers>}
  */
-const STREAM_HEADERS = {
-  text: streamDefaults('text'),
-  events: streamDefaults('events'),
-  updates: streamDefaults('updates'),
-};
+const STREAM_HEADERS = Object.fromEntries(
+  /** @type {Encoding[]} */ (Object.keys(FORMATS)).map((format) => [format, streamDefaults(format)]),
+);
 
-/** @param {Encoding} encoding @returns {Headers} */
-function streamDefaults(encoding) {
+/** @param {Encoding} format @returns {Headers} */
+function streamDefaults(format) {
+  const { encoding } = FORMATS[format];
   return {
     'Content-Type': ENCODERS[encoding].contentType,
     'Cache-Control': 'no-store',
@@ -76,7 +75,7 @@ const known = new WeakMap();
  * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
  */
 export function streamLines(encoding, isChunked, own = NO_HEADERS) {
-  const format = formatOf(encoding, isChunked);
+  const format = formatByte(encoding, isChunked);
   const kept = Object.isFrozen(own) ? linesWith(own) : undefined;
   const before = kept?.get(format);
   if (before !== undefined) return before;
@@ -109,7 +108,7 @@ function nameOf(status) {
 }
 
 /**
- * The head lines and body of a decision's answer.
+ * The head lines and body of a decision's answer. Whoever writes it adds Connection and Date.
  * @param {import('./policy.js').Answer} answer
  * @param {boolean} isHead whether to leave out the body, because the request was a HEAD
  * @returns {{ head: string, body: Buffer }}
@@ -118,7 +117,7 @@ export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
   const bytes = Buffer.from(/** @type {Uint8Array} */ (body));
   /** @type {Headers} */
   const length = status === 204 || status === 304 ? {} : { 'Content-Length': String(bytes.length) };
-  const head = headLines(status, { ...headers, ...length, Connection: 'close' });
+  const head = headLines(status, { ...headers, ...length });
   return { head, body: isHead ? Buffer.alloc(0) : bytes };
 }
 

@@ -25,7 +25,7 @@ const FOREVER_MS = 0x7fffffff;
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./encodings.js').Message} Message */
-/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
+/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onMessage: (id: number, data: string) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
 /** @typedef {import('../lib/tops.js').Top} Top */
 
 export class Shards {
@@ -35,12 +35,13 @@ export class Shards {
    * @param {boolean} sharesPort whether other processes may listen on the same port
    * @param {Listener} listener
    */
-  constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
+  constructor(native, settings, sharesPort, { onClose, onMessage, onError, onRefusal }) {
     this.native = native;
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
     this.onClose = onClose;
+    this.onMessage = onMessage;
     this.onError = onError;
     this.commands = new Commands();
     this.heads = new Heads(settings, this.commands, {
@@ -301,6 +302,8 @@ export class Shards {
       heads,
       lines,
       closed,
+      said,
+      saidText,
       adopted,
       published,
       counted,
@@ -322,10 +325,24 @@ export class Shards {
     for (const report of counted) this.census.reported(report);
     for (const shard of failed) this.onError(shardFailed(shard));
     this.handover.take(events);
-    // The caller of `adopt` gets the id before `onClose` is called with it.
-    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
-    else this.reportEnds(closed, drained);
+    const report = () => {
+      this.reportSaid(said, saidText);
+      this.reportEnds(closed, drained);
+    };
+    // The caller of `adopt` gets the id before `onMessage` or `onClose` is called with it.
+    if (adopted.length > 0 && closed.length + said.length > 0) setImmediate(report);
+    else report();
     if (hasMore && !this.isPostponing) setImmediate(this.takeEvents);
+  }
+
+  /** @param {Float64Array} said id, bytes of its message, id… @param {Buffer} text of all messages */
+  reportSaid(said, text) {
+    let begin = 0;
+    for (let i = 0; i < said.length; i += 2) {
+      const end = begin + said[i + 1];
+      this.onMessage(said[i], text.toString('utf8', begin, end));
+      begin = end;
+    }
   }
 
   /** @param {Float64Array} closed id, index of the reason, id… @param {number} drained shards without connections from now on */

@@ -1,9 +1,10 @@
 /*
  * One stream held in JS: a response of node:http, node:https or HTTP/2 that does not end.
  */
+import { FORMATS, isOfUpdates } from '../native/protocol.js';
 import { framedBytes } from './encodings.js';
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Format */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./adopt.js').HandledResponse} HandledResponse */
 /** @typedef {import('./adopt.js').HandledSocket} HandledSocket */
@@ -13,13 +14,14 @@ export class Stream {
   /**
    * @param {number} id
    * @param {import('node:http').ServerResponse} response
-   * @param {Encoding} encoding
+   * @param {Format} format
    * @param {Set<string>} channels
    */
-  constructor(id, response, encoding, channels) {
+  constructor(id, response, format, channels) {
     this.id = id;
     this.response = /** @type {HandledResponse} */ (response);
-    this.encoding = encoding;
+    this.encoding = FORMATS[format].encoding;
+    this.isOfUpdates = isOfUpdates(format);
     this.channels = channels;
     /** Its connection was not accepted by our own server (door.js). */
     this.isAdopted = false;

@@ -20,7 +20,7 @@ const FIRST_ID = 255 * 2 ** 45;
 const kStream = Symbol('stream');
 const kStreams = Symbol('streams');
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Format */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 
 /**
@@ -80,9 +80,9 @@ export class Streams {
    * @param {import('./policy.js').HoldDecision} decision
    * @returns {Stream}
    */
-  open(id, response, { hold: encoding, headers, welcome, channels = [], labels }) {
-    const stream = new Stream(id, response, encoding, NONE);
-    response.writeHead(200, streamHeaders(encoding, headers));
+  open(id, response, { hold: format, headers, welcome, channels = [], labels }) {
+    const stream = new Stream(id, response, format, NONE);
+    response.writeHead(200, streamHeaders(format, headers));
     const bytes = this.welcomeIn(welcomesOf(welcome));
     if (bytes.length > 0) response.write(bytes);
     else response.flushHeaders();
@@ -102,7 +102,7 @@ export class Streams {
   /**
    * Takes over a response whose head was sent.
    * @param {import('node:http').ServerResponse} response
-   * @param {{ encoding: Encoding, channels: readonly string[], isCompressed: boolean }} how
+   * @param {{ encoding: Format, channels: readonly string[], isCompressed: boolean }} how
    * @returns {Stream}
    */
   adopt(response, { encoding, channels, isCompressed }) {
@@ -137,7 +137,7 @@ export class Streams {
     for (const channel of channels) this.channels.subscribe(stream, channel);
     this.pinger.add(stream);
     this.tally.counts.streams++;
-    if (stream.encoding === 'updates') this.tally.counts.updates++;
+    if (stream.isOfUpdates) this.tally.counts.updates++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
   }
@@ -216,7 +216,7 @@ export class Streams {
 
   /** They are released at once, so that they get nothing more. @param {CloseReason} reason */
   endUpdates(reason) {
-    const isOpen = (/** @type {Stream} */ { encoding, reason: ended }) => encoding === 'updates' && !ended;
+    const isOpen = (/** @type {Stream} */ { isOfUpdates, reason: ended }) => isOfUpdates && !ended;
     const streams = [...this.byId.values()].filter(isOpen);
     for (const stream of streams) this.release(stream, reason);
     closeInTurns(streams, (stream) => {
@@ -310,7 +310,7 @@ export class Streams {
     if (!stream.reason) this.release(stream, reason);
     this.backlogs.delete(stream);
     this.tally.counts.streams--;
-    if (stream.encoding === 'updates') this.tally.counts.updates--;
+    if (stream.isOfUpdates) this.tally.counts.updates--;
     this.tally.counts.inJs--;
     if (stream.isAdopted) this.tally.counts.connections--;
     this.tally.closed[stream.reason ?? reason]++;

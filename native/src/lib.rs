@@ -110,6 +110,10 @@ pub struct Happenings {
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,
+    /// Id, bytes of its message, id…: what the clients of WebSockets have said.
+    pub said: Float64Array,
+    /// Their messages, one after the other.
+    pub said_text: Buffer,
     /// Token, id, token, id…; the id is -1 if there was no room.
     pub adopted: Float64Array,
     /// Token, number of streams, token…: publications that have reached everyone.
@@ -482,12 +486,16 @@ fn happenings_of(events: &Events) -> Happenings {
         lines.extend_from_slice(&batch.lines);
     }
     let closed = events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]);
+    let said = events.said.iter().flat_map(|(id, text)| [id.number(), text.len() as f64]);
+    let said_text: Vec<u8> = events.said.iter().flat_map(|(_, text)| text).copied().collect();
     let adopted = events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]);
     let published = events.published.iter().flat_map(|(token, listeners)| [f64::from(*token), f64::from(*listeners)]);
     Happenings {
         heads: heads.into(),
         lines: lines.into(),
         closed: closed.collect::<Vec<f64>>().into(),
+        said: said.collect::<Vec<f64>>().into(),
+        said_text: said_text.into(),
         adopted: adopted.collect::<Vec<f64>>().into(),
         published: published.collect::<Vec<f64>>().into(),
         counted: events.counted.iter().map(Counted::from).collect(),
