@@ -108,23 +108,23 @@ async function everyForm(t, kind) {
     },
   });
   const clients = ['1.0', '1.1'].flatMap((version) =>
-    ['/text', '/events', '/updates'].map((target) => ask(target, {}, version)),
+    ['/text', '/events', '/updates', '/ndjson'].map((target) => ask(target, {}, version)),
   );
-  await until(() => hold.counters().streams === 6, 'six streams');
+  await until(() => hold.counters().streams === 8, 'eight streams');
   for (const message of MESSAGES) hold.publish('all', message);
   hold.publish('all', 'the end');
-  for (const client of clients) await client.untilRead(/the end\s*$/);
+  for (const client of clients) await client.untilRead(/the end\W*$/);
   return clients.map(({ received }) => bodyOf(received));
 }
 
 for (const kind of KINDS) {
   test(`messages arrive in every encoding and framing (${kind})`, async (t) => {
-    const encoded = (/** @type {import('holdfast').Encoding} */ encoding) =>
+    const encoded = (/** @type {import('../native/protocol.js').Encoding} */ encoding) =>
       [...MESSAGES, { data: 'the end' }]
         .map((message) => Buffer.from(ENCODERS[encoding].encode(message)).toString('latin1'))
         .join('');
     const forms = await everyForm(t, kind);
-    const expected = [encoded('text'), encoded('events'), encoded('updates')];
+    const expected = [encoded('text'), encoded('events'), encoded('updates'), encoded('json')];
     assert.deepEqual(forms, [...expected, ...expected]);
   });
 }

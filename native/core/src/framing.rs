@@ -76,11 +76,6 @@ impl Format {
         self.framing() * ENCODINGS + self.encoding()
     }
 
-    /// With the same framing, but without an encoding.
-    pub fn unencoded(self) -> Self {
-        Format(self.0 & !0xf | TEXT)
-    }
-
     /// Whether it is for streams of updates.
     pub fn is_of_updates(self) -> bool {
         matches!(self.0 & 0xf, UPDATES | JSON_UPDATES)
@@ -131,12 +126,16 @@ impl Format {
         }
     }
 
-    /// Wraps a payload. An empty payload stays empty: an empty chunk would end the stream.
+    /// Wraps a payload. An empty payload stays empty: an empty chunk would end the stream. Of JSON, each line is a message of a WebSocket.
     pub fn frame<'a>(self, payload: &'a [u8]) -> Cow<'a, [u8]> {
         if self.is_raw() || self.is_poll() || payload.is_empty() {
             return Cow::Borrowed(payload);
         }
-        Cow::Owned(if self.is_websocket() { websocket::text(payload) } else { chunk(payload) })
+        Cow::Owned(match (self.is_websocket(), self.payload()) {
+            (false, _) => chunk(payload),
+            (true, Payload::Json) => payload.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).flat_map(websocket::text).collect(),
+            (true, _) => websocket::text(payload),
+        })
     }
 }
 
@@ -190,6 +189,10 @@ impl Message {
 
     pub fn with_topic(self, topic: Option<Box<[u8]>>) -> Self {
         Message { topic, ..self }
+    }
+
+    pub fn data(&self) -> &[u8] {
+        &self.data
     }
 
     pub fn id(&self) -> Option<&[u8]> {
@@ -356,6 +359,13 @@ mod tests {
         }
         let text = message.frame(Format::from_byte(TEXT | WEBSOCKET << 4).unwrap());
         assert_eq!(text, websocket::text(b"a\n\"b\""));
+    }
+
+    #[test]
+    fn each_line_of_json_is_a_message_of_a_websocket() {
+        let frames = Format::from_byte(JSON_UPDATES | WEBSOCKET << 4).unwrap().frame(b"{}\n[1]\n").into_owned();
+        assert_eq!(frames, [websocket::text(b"{}"), websocket::text(b"[1]")].concat());
+        assert_eq!(Format::from_byte(WEBSOCKET << 4).unwrap().frame(b"{}\n").into_owned(), websocket::text(b"{}\n"));
     }
 
     #[test]

@@ -91,7 +91,8 @@ impl Shard {
     pub(super) fn write_raw(&mut self, index: u32, queued: &Queued) -> u32 {
         let caught_up = self.catch_up(index);
         if self.rows.state(index) == State::Held {
-            self.write_exempt(index, queued.message.frame(self.rows.format(index).unencoded()));
+            let bytes = self.rows.format(index).frame(queued.message.data());
+            self.write_exempt(index, &bytes);
         }
         caught_up
     }
