@@ -133,7 +133,9 @@ impl Format {
         }
         Cow::Owned(match (self.is_websocket(), self.payload()) {
             (false, _) => chunk(payload),
-            (true, Payload::Json) => payload.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).flat_map(websocket::text).collect(),
+            (true, Payload::Json) => {
+                payload.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).flat_map(websocket::text).collect()
+            }
             (true, _) => websocket::text(payload),
         })
     }

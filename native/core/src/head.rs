@@ -73,8 +73,7 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
 }
 
 fn keeps_connection(fields: &[httparse::Header], is_http_1_0: bool) -> bool {
-    let is_wanted =
-        if is_http_1_0 { has_token(fields, "connection", "keep-alive") } else { !has_token(fields, "connection", "close") };
+    let is_wanted = if is_http_1_0 { has_token(fields, "connection", "keep-alive") } else { !has_token(fields, "connection", "close") };
     let is_empty = |value: &[u8]| value.iter().all(|byte| *byte == b'0');
     is_wanted && values(fields, "transfer-encoding").next().is_none() && values(fields, "content-length").all(is_empty)
 }
@@ -109,7 +108,9 @@ fn values<'a>(fields: &'a [httparse::Header], name: &'a str) -> impl Iterator<It
 
 /// Whether a header is a list with this token in it.
 fn has_token(fields: &[httparse::Header], name: &str, token: &str) -> bool {
-    values(fields, name).flat_map(|value| value.split(|byte| *byte == b',')).any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+    values(fields, name)
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
 /// Adds a line with the client's address to the lines of a head; an empty one if it is unknown.

@@ -122,10 +122,8 @@ fn refusal_with(refusal: Refusal, body: &str, lines: &[&[u8]], is_head: bool) ->
         Refusal::ServiceUnavailable => "Retry-After: 5\r\n",
         _ => "",
     };
-    let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{extra}",
-        body.len()
-    );
+    let head =
+        format!("HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{extra}", body.len());
     let shown: &[u8] = if is_head { b"" } else { body.as_bytes() };
     [head.as_bytes(), &lines.concat(), b"\r\n", shown].concat()
 }

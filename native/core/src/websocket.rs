@@ -327,14 +327,19 @@ mod tests {
     fn the_examples_of_the_rfc() {
         assert_eq!(accept_of(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(text(b"Hello"), b"\x81\x05Hello");
-        assert_eq!((text(&[0; 256])[..4].to_vec(), text(&[0; 65536])[..10].to_vec()), (vec![0x81, 126, 1, 0], vec![0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]));
+        assert_eq!(
+            (text(&[0; 256])[..4].to_vec(), text(&[0; 65536])[..10].to_vec()),
+            (vec![0x81, 126, 1, 0], vec![0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0])
+        );
         let hello = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
         assert_eq!(heard(&[hello]), (vec![Heard::Text(b"Hello".into())], None));
     }
 
     #[test]
     fn bytes_may_come_in_any_pieces() {
-        let all = [masked(0x01, b"Hel"), masked(0x89, b"ping"), masked(0x00, &[b'l'; 200]), masked(0x80, b"o"), masked(0x88, b"\x03\xe8why")].concat();
+        let all =
+            [masked(0x01, b"Hel"), masked(0x89, b"ping"), masked(0x00, &[b'l'; 200]), masked(0x80, b"o"), masked(0x88, b"\x03\xe8why")]
+                .concat();
         let expected = || {
             let message = [&b"Hel"[..], &[b'l'; 200], b"o"].concat();
             vec![Heard::Ping(b"ping".into()), Heard::Text(message), Heard::Close(Some(1000))]

@@ -66,7 +66,8 @@ fn what_was_published_together_is_in_one_answer() {
     let mut held = Held::start(options());
     let (mut client, id) = polling(&mut held, POLL, &["news"], LONG_MS);
     held.command(&[publish_event("news", "1", "a", b"x"), publish_event("news", "2", "b", b"y")].concat());
-    let [one, two] = [("1", "a", "x"), ("2", "b", "y")].map(|(id, kind, data)| format!("{{\"id\":\"{id}\",\"type\":\"{kind}\",\"data\":\"{data}\"}}"));
+    let [one, two] =
+        [("1", "a", "x"), ("2", "b", "y")].map(|(id, kind, data)| format!("{{\"id\":\"{id}\",\"type\":\"{kind}\",\"data\":\"{data}\"}}"));
     expect_answer(&mut client, &format!("{{\"messages\":[{one},{two}],\"cursor\":\"2\"}}\n"), "2");
     held.closed(id);
     assert_eq!(held.deliveries(), 2);

@@ -125,7 +125,10 @@ impl Shard {
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");
         assert!(!has_channels || may_be_stream(state), "{row:?} has no channels");
-        assert!(row.input != Input::Unwatched || !matches!(state, State::Held | State::Idle | State::Ending | State::Lingering), "{row:?} is watched");
+        assert!(
+            row.input != Input::Unwatched || !matches!(state, State::Held | State::Idle | State::Ending | State::Lingering),
+            "{row:?} is watched"
+        );
         assert!(row.is_backlogged || state != State::Ending, "{row:?} has something to end with");
         let backlog = self.backlogs.get(&index);
         assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");

@@ -81,6 +81,10 @@ impl Shard {
         row.since_ms = until_ms;
         self.door.sweep_ns = self.door.sweep_ns.min(self.now_ns + self.sweep_every_ns());
         self.keep_for_later(index, rest);
+        self.write_held_back(index);
+        if self.rows.state(index) != State::Held {
+            return;
+        }
         match input {
             Input::Unwatched => self.watch(index),
             Input::None => {}

@@ -57,8 +57,11 @@ impl Shard {
     fn next_to_cut(&mut self) -> Option<(u32, u32)> {
         let has_all_greetings = self.tls.greetings.len() >= MOST_GREETINGS;
         // If there are too many handshakes, nobody else is cut.
-        let oldest =
-            if has_all_greetings { [self.oldest_greeting(), None, None] } else { [self.oldest_idle(), self.oldest_lingering(), self.door.arriving.oldest()] };
+        let oldest = if has_all_greetings {
+            [self.oldest_greeting(), None, None]
+        } else {
+            [self.oldest_idle(), self.oldest_lingering(), self.door.arriving.oldest()]
+        };
         let now_ms = self.now_ms();
         let waits = oldest.into_iter().flatten().map(|index| {
             let row = self.rows.row(index);

@@ -9,7 +9,9 @@ use super::{OFFER, TAKERS};
 use crate::backlog::Backlog;
 use crate::clock::{MS, Slice};
 use crate::framing::Format;
-use crate::handover::{Gone, Head, Hello, More, OLDEST_VERSION, Offer, PARCEL_ROWS, Parcel, Peer, Poll, Receipt, Record, Stream, Tls, version_of};
+use crate::handover::{
+    Gone, Head, Hello, More, OLDEST_VERSION, Offer, PARCEL_ROWS, Parcel, Peer, Poll, Receipt, Record, Stream, Tls, version_of,
+};
 use crate::id::Id;
 use crate::listener::Listener;
 use crate::mail::MoveReport;

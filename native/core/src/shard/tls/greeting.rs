@@ -248,7 +248,8 @@ impl Shard {
         }
     }
 
-    fn write_held_back(&mut self, index: u32) {
+    /// What can't go out with an answer, because that is still to come.
+    pub(in crate::shard) fn write_held_back(&mut self, index: u32) {
         let last = self.tls.take_held_back(index);
         if !last.is_empty() {
             self.write_wire(index, &last, true);
