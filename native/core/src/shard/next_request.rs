@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use super::Shard;
+use super::{LINGER_MS, Shard};
 use crate::framing::Format;
 use crate::id::Id;
 use crate::rows::{Input, State};
@@ -176,7 +176,14 @@ impl Shard {
         self.rows.socket(index).and_then(Socket::peer)
     }
 
-    /// Closes one for which no request has come.
+    /// Whether no request has come for too long, or its client does not read the answer.
+    pub(super) fn is_idle_too_long(&self, index: u32, age_ms: u32) -> bool {
+        if self.rows.is_backlogged(index) {
+            return u64::from(age_ms) >= LINGER_MS;
+        }
+        self.is_closing() || age_ms >= self.options.keep_alive_timeout_ms
+    }
+
     pub(super) fn close_idle(&mut self, index: u32) {
         if self.tls.session(index).is_some() {
             self.send_alert(index, Alert::CloseNotify);

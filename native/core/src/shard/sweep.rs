@@ -46,12 +46,7 @@ impl Shard {
             State::Head if is_over => self.free(index),
             State::Head if age_ms >= self.options.head_timeout_ms && self.tls.is_greeting(index) => self.lose_head(index),
             State::Head if age_ms >= self.options.head_timeout_ms => self.refuse_row(index, Refusal::RequestTimeout),
-            State::Idle if self.rows.is_backlogged(index) => {
-                if has_lingered {
-                    self.free(index);
-                }
-            }
-            State::Idle if self.is_closing() || age_ms >= self.options.keep_alive_timeout_ms => self.close_idle(index),
+            State::Idle if self.is_idle_too_long(index, age_ms) => self.close_idle(index),
             State::Held if self.is_poll_over(index) => self.end_poll_in_time(index),
             State::Asked if is_over && has_lingered => self.free(index),
             State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
