@@ -59,7 +59,12 @@ const OPENING_RECORD = record(
 
 test('a format is one byte: the encoding below, the framing above', () => {
   assert.deepEqual(
-    [formatByte('text', false), formatByte('events', false), formatByte('text', true), formatByte('events', true)],
+    [
+      formatByte('text', false),
+      formatByte('events', false),
+      formatByte('text', true),
+      formatByte('events', true),
+    ],
     [0x00, 0x01, 0x10, 0x11],
   );
 });

@@ -51,7 +51,13 @@ test('a string or bytes are the data of a message', () => {
   assert.deepEqual(messageOf(new Uint8Array([97, 0xff])), { data: 'a\ufffd' });
   assert.deepEqual(messageOf(new Uint8Array()), { data: '' });
   const message = { id: '1', type: 'news', data: Buffer.from('__grüße__').subarray(2, -2) };
-  assert.deepEqual(messageOf(message), { id: '1', type: 'news', retry: undefined, data: 'grüße' });
+  assert.deepEqual(messageOf(message), {
+    id: '1',
+    type: 'news',
+    retry: undefined,
+    topic: undefined,
+    data: 'grüße',
+  });
 });
 
 test('invalid messages are refused, and the error says what was given', () => {
@@ -81,7 +87,7 @@ test('invalid messages are refused, and the error says what was given', () => {
   ])
     assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'));
   assert.throws(() => messageOf(/** @type {any} */ (undefined)), {
-    message: 'a message must be a string, bytes or an object { id, type, retry, data }, not undefined',
+    message: 'a message must be a string, bytes or an object { id, type, retry, topic, data }, not undefined',
   });
   assert.throws(() => messageOf({ data: '', id: 'a\nb'.repeat(1000) }), withCode('BAD_ARGUMENT'));
 });
