@@ -1,8 +1,9 @@
 /*
- * Runs tests: node test/run.js [unit|js|native|all]
+ * Runs tests: node test/run.js [unit|js|node|native|all]
  *
  *     unit     those that start no process and no server; seconds
- *     js       all but the next
+ *     js       all but the last
+ *     node     the part of them that another version of Node might fail: not those about other programs, or about scripts and docs
  *     native   those that run cargo. Never next to the others: cargo takes all cores, and their servers would be late
  *     all      js, then native
  *
@@ -20,6 +21,13 @@ const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const STARTS =
   /node:child_process|playwright-core|\b(startServer|run)\b.*'\.\/helpers\/server\.js'|helpers\/(browser|client|dialers|hold|memcached|moto|namespace|package|proxy|tmux)\.js/;
 const USES_CARGO = /^native\.(cargo|package)\./;
+/** What is tested here is mostly something other than our code on Node. */
+const ABOUT_OTHERS = [
+  /^(deploy|docs|release|scripts)\./,
+  /^fleet\.(cli|consent|ec2|memcached|nodes|publish|requests|run|topics)\./,
+  /^(broker\.nats|examples\.nodecached\.clients|handover\.fleet|hub\.browser|hub\.clients|monitor\.prometheus|monitor\.web\.page)\./,
+  /^(native\.build|primary\.handover\.systemd|server\.nats|server\.nodes|tls\.clients)\./,
+];
 
 const REPORTERS = [
   ['spec', 'stdout'],
@@ -33,6 +41,9 @@ const remarks = [];
 
 /** @param {string} name @returns {boolean} */
 const isUnit = (name) => !STARTS.test(readFileSync(join(FOLDER, name), 'utf8'));
+
+/** @param {string} name @returns {boolean} */
+const isAboutOthers = (name) => ABOUT_OTHERS.some((pattern) => pattern.test(name));
 
 /** @param {(name: string) => boolean} wanted @param {number} concurrency @returns {boolean} whether they passed */
 function run(wanted, concurrency) {
@@ -67,6 +78,7 @@ function runFiles(paths, concurrency) {
 const GROUPS = {
   unit: () => run(isUnit, 3),
   js: () => run((name) => !USES_CARGO.test(name), 3),
+  node: () => run((name) => !USES_CARGO.test(name) && !isAboutOthers(name), 3),
   native: () => run((name) => USES_CARGO.test(name), 1),
   all: () => [GROUPS.js(), GROUPS.native()].every(Boolean),
 };
