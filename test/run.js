@@ -33,6 +33,8 @@ const REPORTERS = [
   ['spec', 'stdout'],
   [join(FOLDER, 'helpers/skips.js'), 'stderr'],
 ].flatMap(([reporter, to]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${to}`]);
+/** Longer than any file takes: one that hangs fails, and does not use up the time of CI. */
+const MOST_MS = 30 * 60_000;
 /** If more files fail, something is broken, and running them again would only take time. */
 const MOST_AGAIN = 8;
 
@@ -66,7 +68,8 @@ function runFiles(paths, concurrency) {
   const list = join(folder, 'failures');
   const env = { ...process.env, TEST_FAILURES: list };
   try {
-    const args = ['--test', `--test-concurrency=${concurrency}`, ...REPORTERS, ...paths];
+    const limits = [`--test-concurrency=${concurrency}`, `--test-timeout=${MOST_MS}`];
+    const args = ['--test', ...limits, ...REPORTERS, ...paths];
     const passed = spawnSync(process.execPath, args, { stdio: 'inherit', env }).status === 0;
     return { passed, failures: readFileSync(list, 'utf8').split('\n').filter(Boolean) };
   } finally {
