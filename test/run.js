@@ -2,7 +2,7 @@
  * Runs tests: node test/run.js [unit|js|node|native|all]
  *
  *     unit     those that start no process and no server; seconds
- *     js       all but the last
+ *     js       all that do not run cargo
  *     node     the part of them that another version of Node might fail: not those about other programs, or about scripts and docs
  *     native   those that run cargo. Never next to the others: cargo takes all cores, and their servers would be late
  *     all      js, then native
