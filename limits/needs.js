@@ -14,7 +14,7 @@ const COSTS = {
   hold: { userBytes: 64, pingMicros: [4, 12], openMicros: [10, 23] },
   http: { userBytes: 10_600, pingMicros: [13, 26], openMicros: [50, 145] },
 };
-/** What TLS adds: a session, and a handshake when a stream is opened, resumed or full (docs/tls.md). */
+/** What TLS adds: a session, and a handshake when a stream is opened (docs/tls.md), from resumed on a fast machine to full on a slow one. */
 const TLS = { userBytes: 100, openMicros: [100, 160] };
 /** An idle socket, in the kernel (docs/cost.md). */
 const KERNEL_BYTES = 5100;

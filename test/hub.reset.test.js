@@ -105,12 +105,18 @@ for (const kind of KINDS)
         await new Promise((resolve) => void releases.push(() => resolve(undefined)));
         return found;
       };
+      const { prepare } = hub.core;
+      let asked = 0;
+      hub.core.prepare = (...given) => {
+        asked++;
+        return prepare.apply(hub.core, given);
+      };
       const opening = [
         subscribe(`match=a&last_event_id=${encodeURIComponent(before)}`),
         subscribe(`match=${'x'}&last_event_id=${encodeURIComponent(hub.cursor)}`), // nothing to collect
         subscribe('match=a', { 'Last-Event-ID': before }),
       ];
-      await until(() => releases.length > 0, 'a recovery');
+      await until(() => asked === opening.length && releases.length > 0, 'three requests, and a recovery');
       const ready = hub.core.prepare(undefined, hub.core.placeOf([], null));
       const lost = hub.core.prepare('#nobody', hub.core.placeOf([], null));
       copy.read = read;

@@ -1,8 +1,9 @@
 /*
- * Runs tests: node test/run.js [unit|js|native|all]
+ * Runs tests: node test/run.js [unit|js|node|native|all]
  *
  *     unit     those that start no process and no server; seconds
- *     js       all but the next
+ *     js       all that do not run cargo
+ *     node     the part of them that another version of Node might fail: not those about other programs, or about scripts and docs
  *     native   those that run cargo. Never next to the others: cargo takes all cores, and their servers would be late
  *     all      js, then native
  *
@@ -20,11 +21,20 @@ const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const STARTS =
   /node:child_process|playwright-core|\b(startServer|run)\b.*'\.\/helpers\/server\.js'|helpers\/(browser|client|dialers|hold|memcached|moto|namespace|package|proxy|tmux)\.js/;
 const USES_CARGO = /^native\.(cargo|package)\./;
+/** What is tested here is mostly something other than our code on Node. */
+const ABOUT_OTHERS = [
+  /^(deploy|docs|release|scripts)\./,
+  /^fleet\.(cli|consent|ec2|memcached|nodes|publish|requests|run|topics)\./,
+  /^(broker\.nats|examples\.nodecached\.clients|handover\.fleet|hub\.browser|hub\.clients|monitor\.prometheus|monitor\.web\.page)\./,
+  /^(native\.build|primary\.handover\.systemd|server\.nats|server\.nodes|tls\.clients)\./,
+];
 
 const REPORTERS = [
   ['spec', 'stdout'],
   [join(FOLDER, 'helpers/skips.js'), 'stderr'],
 ].flatMap(([reporter, to]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${to}`]);
+/** Longer than any file takes: one that hangs fails, and does not use up the time of CI. */
+const MOST_MS = 30 * 60_000;
 /** If more files fail, something is broken, and running them again would only take time. */
 const MOST_AGAIN = 8;
 
@@ -33,6 +43,9 @@ const remarks = [];
 
 /** @param {string} name @returns {boolean} */
 const isUnit = (name) => !STARTS.test(readFileSync(join(FOLDER, name), 'utf8'));
+
+/** @param {string} name @returns {boolean} */
+const isAboutOthers = (name) => ABOUT_OTHERS.some((pattern) => pattern.test(name));
 
 /** @param {(name: string) => boolean} wanted @param {number} concurrency @returns {boolean} whether they passed */
 function run(wanted, concurrency) {
@@ -55,7 +68,8 @@ function runFiles(paths, concurrency) {
   const list = join(folder, 'failures');
   const env = { ...process.env, TEST_FAILURES: list };
   try {
-    const args = ['--test', `--test-concurrency=${concurrency}`, ...REPORTERS, ...paths];
+    const limits = [`--test-concurrency=${concurrency}`, `--test-timeout=${MOST_MS}`];
+    const args = ['--test', ...limits, ...REPORTERS, ...paths];
     const passed = spawnSync(process.execPath, args, { stdio: 'inherit', env }).status === 0;
     return { passed, failures: readFileSync(list, 'utf8').split('\n').filter(Boolean) };
   } finally {
@@ -67,6 +81,7 @@ function runFiles(paths, concurrency) {
 const GROUPS = {
   unit: () => run(isUnit, 3),
   js: () => run((name) => !USES_CARGO.test(name), 3),
+  node: () => run((name) => !USES_CARGO.test(name) && !isAboutOthers(name), 3),
   native: () => run((name) => USES_CARGO.test(name), 1),
   all: () => [GROUPS.js(), GROUPS.native()].every(Boolean),
 };

@@ -10,6 +10,9 @@ import { HoldfastError } from '../../../lib/errors.js';
 /** Where distributions have the certificates of the authorities that they trust. */
 const SYSTEM_FILES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt'];
 
+/** What Node adds to some messages since version 24, about an option of its own. */
+const HINT_OF_NODE = /; if the root CA is installed locally,.*/;
+
 /** @typedef {import('../dial.js').Security} Security */
 
 /**
@@ -83,7 +86,7 @@ export function askingWith(security, host) {
 
 /** @param {string} host @param {string} why */
 function badCertificate(host, why) {
-  const line = `the certificate of ${host} is not accepted (${why})`;
+  const line = `the certificate of ${host} is not accepted (${why.replace(HINT_OF_NODE, '')})`;
   return new HoldfastError(
     'BAD_CERTIFICATE',
     `${line}: give the one that signed it with --tls-ca FILE, or accept every certificate with --insecure`,

@@ -89,6 +89,7 @@ impl Task for Shard {
             (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
             self.next_parcel_ns(),
             self.next_hearing_ns(),
+            self.tls.gives_back_ns(),
         ];
         times.into_iter().flatten().min().unwrap_or(NEVER_NS)
     }

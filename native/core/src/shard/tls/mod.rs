@@ -25,6 +25,7 @@ use unread::Unread;
 
 /// After so many handshakes, the memory that they leave behind is worth giving back.
 const MANY: usize = 500;
+/// How long nobody has begun one then.
 const CALM_NS: u64 = 1000 * MS;
 /// Room that the buffer for records keeps, in bytes.
 const MOST_KEPT: usize = 65_536;
@@ -109,7 +110,7 @@ impl Tls {
 
     /// True once many handshakes are over, and none has come for a while: the allocator keeps everybody waiting while it gives back.
     pub fn has_memory_to_give_back(&mut self, now_ns: u64) -> bool {
-        let is_over = self.shaken >= MANY && self.greetings.is_empty() && now_ns >= self.greeted_ns + CALM_NS;
+        let is_over = self.gives_back_ns().is_some_and(|calm_ns| calm_ns <= now_ns);
         if is_over {
             self.shaken = 0;
             self.greetings.shrink_to_fit();
@@ -118,6 +119,11 @@ impl Tls {
             self.held_back.shrink_to_fit();
         }
         is_over
+    }
+
+    /// When it will have memory to give back, if nobody begins a handshake before.
+    pub fn gives_back_ns(&self) -> Option<u64> {
+        (self.shaken >= MANY && self.greetings.is_empty()).then_some(self.greeted_ns + CALM_NS)
     }
 
     /// Its head is complete.
@@ -190,5 +196,23 @@ impl Shard {
             records.shrink_to(MOST_KEPT);
             self.tls.records = records;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_goes_back_once_after_many_handshakes_and_when_none_has_come_for_a_while() {
+        let mut tls = Tls { shaken: MANY - 1, greeted_ns: 5, ..Tls::default() };
+        assert_eq!((tls.gives_back_ns(), tls.has_memory_to_give_back(u64::MAX)), (None, false), "too few");
+        tls.shaken = MANY;
+        tls.greetings.insert(7, Greeting::default());
+        assert_eq!(tls.gives_back_ns(), None, "one is under way");
+        tls.greetings.clear();
+        let calm_ns = 5 + CALM_NS;
+        assert_eq!(tls.gives_back_ns(), Some(calm_ns), "the shard wakes up then, even if nothing else happens");
+        assert_eq!([calm_ns - 1, calm_ns, calm_ns + 1].map(|now_ns| tls.has_memory_to_give_back(now_ns)), [false, true, false]);
     }
 }
