@@ -141,6 +141,8 @@ export interface HoldDecision {
    * bytes. Not allowed together with `always`.
    */
   tag?: string;
+  /** How many ms a poll waits before it is answered without a message; 25,000 by default. Only for polls. */
+  waitMs?: number;
 }
 
 /** A complete response, after which the connection ends. */

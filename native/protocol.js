@@ -70,3 +70,8 @@ export function formatByte(format, isChunked) {
 export function isOfUpdates(format) {
   return format.toLowerCase().endsWith('updates');
 }
+
+/** @param {Format} format @returns {boolean} whether it is one answer, not a stream */
+export function isPoll(format) {
+  return FORMATS[format].framing === 'poll';
+}

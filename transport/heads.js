@@ -4,10 +4,18 @@
  */
 import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { formatByte } from '../native/protocol.js';
+import { formatByte, isPoll } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
 import { decisionOn, headOf } from './policy.js';
-import { answerOf, refusal, streamLines, welcomesOf } from './responses.js';
+import {
+  answerOf,
+  headLines,
+  refusal,
+  streamHeaders,
+  streamLines,
+  WAIT_MS,
+  welcomesOf,
+} from './responses.js';
 import { Waiting } from './waiting.js';
 
 /** The end of a record, and the value of a header that was not sent. */
@@ -166,18 +174,19 @@ export class Heads {
   hold(
     id,
     known,
-    { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag },
+    { hold: format, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag, waitMs },
   ) {
     if (known.head.method === 'HEAD') {
       this.onMiss(id, 'drain');
-      return this.commands.respond(id, bareLines(streamLines(encoding, false, own)), NO_BODY);
+      return this.commands.respond(id, headOfHead(format, own), NO_BODY);
     }
     const isChunked = known.head.version !== '1.0';
     const opening = {
-      format: formatByte(encoding, isChunked),
-      head: streamLines(encoding, isChunked, own),
+      format: formatByte(format, isChunked),
+      head: streamLines(format, isChunked, own),
       welcomes: welcomesOf(welcome),
       channels,
+      waitMs: isPoll(format) ? (waitMs ?? WAIT_MS) : undefined,
     };
     // The application may change its bytes later.
     if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
@@ -195,8 +204,14 @@ export class Heads {
   }
 }
 
-/** @param {string} lines of a stream, whose connection ends with it @returns {string} native says what becomes of the connection */
-const bareLines = (lines) => lines.replace('Connection: close\r\n', '');
+/**
+ * @param {import('../native/protocol.js').Format} format @param {Record<string, string>} [own]
+ * @returns {string} the head lines that a GET would get; native says what becomes of the connection
+ */
+function headOfHead(format, own) {
+  const { Connection, ...headers } = streamHeaders(format, own);
+  return headLines(200, headers);
+}
 
 const scratch = Buffer.allocUnsafe(MOST_KEPT_LENGTH);
 

@@ -4,6 +4,7 @@
 
 import { types } from 'node:util';
 import { shown } from '../lib/shown.js';
+import { isPoll } from '../native/protocol.js';
 import {
   badArgument,
   checkEncoding,
@@ -12,6 +13,8 @@ import {
   checkedLabels,
   checkKeys,
   checkTag,
+  DAY_MS,
+  whole,
 } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
@@ -20,13 +23,14 @@ const MOST_WELCOMES = 1024;
 const KINDS = {
   hold: {
     name: "a decision with 'hold'",
-    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels', 'tag'],
+    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels', 'tag', 'waitMs'],
   },
   refuse: { name: "a decision with 'refuse'", keys: ['refuse', 'headers', 'body'] },
   answer: { name: "a decision with 'answer'", keys: ['answer'] },
   pass: { name: "a decision with 'pass'", keys: ['pass'] },
 };
 const KIND_NAMES = Object.keys(KINDS);
+const WAIT = whole(0, DAY_MS);
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
@@ -51,8 +55,8 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
  * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
  * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
  * identical heads always get this decision, so native may cache it. `labels`: those of the stream. `tag`: what the application
- * finds its own state by after the stream was taken over.
- * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels, tag?: string }} HoldDecision
+ * finds its own state by after the stream was taken over. `waitMs`: how long a poll waits (25 s).
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels, tag?: string, waitMs?: number }} HoldDecision
  */
 
 /**
@@ -151,7 +155,7 @@ function checked(given) {
 
 /** @param {HoldDecision} given @returns {HoldDecision} */
 function checkedHold(given) {
-  const { hold, always, channels: names, labels: own, tag } = given;
+  const { hold, always, channels: names, labels: own, tag, waitMs } = given;
   const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
@@ -159,9 +163,20 @@ function checkedHold(given) {
   checkWelcome(welcome);
   const labels = own === undefined ? undefined : checkedLabels(own);
   checkTag(tag);
+  checkWait(hold, waitMs, welcome);
   if (always && (labels || tag !== undefined))
     throw badArgument("a decision with 'always' can't have labels or a tag: each stream has its own");
-  return { hold, channels, headers, welcome, always, labels, tag };
+  return { hold, channels, headers, welcome, always, labels, tag, waitMs };
+}
+
+/** @param {Encoding} format @param {number | undefined} waitMs @param {HoldDecision['welcome']} welcome */
+function checkWait(format, waitMs, welcome) {
+  if (isPoll(format)) {
+    if (welcome !== undefined)
+      throw badArgument('a poll has no welcome: answer it at once if there is something to say');
+    if (waitMs !== undefined && !WAIT.accepts(waitMs))
+      throw badArgument(`the waitMs of a poll must be ${WAIT.expected} (ms), not ${shown(waitMs)}`);
+  } else if (waitMs !== undefined) throw badArgument(`only a poll has a waitMs, not a stream of ${format}`);
 }
 
 /** @param {HoldDecision['welcome']} welcome */

@@ -6,6 +6,8 @@ import { types } from 'node:util';
 import { FORMATS, formatByte } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
+/** How long a poll waits unless the application says otherwise. */
+export const WAIT_MS = 25_000;
 /** The Retry-After of a 503, in seconds. */
 const RETRY_AFTER_S = 5;
 
@@ -38,7 +40,10 @@ const STREAM_HEADERS = Object.fromEntries(
 
 /** @param {Encoding} format @returns {Headers} */
 function streamDefaults(format) {
-  const { encoding } = FORMATS[format];
+  const { encoding, framing } = FORMATS[format];
+  if (framing === 'websocket') return { Upgrade: 'websocket', Connection: 'Upgrade' };
+  // Whoever answers a poll adds the rest.
+  if (framing === 'poll') return { 'Cache-Control': 'no-store' };
   return {
     'Content-Type': ENCODERS[encoding].contentType,
     'Cache-Control': 'no-store',
@@ -72,18 +77,25 @@ const known = new WeakMap();
 /**
  * @param {Encoding} encoding @param {boolean} isChunked
  * @param {Headers} [own]
- * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
+ * @returns {string} Latin-1: the head lines of a stream, to which the native core adds Date; of a poll only the header lines of the
+ *   application, because its status and its length are not known yet
  */
 export function streamLines(encoding, isChunked, own = NO_HEADERS) {
   const format = formatByte(encoding, isChunked);
   const kept = Object.isFrozen(own) ? linesWith(own) : undefined;
   const before = kept?.get(format);
   if (before !== undefined) return before;
-  /** @type {Headers} */
-  const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
-  const lines = headLines(200, { ...streamHeaders(encoding, own), ...framing });
+  const lines = linesOf(encoding, isChunked, streamHeaders(encoding, own));
   kept?.set(format, lines);
   return lines;
+}
+
+/** @param {Encoding} format @param {boolean} isChunked @param {Headers} headers */
+function linesOf(format, isChunked, headers) {
+  const { framing } = FORMATS[format];
+  if (framing === 'poll') return headerLines(headers);
+  if (framing === 'websocket') return headLines(101, headers);
+  return headLines(200, isChunked ? { ...headers, 'Transfer-Encoding': 'chunked' } : headers);
 }
 
 /** @param {Headers} own frozen @returns {Map<number, string>} */
@@ -98,8 +110,14 @@ function linesWith(own) {
  * @returns {string} Latin-1: the status line and the header lines, without Date and the empty line
  */
 export function headLines(status, headers) {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${lines.join('')}`;
+  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${headerLines(headers)}`;
+}
+
+/** @param {Headers} headers @returns {string} */
+function headerLines(headers) {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
 }
 
 /** @param {number} status */
