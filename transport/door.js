@@ -284,7 +284,7 @@ export class Door {
       watchForMore(socket, () => this.endAsBad(socket));
       socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
     }
-    if (socket[kMore] || socket[kError]) this.endAsBad(socket);
+    if (socket[kMore]?.length || socket[kError]) this.endAsBad(socket);
   }
 
   /** @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
@@ -313,7 +313,7 @@ export class Door {
     const { id, request, socket } = visit;
     if (socket.destroyed) return this.reportLater(id, 'client-gone');
     // Before it gets an answer, a client has nothing to say.
-    if (!request.complete || socket[kMore] || socket[kError]) return this.refuseUpgrade(visit, 400);
+    if (!request.complete || socket[kMore]?.length || socket[kError]) return this.refuseUpgrade(visit, 400);
     socket.removeAllListeners('data');
     this.holdWebSocket(visit, NOTHING, decision);
   }
