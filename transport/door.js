@@ -362,7 +362,8 @@ export class Door {
 
   /** @param {DoorSocket} socket @param {import('./responses.js').Response} response */
   answer(socket, { status, headers, body }) {
-    this.write(socket, withDate(headLines(status, { ...headers, Connection: 'close' }), body));
+    const head = headLines(status, headers);
+    this.write(socket, withDate(`${head}Connection: close\r\n`, body));
   }
 
   /** Answers, and goes on with the connection if that is possible. @param {Visit} visit @param {import('./responses.js').Response} response */
