@@ -302,7 +302,7 @@ export class Door {
     else this.holdWebSocket(visit, visit.call.args[2], decision);
   }
 
-  /** @param {Visit} visit @param {400 | 426} status */
+  /** @param {Visit} visit @param {400 | 405 | 426} status */
   refuseUpgrade({ id, socket, request }, status) {
     this.refuse(socket, status, request.method === 'HEAD');
     this.reportLater(id, 'bad-request');
