@@ -79,7 +79,7 @@ const BAD_TEXTS = [
 for (const kind of KINDS) {
   describe(`WebSockets held by ${kind}`, () => {
     test('a handshake is answered as in the RFC', async (t) => {
-      const { port, open } = await startEcho(t, kind);
+      const { open } = await startEcho(t, kind);
       const client = await open({
         headers: {
           'Sec-WebSocket-Extensions': 'permessage-deflate; client_max_window_bits',
