@@ -286,7 +286,7 @@ for (const kind of KINDS) {
       const { hold, port, ask } = await startDeciding(t, ({ target }) => ({
         refuse: Number(target.slice(1)),
       }));
-      for (const status of [400, 401, 404, 405, 408, 429, 431, 500, 503, 505, 599]) {
+      for (const status of [400, 401, 404, 405, 408, 426, 429, 431, 500, 503, 505, 599]) {
         const client = ask(`/${status}`, CLOSE);
         await client.untilClosed();
         const headers = headersOf(client.received);
@@ -307,7 +307,7 @@ for (const kind of KINDS) {
       assert.match(head.received, /^HTTP\/1\.1 404 [\s\S]*\r\n\r\n$/);
       assert.deepEqual(hold.counters().refused, {
         ...Object.fromEntries(
-          [400, 401, 405, 408, 429, 431, 500, 503, 505, 599].map((status) => [status, 1]),
+          [400, 401, 405, 408, 426, 429, 431, 500, 503, 505, 599].map((status) => [status, 1]),
         ),
         404: 2,
       });
