@@ -6,6 +6,7 @@ import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.j
 import { Nodes } from './nodes/index.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
+import { checkPage } from './protocol/origin.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
 import { pairsOf, queryOf } from './protocol/query.js';
@@ -167,6 +168,20 @@ export class Hub {
   }
 
   /**
+   * @param {import('./access/index.js').Request} request for a WebSocket, whose token was found
+   * @returns {ReturnType<typeof checkPage>}
+   * @throws {RequestError} 403
+   */
+  checkPage(request) {
+    const { cors, url } = this;
+    return checkPage(request, {
+      cors,
+      url,
+      access: /** @type {import('./access/index.js').Access} */ (this.access),
+    });
+  }
+
+  /**
    * Whatever is neither a stream nor a publication.
    * @param {Request} request
    * @returns {Answer | Promise<Answer>}
@@ -222,14 +237,14 @@ export class Hub {
     this.core.takeIn(stream);
   }
 
-  /** @returns {import('./streams/taken.js').Note[]} what the hub that takes its streams has to `learn` before */
+  /** @returns {import('./streams/core.js').Note[]} what the hub that takes its streams has to `learn` before */
   notes() {
     return this.core.notes();
   }
 
-  /** @param {import('./streams/taken.js').Note[]} notes of all hubs whose streams come next */
+  /** @param {import('./streams/core.js').Note[]} notes of all hubs whose streams come next */
   learn(notes) {
-    this.core.taken.learn(notes);
+    this.core.learn(notes);
   }
 
   /** Streams whose channels all begin with one of these need not be taken in. */

@@ -198,6 +198,12 @@ export class Streams {
     if (stream && this.write(stream, bytes)) this.backlogs.noteExemptWrite(stream, bytes.length);
   }
 
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    const stream = this.find(id);
+    if (stream) this.write(stream, Buffer.from(payload));
+  }
+
   /** @param {number} id @param {import('./labels.js').Labels} labels */
   label(id, labels) {
     const stream = this.find(id);

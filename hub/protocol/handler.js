@@ -5,12 +5,15 @@
 import { plainAddress } from '../../lib/addresses.js';
 import { codeOf } from '../../lib/errors.js';
 import { RequestError } from '../../lib/router.js';
+import { FORMATS } from '../streams/formats.js';
 import { LimitError } from '../streams/limits.js';
+import { headersOf, placed, pollAnswer } from './beginnings.js';
 import { draftsIn, parametersIn } from './bodies.js';
 import { answerOf } from './posts.js';
-import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
+import { NOSNIFF, requestErrorOf, resourceOf } from './protocol.js';
 
 const TEXT = 'text/plain; charset=utf-8';
+const NO_UPGRADE = "this server does not pass upgrades on to the hub: server.on('upgrade', hub.upgrade)";
 const BEYOND_ASCII = /[\x80-\xff]/;
 const NOTHING = Buffer.alloc(0);
 /** The most bytes of the body of a QUERY. */
@@ -72,18 +75,34 @@ async function subscribe(hub, request, incoming, response) {
   const { address = '' } = request;
   hub.core.limits?.open(address);
   const more = request.method === 'QUERY' ? await parametersIn(incoming, MOST_QUERY_BYTES) : undefined;
-  const { cursor, place, dialect, cors } = await hub.subscribers.find(request, more);
-  const opening = await hub.core.prepare(cursor, place);
-  const headers = { ...streamHeaders(dialect, opening.reported), ...cors };
-  if (request.method === 'HEAD') return void response.writeHead(200, headers).end();
+  const subscriber = await hub.subscribers.find(request, more);
+  const { cursor, place, format } = subscriber;
+  if (format === 'websocket') throw new RequestError(501, NO_UPGRADE);
+  const opening = await hub.core.prepare(cursor, place, FORMATS[format].script);
+  const { reported } = opening;
+  if (request.method === 'HEAD')
+    return void response.writeHead(200, headersOf(subscriber, reported, undefined)).end();
+  if (format === 'poll') return poll(hub, address, subscriber, opening, response);
   const admission = hub.core.admit(place, address);
   try {
-    beginStream(response, headers);
-    await hub.core.adopt(response, place, opening, { dialect, admission });
+    const begun = opening.begin();
+    const beginning = format === 'events' ? begun : placed(begun);
+    beginStream(response, headersOf(subscriber, reported, beginning.cursor));
+    await hub.core.adopt(response, place, beginning, { ...subscriber, address, admission });
   } catch (error) {
     hub.core.dismiss(admission);
     throw error;
   }
+}
+
+/**
+ * @param {Hub} hub @param {string} address @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {import('../streams/openings.js').Opening} opening @param {ServerResponse} response
+ */
+async function poll(hub, address, subscriber, opening, response) {
+  const answer = pollAnswer(subscriber, opening.reported, placed(opening.begin()));
+  if (answer) return send(response, answer);
+  throw new RequestError(501, 'TODO');
 }
 
 /** @param {ServerResponse} response whose own headers stay @param {Record<string, string>} headers of a stream */
