@@ -4,6 +4,7 @@
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
 import { Nodes } from './nodes/index.js';
+import { Conversations } from './protocol/conversations.js';
 import { ALLOW } from './protocol/cors.js';
 import { handle } from './protocol/handler.js';
 import { checkPage } from './protocol/origin.js';
@@ -53,6 +54,8 @@ export class Hub {
     this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
+    const conversations = new Conversations(this);
+    this.core.hold.onStreamMessage((id, data) => conversations.hear(id, data));
   }
 
   /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */

@@ -69,7 +69,9 @@ export class Subscribers {
     if (format !== 'websocket') checkWanted(wish);
     const asked = { format: /** @type {Subscriber['format']} */ (format || 'events'), waitMs };
     const version = this.version; // of now: what is revoked while the token is verified is asked for again
-    const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, dialect: wish.dialect });
+    // A browser can't set headers of a WebSocket, so its token may be where 0.x has it.
+    const places = format === 'websocket' ? {} : { dialect: wish.dialect };
+    const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, ...places });
     if (session instanceof Promise)
       return session.then((one) => this.subscriber(request, { ...wish, ...asked }, one, version));
     return this.subscriber(request, { ...wish, ...asked }, session, version);
@@ -89,9 +91,7 @@ export class Subscribers {
   subscriber(request, { format, waitMs, dialect, selectors, cursor, pairs }, session, version) {
     const cors = this.hub.corsOf(request);
     const { mayPublish } =
-      format === 'websocket'
-        ? this.hub.checkPage({ ...request, query: pairs, dialect })
-        : { mayPublish: false };
+      format === 'websocket' ? this.hub.checkPage({ ...request, query: pairs }) : { mayPublish: false };
     return {
       format,
       waitMs,

@@ -26,6 +26,7 @@ const TAG = /^(?<dialect>[80])(?<rights>[+-])(?<session>[\w-]*)$/;
  * @property {Dialect} dialect
  * @property {string} address of its client; '' if it is unknown
  * @property {boolean} mayPublish if its token does
+ * @property {Promise<void>} [ready] as long as it is being opened: until its topics are its place
  */
 
 export class Sockets {
