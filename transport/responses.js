@@ -21,6 +21,7 @@ const EXPLANATIONS = {
   404: 'there is nothing at this address',
   405: 'the Allow header lists the methods',
   408: 'the request took too long to arrive',
+  426: 'this address expects a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13',
   431: 'the request head is too large',
   503: 'no stream can be opened now, try again later',
   505: 'use HTTP/1.1 or HTTP/1.0',
