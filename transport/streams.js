@@ -245,7 +245,7 @@ export class Streams {
   /** @param {number} id @param {string} payload */
   reply(id, payload) {
     const stream = this.find(id);
-    if (stream) this.write(stream, Buffer.from(payload));
+    if (stream && this.mayWrite(stream)) this.noteWrite(stream, stream.write(Buffer.from(payload)));
   }
 
   /** @param {number} id @param {import('./labels.js').Labels} labels */
