@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { draftToken, PATH } from './helpers/hub.js';
+import { legacyToken, PATH } from './helpers/hub.js';
 import { openLines } from './helpers/hubsockets.js';
 import { SURFACES, startSurface } from './helpers/surfaces.js';
 import { until } from './helpers/until.js';
@@ -12,7 +12,7 @@ import { until } from './helpers/until.js';
 const bearer = (token) => ({ Authorization: `Bearer ${token}` });
 /** @param {string | undefined | null} cursor */
 const after = (cursor) => `last_event_id=${encodeURIComponent(cursor ?? '')}`;
-const AS = bearer(draftToken({ subscribe: ['*'] }));
+const AS = bearer(legacyToken({ subscribe: ['*'] }));
 
 for (const surface of SURFACES)
   describe(`lines of JSON on ${surface}`, () => {

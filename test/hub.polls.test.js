@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { Agent, get } from 'node:http';
 import { describe, test } from 'node:test';
-import { draftToken, PATH } from './helpers/hub.js';
+import { legacyToken, PATH } from './helpers/hub.js';
 import { poll } from './helpers/hubsockets.js';
 import { SURFACES, startSurface } from './helpers/surfaces.js';
 import { until } from './helpers/until.js';
@@ -50,7 +50,7 @@ for (const surface of SURFACES)
     test('what was published before is told in the same bytes as what is published while it waits', async (t) => {
       const { port, hub, hold } = await startSurface(t, surface);
       const before = hub.cursor;
-      const waiting = poll(port, 'match=*&wait=20', { headers: bearer(draftToken({ subscribe: ['*'] })) });
+      const waiting = poll(port, 'match=*&wait=20', { headers: bearer(legacyToken({ subscribe: ['*'] })) });
       await until(() => hold.counters().streams === 1, 'a poll that waits');
       await hub.publish({
         topic: ['a', 'b'],
@@ -61,7 +61,7 @@ for (const surface of SURFACES)
       });
       const live = await waiting;
       const replayed = await poll(port, `match=*&${after(before)}`, {
-        headers: { ...JSON_TYPE, ...bearer(draftToken({ subscribe: ['*'] })) },
+        headers: { ...JSON_TYPE, ...bearer(legacyToken({ subscribe: ['*'] })) },
       });
       assert.equal(replayed.text, live.text);
       assert.equal('topic' in live.messages[0], false, 'it could be one that the client may not know');
@@ -138,11 +138,14 @@ for (const surface of SURFACES)
       ]);
       assert.equal((await asked('')).status, 401);
       assert.equal((await asked('nonsense')).status, 401);
-      assert.deepEqual(datasOf((await asked(draftToken({ subscribe: ['x'] }))).messages), ['open']);
-      assert.deepEqual(datasOf((await asked(draftToken({ subscribe: ['a'] }))).messages), ['secret', 'open']);
+      assert.deepEqual(datasOf((await asked(legacyToken({ subscribe: ['x'] }))).messages), ['open']);
+      assert.deepEqual(datasOf((await asked(legacyToken({ subscribe: ['a'] }))).messages), [
+        'secret',
+        'open',
+      ]);
       const exp = Math.floor(Date.now() / 1000) + 2;
       const soon = await poll(port, 'match=a&wait=50', {
-        headers: bearer(draftToken({ subscribe: ['a'] }, { exp })),
+        headers: bearer(legacyToken({ subscribe: ['a'] }, { exp })),
       });
       assert.equal(soon.status, 204, 'its token has expired');
       assert.ok(Date.now() / 1000 < exp + 2);
