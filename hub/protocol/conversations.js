@@ -35,7 +35,7 @@ const MOST_PART_BYTES = 32_768;
  * @property {number} id of the stream
  * @property {Socket} socket
  * @property {number} waiting requests
- * @property {number} changing those of them that are no publications
+ * @property {Promise<void> | undefined} gate resolves when what publications have to wait for is answered
  * @property {Promise<void>} last resolves when all so far are answered
  */
 
@@ -59,7 +59,8 @@ export class Conversations {
   hear(id, text) {
     const socket = this.hub.core.sockets.byId.get(id);
     if (!socket) return false;
-    const talk = this.talks.get(id) ?? { id, socket, waiting: 0, changing: 0, last: socket.ready ?? DONE };
+    const { ready } = socket;
+    const talk = this.talks.get(id) ?? { id, socket, waiting: 0, gate: ready, last: ready ?? DONE };
     const { ref, said, problem } = read(text);
     if (talk.waiting >= MOST_WAITING)
       this.reply(
@@ -78,19 +79,19 @@ export class Conversations {
    * @param {import('./requests.js').Said | RequestError} said
    */
   async take(talk, size, ref, said) {
-    const { id, last } = talk;
-    const isChange = !(said instanceof Error) && said.kind !== 'publish';
+    const { id, gate, last } = talk;
+    const isFirst = talk.waiting === 0 && gate === undefined;
+    const isPublication = said instanceof Error || said.kind === 'publish';
+    const attempt = () => this.attempt(talk, said);
     this.talks.set(id, talk);
     talk.waiting++;
-    if (isChange) talk.changing++;
     this.bytes += size;
-    const isNext = talk.waiting === 1 && talk.socket.ready === undefined;
-    // A publication need not wait for those before it; the broker keeps their order.
-    const canBegin = isNext || (!isChange && talk.changing === 0);
-    const begun = canBegin ? this.attempt(talk, said) : last.then(() => this.attempt(talk, said));
-    talk.last = this.finish(talk, begun, isNext ? undefined : last, ref);
+    // A publication need not wait for those before it: the broker keeps their order.
+    const before = isPublication ? gate : isFirst ? undefined : last;
+    const begun = before ? before.then(attempt) : attempt();
+    talk.last = this.finish(talk, begun, isFirst ? undefined : last, ref);
+    if (!isPublication) talk.gate = talk.last;
     await talk.last;
-    if (isChange) talk.changing--;
     this.bytes -= size;
     if (--talk.waiting === 0) this.talks.delete(id);
   }

@@ -91,6 +91,10 @@ enum Said {
     Send {
         id: Id,
     },
+    /// What is not encoded.
+    Write {
+        id: Id,
+    },
     End {
         id: Id,
     },
@@ -269,7 +273,7 @@ impl World {
                 let queue = self.queue.clone();
                 // Also those that are longer than a backlog may be.
                 self.command_to(who, |id, number| {
-                    (Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)) }, Said::Send { id })
+                    (Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)) }, Said::Write { id })
                 });
             }
             19 => self.command_to(who, |id, _| {
@@ -348,7 +352,7 @@ impl World {
                 .encode();
         let is_known = what < 192;
         if !is_known {
-            record[4] = what; // the format
+            record[12] = what; // the format
         }
         parcel::send(&self.transfer, &record, its.as_fd()).unwrap();
         let adopted = is_known.then_some((format, channel, self.said.len()));
@@ -599,6 +603,7 @@ impl World {
                 Said::EndLabelled { subject } if label == Some(*subject) => is_to_end = true,
                 Said::EndUpdates if stream.format.is_of_updates() => return (expected, true),
                 Said::Send { id } if Some(*id) == own => expected.push(number),
+                Said::Write { id } if Some(*id) == own && !stream.format.is_poll() => expected.push(number),
                 Said::Subscribe { id, channel } if Some(*id) == own => drop(channels.insert(*channel)),
                 Said::Unsubscribe { id, channel } if Some(*id) == own => drop(channels.remove(channel)),
                 Said::End { id } if Some(*id) == own => return (expected, true),
@@ -670,6 +675,7 @@ impl Said {
             Said::Hold { id, .. }
             | Said::Respond { id }
             | Said::Send { id }
+            | Said::Write { id }
             | Said::End { id }
             | Said::Label { id, .. }
             | Said::Subscribe { id, .. }
@@ -758,7 +764,10 @@ fn check_response(client: &Client, id: Id, number: usize, body: &[u8]) {
 fn parse_head(bytes: &[u8]) -> Option<(u16, Option<usize>, &[u8])> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let (head, rest) = (std::str::from_utf8(&bytes[..end]).expect("a head"), &bytes[end + 4..]);
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|head| head[..3].parse().ok()).expect("a status");
+    let status = head
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|head| head[..3].parse().ok())
+        .unwrap_or_else(|| panic!("a status: {}", &head[..head.len().min(200)]));
     let lines = || head.split("\r\n").skip(1);
     assert_eq!(lines().filter(|line| line.starts_with("Date: ")).count(), 1, "a Date");
     let number = lines().find_map(|line| line.strip_prefix("X-Number: ")).map(|number| number.parse().unwrap());

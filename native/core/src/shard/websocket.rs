@@ -100,9 +100,9 @@ impl Shard {
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
                 Ok(count) => {
-                    let scratch = std::mem::take(&mut self.scratch);
-                    self.hear(index, &scratch[..count]);
-                    self.scratch = scratch;
+                    let mut incoming = self.websockets.take(index);
+                    incoming.add(&self.scratch[..count]);
+                    self.hear_all(index, incoming);
                 }
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
@@ -145,6 +145,10 @@ impl Shard {
     pub(super) fn hear(&mut self, index: u32, bytes: &[u8]) {
         let mut incoming = self.websockets.take(index);
         incoming.add(bytes);
+        self.hear_all(index, incoming);
+    }
+
+    fn hear_all(&mut self, index: u32, mut incoming: Incoming) {
         self.rows.row(index).set_aside(0);
         // The hub always wants to know what its clients say.
         let takes_messages = self.options.takes_messages || self.rows.format(index).is_of_updates();
