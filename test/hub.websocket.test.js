@@ -420,7 +420,7 @@ for (const kind of KINDS)
       client.send('{"subscribe":"b"}');
       await until(() => client.messages.length === 2, 'an answer');
       assert.deepEqual(heard, []);
-      hold.reportMessage(1, 'for the application');
+      hold.reportMessage(12345, 'for the application');
       assert.deepEqual(heard, ['for the application']);
     });
 

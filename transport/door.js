@@ -284,7 +284,7 @@ export class Door {
       watchForMore(socket, () => this.endAsBad(socket));
       socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
     }
-    if (socket[kMore] || socket[kError]) this.endAsBad(socket);
+    if (socket[kMore]?.length || socket[kError]) this.endAsBad(socket);
   }
 
   /** @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
@@ -303,7 +303,7 @@ export class Door {
     else process.nextTick(() => this.takeFromParser(visit, decision));
   }
 
-  /** @param {Visit} visit @param {400 | 426} status */
+  /** @param {Visit} visit @param {400 | 405 | 426} status */
   refuseUpgrade({ id, socket, request }, status) {
     this.refuse(socket, status, request.method === 'HEAD');
     this.reportLater(id, 'bad-request');
@@ -314,7 +314,7 @@ export class Door {
     const { id, request, socket } = visit;
     if (socket.destroyed) return this.reportLater(id, 'client-gone');
     // Before it gets an answer, a client has nothing to say.
-    if (!request.complete || socket[kMore] || socket[kError]) return this.refuseUpgrade(visit, 400);
+    if (!request.complete || socket[kMore]?.length || socket[kError]) return this.refuseUpgrade(visit, 400);
     socket.removeAllListeners('data');
     this.holdWebSocket(visit, NOTHING, decision);
   }
@@ -363,7 +363,8 @@ export class Door {
 
   /** @param {DoorSocket} socket @param {import('./responses.js').Response} response */
   answer(socket, { status, headers, body }) {
-    this.write(socket, withDate(headLines(status, { ...headers, Connection: 'close' }), body));
+    const head = headLines(status, headers);
+    this.write(socket, withDate(`${head}Connection: close\r\n`, body));
   }
 
   /** Answers, and goes on with the connection if that is possible. @param {Visit} visit @param {import('./responses.js').Response} response */

@@ -1,6 +1,6 @@
 /*
  * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
- * said to the streams goes through teller.js, and responses become streams in adopter.js.
+ * said to the streams goes through teller.js, responses become streams in adopter.js, and requests WebSockets in upgrader.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
@@ -10,7 +10,6 @@ import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
-import { Adopter } from './adopter.js';
 import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
 import { closed, listenFailure } from './failures.js';
@@ -23,6 +22,7 @@ import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
 import { noTls, Tls } from './tls.js';
+import { Upgrader } from './upgrader.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
@@ -36,7 +36,7 @@ const AGAIN_TRIES = 100;
 
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
-export class StreamHolder extends Adopter {
+export class StreamHolder extends Upgrader {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS

@@ -67,7 +67,7 @@ export class Poll extends HeldStream {
     for (const [name, value] of this.fields(body, position))
       if (this.afterwards !== 'theirs' || !response.hasHeader(name)) response.setHeader(name, value);
     this.setConnection(mayGoOn);
-    response.end(body);
+    response.end(Buffer.from(body)); // node would write the head together with a string, as UTF-8
     return (response._header ?? '').length + Buffer.byteLength(body);
   }
 

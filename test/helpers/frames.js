@@ -1,134 +1,129 @@
 /*
- * A client of a WebSocket that sends any frames, right or wrong (RFC 6455, section 5.2), on a raw socket.
+ * A client of WebSockets on a raw socket, which can also break the rules (RFC 6455, section 5.2).
  */
 import { rawClient } from './client.js';
 import { until } from './until.js';
 
-/** The example of RFC 6455, section 1.3. */
+/** That of RFC 6455, section 1.3, and its answer. */
 export const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
 export const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
 
-/** @type {Record<string, string>} */
-export const UPGRADE = {
+export const OPCODES = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
+const NOTHING = Buffer.alloc(0);
+
+/** @type {Record<string, string | undefined>} */
+const UPGRADE = {
+  Host: 'localhost',
   Connection: 'Upgrade',
   Upgrade: 'websocket',
   'Sec-WebSocket-Version': '13',
   'Sec-WebSocket-Key': KEY,
 };
 
-export const OPCODES = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
-const FIN = 0x80;
-const MASKED = 0x80;
-
 /** @typedef {{ opcode: number, payload: Buffer }} Frame of a server: always whole */
+/** @typedef {{ isLast?: boolean, isMasked?: boolean, mask?: readonly number[], reserved?: number, lengthBytes?: number, length?: bigint }} How `reserved`: the three bits; `lengthBytes`: 0, 2 or 8, by default as few as possible; `length`: what it says */
+/** @typedef {{ headers?: Record<string, string | undefined>, method?: string, version?: string, early?: Buffer }} Asking `headers`: instead of the usual ones, undefined leaves one out; `early`: sent without waiting for the response */
 
-/**
- * @param {number} opcode @param {string | Uint8Array} [given]
- * @param {object} [how]
- * @param {boolean} [how.isLast] whether it ends its message
- * @param {number} [how.reserved] the three reserved bits
- * @param {Uint8Array | null} [how.mask] null for none
- * @param {number} [how.lengthBytes] 0, 2 or 8: by default as few as possible
- * @param {bigint} [how.length] that it says
- * @returns {Buffer}
- */
-export function frame(opcode, given = '', how = {}) {
-  const { isLast = true, reserved = 0, mask = Buffer.from([1, 2, 3, 250]) } = how;
+/** @param {string} target @param {Record<string, string | undefined>} [headers] undefined leaves one out @param {string} [method] @param {string} [version] */
+export function handshake(target, headers = {}, method = 'GET', version = '1.1') {
+  const lines = Object.entries({ ...UPGRADE, ...headers }).filter(([, value]) => value !== undefined);
+  const fields = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `${method} ${target} HTTP/${version}\r\n${fields}\r\n`;
+}
+
+/** @param {keyof typeof OPCODES | number} kind a name, or an opcode @param {string | Uint8Array} [given] @param {How} [how] @returns {Buffer} */
+export function frame(kind, given = '', how = {}) {
+  const { isLast = true, isMasked = true, mask = [1, 2, 3, 250], reserved = 0 } = how;
   const payload = Buffer.from(/** @type {string} */ (given));
   const lengthBytes = how.lengthBytes ?? (payload.length < 126 ? 0 : payload.length < 65_536 ? 2 : 8);
   const short = { 0: payload.length, 2: 126, 8: 127 }[lengthBytes] ?? 0;
-  const head = [(isLast ? FIN : 0) | (reserved << 4) | opcode, (mask ? MASKED : 0) | short];
+  const opcode = typeof kind === 'number' ? kind : OPCODES[kind];
+  const head = Buffer.from([(isLast ? 0x80 : 0) | (reserved << 4) | opcode, (isMasked ? 0x80 : 0) | short]);
   const length = Buffer.alloc(8);
   length.writeBigUInt64BE(how.length ?? BigInt(payload.length));
-  const masked = mask ? payload.map((byte, i) => byte ^ mask[i % 4]) : payload;
+  const masked = isMasked ? payload.map((byte, i) => byte ^ mask[i % 4]) : payload;
   return Buffer.concat([
-    Buffer.from(head),
+    head,
     length.subarray(8 - lengthBytes),
-    mask ?? Buffer.alloc(0),
+    isMasked ? Buffer.from(mask) : NOTHING,
     masked,
   ]);
 }
 
-/** @param {number} code @param {string | Uint8Array} [why] @returns {Buffer} the payload of a close frame */
+/** @param {number} code @param {string | Uint8Array} [why] @returns {Buffer} the payload of a close */
 export function closing(code, why = '') {
-  const bytes = Buffer.alloc(2);
-  bytes.writeUInt16BE(code);
-  return Buffer.concat([bytes, Buffer.from(/** @type {string} */ (why))]);
+  return Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(/** @type {string} */ (why))]);
 }
 
 /**
- * @param {string} received Latin-1, after the head of the response
- * @returns {Frame[]} those that are complete
+ * @param {string} received from a server, Latin-1, with the head of the response
+ * @returns {Frame[]} complete frames
  * @throws {Error} if a server may not send that
  */
 export function framesIn(received) {
-  const bytes = Buffer.from(received, 'latin1');
   /** @type {Frame[]} */
   const frames = [];
-  for (let at = 0; at + 2 <= bytes.length; ) {
-    const [first, second] = bytes.subarray(at);
-    if (!(first & FIN) || first & 0x70 || second & MASKED)
-      throw new Error(`a wrong frame: ${first}, ${second}`);
-    let begin = at + 2;
-    let size = second;
-    if (second >= 126) {
-      const lengthBytes = second === 126 ? 2 : 8;
-      if (begin + lengthBytes > bytes.length) break;
-      size = lengthBytes === 2 ? bytes.readUInt16BE(begin) : Number(bytes.readBigUInt64BE(begin));
-      begin += lengthBytes;
-    }
-    if (begin + size > bytes.length) break;
-    frames.push({ opcode: first & 15, payload: bytes.subarray(begin, begin + size) });
-    at = begin + size;
+  const end = received.indexOf('\r\n\r\n');
+  let rest = end < 0 ? NOTHING : Buffer.from(received.slice(end + 4), 'latin1');
+  for (;;) {
+    if (rest.length < 2) return frames;
+    const [first, short] = rest;
+    if (first < 0x80 || first & 0x70 || short & 0x80) throw new Error(`a wrong frame: ${first}, ${short}`);
+    const begin = short < 126 ? 2 : short === 126 ? 4 : 10;
+    if (rest.length < begin) return frames;
+    const size = short < 126 ? short : short === 126 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2));
+    if (rest.length < begin + size) return frames;
+    frames.push({ opcode: first & 0xf, payload: rest.subarray(begin, begin + size) });
+    rest = rest.subarray(begin + size);
   }
-  return frames;
+}
+
+/** @param {string} received @returns {string[]} the text messages */
+export function messagesIn(received) {
+  return framesIn(received)
+    .filter(({ opcode }) => opcode === OPCODES.text)
+    .map(({ payload }) => payload.toString());
+}
+
+/** @param {string} received @returns {{ code: number, why: string } | undefined} how the server has closed; 1005: without a code */
+export function closeIn(received) {
+  const payload = framesIn(received).find(({ opcode }) => opcode === OPCODES.close)?.payload;
+  if (!payload) return undefined;
+  if (payload.length === 0) return { code: 1005, why: '' };
+  return { code: payload.readUInt16BE(0), why: payload.toString('utf8', 2) };
+}
+
+/** @param {number} port @param {string} target @param {Record<string, string | undefined>} [headers] */
+export function webSocketClient(port, target, headers = {}) {
+  return framed(rawClient(port), target, { headers });
 }
 
 /**
- * @param {number} port
- * @param {object} [how]
- * @param {Record<string, string>} [how.headers] instead of, or besides, those of UPGRADE
- * @param {string} [how.start] of the request
- * @param {Buffer} [how.early] sent with the request, without waiting for the response
+ * Asks for a WebSocket.
+ * @template {ReturnType<typeof rawClient> | ReturnType<typeof import('./tlsclient.js').tlsClient>} Client
+ * @param {Client} client that has sent nothing
+ * @param {string} target
+ * @param {Asking} [asking]
  */
-export function frameClient(port, { headers = {}, start = 'GET / HTTP/1.1', early = Buffer.alloc(0) } = {}) {
-  const fields = Object.entries({ Host: 'localhost', ...UPGRADE, ...headers });
-  const lines = fields.filter(([, value]) => value !== '').map(([name, value]) => `${name}: ${value}\r\n`);
-  const client = rawClient(port);
-  client.socket.write(Buffer.concat([Buffer.from(`${start}\r\n${lines.join('')}\r\n`), early]));
-  const frames = () => framesIn(client.received.split('\r\n\r\n').slice(1).join('\r\n\r\n'));
-  const texts = () => frames().filter(({ opcode }) => opcode === OPCODES.text);
-  return {
-    ...client,
-    frames,
-    get head() {
-      return client.received.split('\r\n\r\n')[0];
-    },
-    get received() {
-      return client.received;
-    },
-    get closed() {
-      return client.closed;
-    },
+export function framed(client, target, { headers, method, version, early = NOTHING } = {}) {
+  client.socket.write(Buffer.concat([Buffer.from(handshake(target, headers, method, version)), early]));
+  return Object.assign(client, {
     untilOpen: () => client.untilRead(/^HTTP\/1\.1 101 [\s\S]*\r\n\r\n/),
-    /** @param {number} opcode @param {string | Uint8Array} [payload] @param {Parameters<typeof frame>[2]} [how] */
-    frame: (opcode, payload, how) => client.socket.write(frame(opcode, payload, how)),
-    /** @param {number} count @returns {Promise<string[]>} the first text messages */
-    untilTexts: async (count) => {
-      await until(() => texts().length >= count, `${count} messages`);
-      return texts().map(({ payload }) => payload.toString());
-    },
-    /** @returns {Promise<{ code: number | undefined, why: string }>} what the server said when it closed */
+    /** @param {Parameters<typeof frame>} given */
+    frame: (...given) => client.socket.write(frame(...given)),
+    /** @param {number} count @returns {Promise<string[]>} text messages, as soon as there are so many */
+    untilMessages: (count) =>
+      until(
+        () => messagesIn(client.received).length >= count && messagesIn(client.received),
+        () => `${count} messages in ${JSON.stringify(client.received.slice(-500))}`,
+      ),
+    /** @returns {Promise<number | undefined>} the code with which the server has closed, once the connection is closed */
     untilClosing: async () => {
       await until(
         () => client.closed,
-        `the connection is closed after ${JSON.stringify(client.received.slice(-80))}`,
+        () => `the end of ${JSON.stringify(client.received.slice(-80))}`,
       );
-      const { payload } = frames().find(({ opcode }) => opcode === OPCODES.close) ?? { payload: undefined };
-      return {
-        code: payload && payload.length >= 2 ? payload.readUInt16BE() : undefined,
-        why: payload?.toString('utf8', 2) ?? '',
-      };
+      return closeIn(client.received)?.code;
     },
-  };
+  });
 }
