@@ -6,7 +6,7 @@ import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.j
 import { Nodes } from './nodes/index.js';
 import { Conversations } from './protocol/conversations.js';
 import { ALLOW } from './protocol/cors.js';
-import { handle } from './protocol/handler.js';
+import { handle, upgrade } from './protocol/handler.js';
 import { checkPage } from './protocol/origin.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
@@ -54,6 +54,7 @@ export class Hub {
     this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
+    this.upgrade = this.upgrade.bind(this);
     const conversations = new Conversations(this);
     this.core.hold.onStreamMessage((id, data) => conversations.hear(id, data));
   }
@@ -106,6 +107,18 @@ export class Hub {
     const target = request.originalUrl ?? request.url ?? '/'; // frameworks cut off the path under which they mount something
     if (next && !this.owns(target)) return next();
     void handle(this, request, response, target);
+  }
+
+  /**
+   * For the 'upgrade' event of a server of node:http or node:https: makes a WebSocket of a request whose path is the hub's, or refuses it. Others
+   * go to `next`, or get 404.
+   * @param {import('node:http').IncomingMessage} request @param {import('node:stream').Duplex} socket @param {Uint8Array} head
+   * @param {() => void} [next]
+   */
+  upgrade(request, socket, head, next) {
+    const { url = '/' } = request;
+    if (next && !this.owns(url)) return next();
+    void upgrade(this, [request, socket, head], url);
   }
 
   /**

@@ -53,7 +53,8 @@ import { notesOf, QUIET, TakenPlaces } from './taken.js';
  * @property {(which: 'subject' | 'token', label: number, reason: 'revoked') => void} endLabelled
  * @property {(channel: string, reason: 'revoked') => void} endChannel
  * @property {(reason: 'restarted') => void} endUpdates
- * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' | 'ndjsonUpdates' }) => Promise<number>} adopt
+ * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' | 'ndjsonUpdates' | 'pollUpdates', channels?: readonly string[], waitMs?: number }) => Promise<number>} adopt
+ * @property {(request: import('node:http').IncomingMessage, socket: import('node:stream').Duplex, head: Uint8Array, options: { encoding: 'websocketUpdates', headers: Record<string, string>, tag: string }) => Promise<number>} upgrade
  * @property {(listener: (id: number) => void) => void} onStreamClose
  * @property {(listener: (id: number, data: string) => boolean) => void} onStreamMessage
  */
@@ -203,7 +204,8 @@ export class HubCore {
   enter(id, place, { format, dialect, address, mayPublish, admission }) {
     this.counts.hubOpened++;
     if (admission) this.limits?.keep(id, admission);
-    if (format === 'websocket') this.sockets.enter(id, { place, dialect, address, mayPublish });
+    if (format === 'websocket' && !this.sockets.byId.has(id))
+      this.sockets.enter(id, { place, dialect, address, mayPublish });
     if (FORMATS[format].isListed && place.selectors.length > 0) this.list(id, place, dialect);
     this.settle(id, place);
   }
@@ -311,9 +313,61 @@ export class HubCore {
    * @throws {HoldfastError} and the admission is not used
    */
   async adopt(response, place, beginning, how) {
-    const { hold } = this;
-    const encoding = FORMATS[how.format].hold === 'ndjsonUpdates' ? 'ndjsonUpdates' : 'updates';
-    return this.becomeStream(place, beginning, how, () => hold.adopt(response, { encoding }));
+    const encoding = how.format === 'ndjson' ? 'ndjsonUpdates' : 'updates';
+    return this.becomeStream(place, beginning, how, () => this.hold.adopt(response, { encoding }));
+  }
+
+  /**
+   * Has a response wait for its answer. Nothing was published between its beginning and this.
+   * @param {import('node:http').ServerResponse} response @param {Place} place @param {number} waitMs @param {Entrance} how
+   * @returns {Promise<void>}
+   * @throws {HoldfastError} and the admission is not used
+   */
+  async adoptPoll(response, place, waitMs, how) {
+    const { channels, session } = place;
+    this.audience.enter(place); // until its id is known
+    try {
+      const id = await this.hold.adopt(response, { encoding: 'pollUpdates', channels, waitMs });
+      const labels = labelsOf(session, Date.now());
+      if (labels) this.hold.label(id, labels);
+      this.enter(id, place, how);
+    } finally {
+      this.audience.leave(place);
+    }
+  }
+
+  /**
+   * Makes a WebSocket of a request of a server of the application.
+   * @param {readonly [import('node:http').IncomingMessage, import('node:stream').Duplex, Uint8Array]} event
+   * @param {Place} place @param {import('./openings.js').Beginning} beginning of this turn
+   * @param {Record<string, string>} headers @param {Entrance} how
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} which the client was told; and the admission is not used
+   */
+  async upgrade([request, socket, head], place, beginning, headers, how) {
+    const { dialect, address, mayPublish } = how;
+    /** @type {import('./sockets.js').Socket} */
+    const entry = { place, dialect, address, mayPublish };
+    const tag = this.sockets.tagFor(entry);
+    /** @type {() => void} */
+    let open = () => {};
+    entry.ready = new Promise((resolve) => {
+      open = resolve;
+    });
+    try {
+      return await this.becomeStream(place, beginning, how, async () => {
+        const id = await this.hold.upgrade(request, socket, head, {
+          encoding: 'websocketUpdates',
+          headers,
+          tag,
+        });
+        this.sockets.enter(id, entry); // what its client says until it has joined waits
+        return id;
+      });
+    } finally {
+      delete entry.ready;
+      open();
+    }
   }
 
   /**

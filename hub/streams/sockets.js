@@ -77,8 +77,11 @@ export class Sockets {
   /** @param {number} id @returns {string | undefined} undefined if it is no WebSocket */
   tagOf(id) {
     const socket = this.byId.get(id);
-    if (!socket) return undefined;
-    const { place, dialect, mayPublish } = socket;
+    return socket && this.tagFor(socket);
+  }
+
+  /** @param {Socket} socket @returns {string} */
+  tagFor({ place, dialect, mayPublish }) {
     const session = place.session ? this.nameOf(place.session) : '';
     return `${MARK}${dialect === 'legacy' ? '0' : '8'}${mayPublish ? '+' : '-'}${session}`;
   }
