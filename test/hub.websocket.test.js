@@ -3,10 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { KINDS } from './helpers/hold.js';
-import { legacyToken, PATH, startHub } from './helpers/hub.js';
+import { legacyToken, PATH } from './helpers/hub.js';
 import { openLines, openSocket, poll } from './helpers/hubsockets.js';
 import { Reader } from './helpers/reader.js';
+import { SURFACES, startSurface } from './helpers/surfaces.js';
 import { until } from './helpers/until.js';
 
 const CURSOR = /^#[\w-]{22}$/;
@@ -18,10 +18,10 @@ const ALL = bearer(legacyToken({ publish: ['*'], subscribe: ['*'] }));
 const COOKIE = { Cookie: `mercureAuthorization=${legacyToken({ publish: ['*'], subscribe: ['*'] })}` };
 const STRANGER = { 'X-Forwarded-For': '1.2.3.4' };
 
-for (const kind of KINDS)
-  describe(`WebSockets on a ${kind} Hold`, () => {
+for (const surface of SURFACES)
+  describe(`WebSockets on ${surface}`, () => {
     test('the first message is the cursor, then come publications as JSON, live and in a replay alike', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       const before = hub.cursor;
       const live = await openSocket(t, port, 'match=*', ALL);
       assert.deepEqual(live.messages, [{ cursor: before }]);
@@ -42,7 +42,7 @@ for (const kind of KINDS)
     });
 
     test('a cursor that is of no use is reported in the first message, and in the head', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       await hub.publish({ topic: 'a', data: '1' });
       const lost = await openSocket(t, port, `match=a&${after('nonsense')}`);
       assert.deepEqual(lost.messages, [{ cursor: hub.cursor, missing: true }]);
@@ -53,7 +53,7 @@ for (const kind of KINDS)
     });
 
     test('after more than fits into a replay it is closed, and the client goes on with the id of its last message', async (t) => {
-      const { port, hub } = await startHub(t, kind, { maxReplayBytes: 2000 });
+      const { port, hub } = await startSurface(t, surface, { maxReplayBytes: 2000 });
       const datas = Array.from({ length: 50 }, (_, i) => `${i}`.padStart(100, '.'));
       let cursor = hub.cursor;
       await hub.publish(datas.map((data) => ({ topic: 'a', data })));
@@ -70,7 +70,7 @@ for (const kind of KINDS)
     });
 
     test('its client publishes, and gets the id once it is stored', async (t) => {
-      const { port, hub, subscribe } = await startHub(t, kind);
+      const { port, hub, subscribe } = await startSurface(t, surface);
       const events = await subscribe('match=a');
       const client = await openSocket(t, port, 'match=a', ALL);
       const { id, ...rest } = await client.ask({ publish: { topic: 'a', data: '1', type: 't' } });
@@ -94,7 +94,7 @@ for (const kind of KINDS)
     });
 
     test('without a ref, the answer has none', async (t) => {
-      const { port } = await startHub(t, kind);
+      const { port } = await startSurface(t, surface);
       const client = await openSocket(t, port, '', ALL);
       client.send({ publish: { topic: 'a', id: 'mine' } });
       client.send({ publish: { topic: '*' } });
@@ -108,7 +108,7 @@ for (const kind of KINDS)
     });
 
     test('its client subscribes and unsubscribes; what comes is what it asks for now', async (t) => {
-      const { port, hub, hold } = await startHub(t, kind, { subscriptions: true });
+      const { port, hub, hold } = await startSurface(t, surface, { subscriptions: true });
       const client = await openSocket(t, port, 'match=a');
       const topics = ['b', { match: '/items/:id', match_type: 'urlpattern' }, { match: 'c' }];
       assert.match((await client.ask({ subscribe: topics })).cursor ?? '', CURSOR);
@@ -116,10 +116,8 @@ for (const kind of KINDS)
       assert.equal(hub.core.places.size, 1);
       for (const topic of ['a', 'b', '/items/7', 'c', 'd']) await hub.publish({ topic, data: topic });
       await client.untilDatas(['a', 'b', '/items/7', 'c']);
-      assert.deepEqual(
-        await client.ask({ unsubscribe: ['a', { match: '/items/:id', match_type: 'urlpattern' }, 'never'] }),
-        { cursor: hub.cursor },
-      );
+      const gone = ['a', { match: '/items/:id', match_type: 'urlpattern' }, 'never'];
+      assert.match((await client.ask({ unsubscribe: gone })).cursor ?? '', CURSOR);
       assert.equal(hub.core.places.size, 0);
       assert.equal(hub.core.audience.uses.size, 0);
       for (const topic of ['a', '/items/8', 'b']) await hub.publish({ topic, data: `${topic}!` });
@@ -136,7 +134,7 @@ for (const kind of KINDS)
     });
 
     test('each subscription that begins or ends is announced once, with the same subscriber', async (t) => {
-      const { port, hub } = await startHub(t, kind, { subscriptions: true });
+      const { port, hub } = await startSurface(t, surface, { subscriptions: true });
       const watcher = await openSocket(t, port, `match_urlpattern=${PATH}/subscriptions/*`, ALL);
       const client = await openSocket(t, port, 'match=a');
       for (const request of [
@@ -168,7 +166,7 @@ for (const kind of KINDS)
     });
 
     test('with after, it gets what it has missed of its new topics, in parts, and loses nothing', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       const before = hub.cursor;
       const datas = Array.from({ length: 60 }, (_, i) => `${i}`.padStart(1000, '.'));
       await hub.publish(datas.map((data) => ({ topic: 'b', data })));
@@ -194,7 +192,7 @@ for (const kind of KINDS)
     });
 
     test('wrong messages get an answer, and the next ones still work', async (t) => {
-      const { port } = await startHub(t, kind, { maxSelectors: 3 });
+      const { port } = await startSurface(t, surface, { maxSelectors: 3 });
       const client = await openSocket(t, port, 'match=a', ALL);
       const rows = /** @type {[string, RegExp][]} */ ([
         ['nonsense', /^the message is not valid JSON/],
@@ -240,7 +238,7 @@ for (const kind of KINDS)
     });
 
     test('its token says what its client may publish and read', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       const publish = { publish: { topic: 'b', data: '1' } };
       const nobody = await openSocket(t, port, 'match=a');
       assert.deepEqual(await nobody.ask(publish), { error: 'this needs an access token', status: 401 });
@@ -261,13 +259,13 @@ for (const kind of KINDS)
     });
 
     test('without a key for it, nobody publishes', async (t) => {
-      const { port } = await startHub(t, kind, { jwt: {} });
+      const { port } = await startSurface(t, surface, { jwt: {} });
       const client = await openSocket(t, port, 'match=a');
       assert.equal((await client.ask({ publish: { topic: 'a' } })).status, 405);
     });
 
     test('browsers may send the token in the query', async (t) => {
-      const { port } = await startHub(t, kind, { anonymous: false });
+      const { port } = await startSurface(t, surface, { anonymous: false });
       const token = legacyToken({ publish: ['a'], subscribe: ['a'] });
       await assert.rejects(openSocket(t, port, 'match=a', STRANGER), { status: 401 });
       const client = await openSocket(t, port, `match=a&authorization=${token}`, STRANGER);
@@ -275,7 +273,7 @@ for (const kind of KINDS)
     });
 
     test('a token that expires ends it, and so does a revoked one', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       const exp = Math.floor(Date.now() / 1000) + 2;
       const short = await openSocket(t, port, 'match=a', bearer(legacyToken({ subscribe: ['a'] }, { exp })));
       const ann = await openSocket(
@@ -297,7 +295,7 @@ for (const kind of KINDS)
     });
 
     test('a page of another origin opens none, unless it may use the hub', async (t) => {
-      const { port } = await startHub(t, kind, {
+      const { port } = await startSurface(t, surface, {
         corsOrigins: ['https://good.example'],
         publishOrigins: ['https://publisher.example'],
       });
@@ -319,20 +317,20 @@ for (const kind of KINDS)
     });
 
     test('a list with every origin is for pages without a cookie', async (t) => {
-      const { port } = await startHub(t, kind, { corsOrigins: ['*'] });
+      const { port } = await startSurface(t, surface, { corsOrigins: ['*'] });
       const evil = { Origin: 'https://evil.example' };
       await openSocket(t, port, 'match=a', evil);
       await assert.rejects(openSocket(t, port, 'match=a', { ...COOKIE, ...evil }), { status: 403 });
     });
 
     test('what is wrong with a request is said before the upgrade', async (t) => {
-      const { port } = await startHub(t, kind);
+      const { port } = await startSurface(t, surface);
       await assert.rejects(openSocket(t, port, 'Match=a'), { status: 400, text: /^"Match" is no parameter/ });
       await assert.rejects(openSocket(t, port, 'match=a', bearer('nonsense')), { status: 401 });
     });
 
     test('it counts for the limits of an address, and subscribing for the rate of opens', async (t) => {
-      const { port, hub } = await startHub(t, kind, {
+      const { port, hub } = await startSurface(t, surface, {
         maxStreamsPerAddress: 1,
         maxOpensPerAddress: 2,
         proxies: [],
@@ -347,7 +345,7 @@ for (const kind of KINDS)
     });
 
     test('answers come in the order of the requests, and publications in that order too', async (t) => {
-      const { port } = await startHub(t, kind);
+      const { port } = await startSurface(t, surface);
       const client = await openSocket(t, port, '', ALL);
       const count = 300;
       client.send({ subscribe: 'a', ref: -1 });
@@ -371,7 +369,7 @@ for (const kind of KINDS)
     });
 
     test('a client that asks and does not read is slow, however much the hub would answer', async (t) => {
-      const { port, hub, closes } = await startHub(t, kind, {}, { maxBacklogBytes: 100_000 });
+      const { port, hub, closes } = await startSurface(t, surface, {}, { maxBacklogBytes: 100_000 });
       await hub.publish(Array.from({ length: 100 }, () => ({ topic: 'a', data: 'x'.repeat(10_000) })));
       const client = await openSocket(t, port, 'match=b');
       client.socket.pause();
@@ -383,7 +381,7 @@ for (const kind of KINDS)
     });
 
     test('a client that says more than is carried out is refused, and can go on', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       /** @type {(() => void)[]} */
       const waiting = [];
       const { append } = hub.core.broker;
@@ -408,9 +406,9 @@ for (const kind of KINDS)
     test('messages of other WebSockets go to the application', async (t) => {
       /** @type {string[]} */
       const heard = [];
-      const { port, hold } = await startHub(
+      const { port, hold } = await startSurface(
         t,
-        kind,
+        surface,
         {},
         {
           onMessage: (_, data) => void heard.push(data),
@@ -425,7 +423,7 @@ for (const kind of KINDS)
     });
 
     test('one publication reaches every kind of client alike, and none is lost over reconnects', async (t) => {
-      const { port, hub } = await startHub(t, kind);
+      const { port, hub } = await startSurface(t, surface);
       const count = 200;
       const events = new Reader(t, [port], `${PATH}?match=a`);
       await until(() => events.isOpen, 'the events');
