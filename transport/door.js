@@ -299,8 +299,9 @@ export class Door {
   upgrade(visit, decision) {
     const { status } = problemOf(visit.request);
     if (status) this.refuseUpgrade(visit, status);
-    else if (visit.call.response) process.nextTick(() => this.takeFromParser(visit, decision));
-    else this.holdWebSocket(visit, visit.call.args[2], decision);
+    else if (!visit.call.response) this.holdWebSocket(visit, visit.call.args[2], decision);
+    else if (visit.request.complete) this.takeFromParser(visit, decision);
+    else process.nextTick(() => this.takeFromParser(visit, decision));
   }
 
   /** @param {Visit} visit @param {400 | 405 | 426} status */

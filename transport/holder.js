@@ -64,6 +64,8 @@ export class StreamHolder extends Upgrader {
     this.messageListener = settings.onMessage;
     /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
     this.closeListeners = [];
+    /** Those that are asked first whether a message is for them. @type {((id: number, data: string) => boolean)[]} */
+    this.messageListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.tally = tally;
     /** Accepts connections. */
@@ -283,8 +285,14 @@ export class StreamHolder extends Upgrader {
     }
   }
 
+  /** @param {(id: number, data: string) => boolean} listener true if the message is its own, so `onMessage` is not called; must not throw */
+  onStreamMessage(listener) {
+    this.messageListeners.push(listener);
+  }
+
   /** @param {number} id @param {string} data */
   reportMessage(id, data) {
+    for (const listener of this.messageListeners) if (listener(id, data)) return;
     try {
       this.messageListener?.(id, data);
     } catch (error) {

@@ -194,7 +194,7 @@ impl Shard {
         self.write_all(index, frame, true)
     }
 
-    fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
+    pub(super) fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let wire = self.on_wire(index, frame);
         let is_open = self.write_wire(index, &wire, is_exempt);
         self.reuse(wire);
