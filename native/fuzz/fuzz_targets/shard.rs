@@ -475,7 +475,13 @@ impl World {
 
     /// Has all clients read until nothing more comes, and JS hear everything.
     fn settle(&mut self) {
-        self.turn(TELL_NS);
+        for _ in 0..2 {
+            self.turn(TELL_NS);
+            self.read_all();
+        }
+    }
+
+    fn read_all(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
             self.turn(if self.shard.is_busy() { MOMENT_NS } else { MS });
@@ -485,8 +491,6 @@ impl World {
             quiet = if is_quiet { quiet + 1 } else { 0 };
             assert!(self.ahead_ns < 1_000_000 * MS, "it settles");
         }
-        self.turn(TELL_NS);
-        self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
     }
 
     /// What clients have read, without pings, which never end.
