@@ -506,7 +506,8 @@ impl World {
 
     /// A poll that waits has nothing to say.
     fn check_waiting(&self, client: &Client) {
-        let Some(id) = client.id.filter(|id| client.is_alive() && !self.closed.contains_key(&id.bits())) else { return };
+        let may_wait = |id: &Id| client.is_alive() && client.adopted.is_none() && !self.closed.contains_key(&id.bits());
+        let Some(id) = client.id.filter(may_wait) else { return };
         let held = |said: &Said| matches!(said, Said::Hold { id: own, stream } if *own == id && stream.format.is_poll());
         let mut decisions = self.said.iter().enumerate().filter(|(_, said)| said.id() == Some(id) && said.decides());
         if let Some((number, said @ Said::Hold { stream, .. })) = decisions.next()
