@@ -270,6 +270,23 @@ fn nothing_is_read_while_js_has_enough_to_do() {
 }
 
 #[test]
+fn those_that_take_longest_over_a_message_make_room_for_others() {
+    const SIZE: usize = 1 << 20;
+    let mut held = Held::start(options_with(|options| (options.takes_messages, options.max_message_bytes) = (true, SIZE)));
+    let begin = [&[0x81, 0xff][..], &(SIZE as u64).to_be_bytes(), &[0; 4], &vec![b'x'; SIZE - 1]].concat();
+    let mut clients: Vec<_> = (0..20).map(|_| websocket(&mut held, WEBSOCKET, &[])).collect();
+    for (client, _) in &mut clients {
+        client.write_all(&begin).unwrap();
+    }
+    let (_, oldest) = clients[0];
+    assert_eq!(held.closed(oldest), Reason::OverCapacity);
+    let (newest, id) = clients.last_mut().unwrap();
+    newest.write_all(b"x").unwrap();
+    let (by, text) = said(&mut held);
+    assert_eq!((by, text.len()), (*id, SIZE));
+}
+
+#[test]
 fn a_websocket_moves_in_a_handover_with_half_a_message() {
     let mut pair = Pair::new(ByHand::new(listening()), listening());
     let mut client = pair.giver.connect(&upgrade("/"));
