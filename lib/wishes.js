@@ -39,7 +39,7 @@ export function formatOf({ accept, upgrade }, query, types = TYPES) {
 }
 
 /** @param {string | undefined} upgrade such as 'websocket' or 'h2c, WebSocket' */
-function asksForWebSocket(upgrade) {
+export function asksForWebSocket(upgrade) {
   if (upgrade === undefined) return false;
   return upgrade.split(',').some((protocol) => protocol.trim().toLowerCase() === 'websocket');
 }

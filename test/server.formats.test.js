@@ -97,6 +97,16 @@ for (const transport of TRANSPORTS) {
       });
     }
 
+    test('takes a publication that offers an upgrade to HTTP/2, as that of Java', async (t) => {
+      const { server } = await start(t);
+      const client = rawClient(
+        server.port,
+        POST.replace('Host:', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHost:'),
+      );
+      t.after(client.close);
+      await client.untilRead(/^HTTP\/1\.1 200 [\s\S]*#[\w-]{22}$/);
+    });
+
     test('talks with a client of WebSockets', async (t) => {
       const { server, publish } = await start(t);
       const client = new WebSocket(`ws://127.0.0.1:${server.port}/?channel=news`);

@@ -172,14 +172,13 @@ for (const kind of KINDS) {
       assert.deepEqual(await client.untilMessages(4), Array(4).fill('masked'));
     });
 
-    // Clients have to wait for the response (section 4.1). Without the native core, Node has parsed what they send too early.
-    test('what comes with the request is heard after it, or refused', async (t) => {
+    // Clients have to wait for the response (section 4.1), but there is no harm in it.
+    test('what comes with the request is heard after it', async (t) => {
       const { port } = await startEcho(t, kind);
       const early = Buffer.concat([frame('text', 'early'), frame('text', 'bird')]);
       const client = framed(rawClient(port), '/', { early });
       t.after(client.close);
-      if (kind === 'native') assert.deepEqual(await client.untilMessages(2), ['early', 'bird']);
-      else await client.untilRead(/^HTTP\/1\.1 400 /);
+      assert.deepEqual(await client.untilMessages(2), ['early', 'bird']);
     });
 
     test('a ping is answered with its payload; a pong that nobody asked for is nothing', async (t) => {

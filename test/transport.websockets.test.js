@@ -3,6 +3,7 @@
  * clients that people use.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { WebSocket as UndiciWebSocket } from 'undici';
 import { WebSocket } from 'ws';
@@ -332,6 +333,22 @@ for (const kind of KINDS) {
       hold.publish('a', 'x');
       client.received = client.received.slice(before);
       assert.deepEqual(await messages(client, 1), ['x']);
+    });
+
+    test('can be something else for a server that it is passed to', async (t) => {
+      const server = createServer((request, response) => response.end(`served ${request.url}`));
+      const { port } = await startWebSockets(
+        t,
+        kind,
+        {},
+        { server, policy: { decide: () => ({ pass: true }) } },
+      );
+      const client = webSocketClient(port, '/a');
+      t.after(client.close);
+      await client.untilRead(/^HTTP\/1\.1 200 [\s\S]*served \/a/);
+      server.on('upgrade', (_, socket) => socket.end('upgraded'));
+      const other = rawClient(port, handshake('/a', { Upgrade: 'tcp' }));
+      await other.untilRead(/^upgraded$/);
     });
 
     test('can wait for a promise', async (t) => {

@@ -40,7 +40,6 @@ import { Waiting } from './waiting.js';
 const LINGER_MS = 1000;
 /** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
-const NOTHING = Buffer.alloc(0);
 
 const NEW = 0;
 const ASKED = 1;
@@ -295,29 +294,18 @@ export class Door {
     this.outside.delete(socket);
   }
 
-  /** Once Node's parser has read to the end of the request, so that the connection can be taken from it. @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
+  /** A request that asks for a WebSocket is an 'upgrade' event. @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
   upgrade(visit, decision) {
-    const { status } = problemOf(visit.request);
-    if (status) this.refuseUpgrade(visit, status);
-    else if (!visit.call.response) this.holdWebSocket(visit, visit.call.args[2], decision);
-    else if (visit.request.complete) this.takeFromParser(visit, decision);
-    else process.nextTick(() => this.takeFromParser(visit, decision));
+    const { request, call } = visit;
+    const { status } = problemOf(request);
+    if (status || call.response) this.refuseUpgrade(visit, status || 400);
+    else this.holdWebSocket(visit, call.args[2], decision);
   }
 
   /** @param {Visit} visit @param {400 | 405 | 426} status */
   refuseUpgrade({ id, socket, request }, status) {
     this.refuse(socket, status, request.method === 'HEAD');
     this.reportLater(id, 'bad-request');
-  }
-
-  /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
-  takeFromParser(visit, decision) {
-    const { id, request, socket } = visit;
-    if (socket.destroyed) return this.reportLater(id, 'client-gone');
-    // Before it gets an answer, a client has nothing to say.
-    if (!request.complete || socket[kMore]?.length || socket[kError]) return this.refuseUpgrade(visit, 400);
-    socket.removeAllListeners('data');
-    this.holdWebSocket(visit, NOTHING, decision);
   }
 
   /** @param {Visit} visit @param {Buffer} rest what the client has sent after its request @param {import('./policy.js').HoldDecision} decision */

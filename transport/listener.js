@@ -3,7 +3,7 @@
  * the door, and all listeners are functions of this module, so no closure is created per connection.
  */
 import { createServer } from 'node:http';
-import { upgradeLike } from './passing.js';
+import { incomingWith, takesUpgrades } from './incoming.js';
 
 /** Length of the accept queue: the kernel reduces it to somaxconn. */
 const ACCEPT_QUEUE = 65_535;
@@ -26,6 +26,7 @@ const kDoor = Symbol('door');
 export function openServer(door, settings) {
   const { server: application, nagle, maxHeadBytes, headTimeoutMs, keepAliveTimeoutMs } = settings;
   const server = createServer({
+    IncomingMessage: incomingWith(() => takesUpgrades(application)),
     keepAliveTimeout: keepAliveTimeoutMs,
     noDelay: !nagle,
     maxHeaderSize: maxHeadBytes,
@@ -41,7 +42,7 @@ export function openServer(door, settings) {
   server.on('checkExpectation', onCheckExpectation);
   server.on('connect', onConnect);
   server.on('clientError', onClientError);
-  upgradeLike(server, application, onUpgrade);
+  server.on('upgrade', onUpgrade);
   return Object.assign(server, { [kDoor]: door });
 }
 

@@ -3,10 +3,9 @@
  */
 import { codeOf } from '../lib/errors.js';
 import { isPoll, isWebSocket } from '../native/protocol.js';
-import { bareResponse } from './passing.js';
+import { lastResponse } from './passing.js';
 import { headersNamed, headOf } from './policy.js';
 import { headOfStream, refusal, responseOf, welcomesOf } from './responses.js';
-import { closeAfter } from './stream.js';
 
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {import('node:http').ServerResponse} ServerResponse */
@@ -34,9 +33,7 @@ export async function serve(hold, policy, request, response) {
 export async function serveUpgrade(hold, policy, request, socket, head) {
   const decision = decisionOn(policy, request);
   if (!('hold' in decision && isWebSocket(decision.hold))) {
-    const response = bareResponse(request, /** @type {import('node:net').Socket} */ (socket));
-    response.shouldKeepAlive = false;
-    closeAfter(response);
+    const response = lastResponse(request, /** @type {import('node:net').Socket} */ (socket));
     return serve(hold, policy, request, response);
   }
   const { channels, headers } = decision;

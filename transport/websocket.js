@@ -172,9 +172,20 @@ export class Upgrades {
       for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
       lines.push(`Date: ${new Date().toUTCString()}`);
     });
-    server.handleUpgrade(request, socket, rest, (one) => {
-      opened = one;
-    });
+    // ws checks once more what was checked, and less exactly.
+    const { 'sec-websocket-key': key } = request.headers;
+    const asked = {
+      method: 'GET',
+      headers: { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': key },
+    };
+    server.handleUpgrade(
+      /** @type {IncomingMessage} */ (/** @type {unknown} */ (asked)),
+      socket,
+      rest,
+      (one) => {
+        opened = one;
+      },
+    );
     server.removeAllListeners('headers');
     return opened;
   }
