@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
+import type { Duplex } from 'node:stream';
 
 /**
  * What a stream is, and how messages are written to it:
@@ -699,6 +700,13 @@ export class Hub {
    * @param next called for other requests; without it they get 404
    */
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+
+  /**
+   * For the event `upgrade` of a server of `node:http` or `node:https`: makes a WebSocket of a request on its path, or refuses it, as in
+   * `server.on('upgrade', hub.upgrade)`. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array, next?: () => void): void;
 
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
   owns(target: string | undefined): boolean;

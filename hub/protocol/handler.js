@@ -107,7 +107,7 @@ async function subscribe(hub, request, incoming, response) {
 }
 
 /**
- * @param {Hub} hub @param {string} address @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {Hub} hub @param {string} address @param {import('../index.js').Subscriber} subscriber
  * @param {import('../streams/openings.js').Opening} opening @param {ServerResponse} response
  */
 async function poll(hub, address, subscriber, opening, response) {
