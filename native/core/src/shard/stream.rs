@@ -131,10 +131,12 @@ impl Shard {
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
         self.watch(index);
-        if self.rows.find(id).is_some() {
+        self.rows.find(id)?;
+        // From here on, its end is reported, so JS has to know its id.
+        if !adoption.opening.is_empty() {
             self.write_exempt(index, &adoption.opening);
         }
-        self.rows.find(id).map(|_| id)
+        Some(id)
     }
 
     pub(super) fn has_room_for(&self, adoption: &Adoption) -> bool {
