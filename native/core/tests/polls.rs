@@ -173,3 +173,20 @@ fn a_poll_moves_in_a_handover_and_is_answered_where_it_is() {
     client.write_all(&get("/next")).unwrap();
     assert_eq!(pair.taker.asked().len(), 1);
 }
+
+#[test]
+fn a_long_answer_reaches_a_client_that_reads_slowly() {
+    let mut by_hand = ByHand::new(options());
+    let mut client = by_hand.connect(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let [(id, _)] = by_hand.asked().try_into().unwrap();
+    let lines = format!("X-Filler: {}\r\n", "x".repeat(20_000));
+    by_hand.say(&[opening(POLL, lines.as_bytes(), &[], &["news"]), LONG_MS.to_le_bytes().into(), hold_so(id)].concat());
+    by_hand.say(&drain(12));
+    by_hand.turn(20);
+    let mut read = String::new();
+    for _ in 0..100 {
+        read += &read_now(&mut client);
+        by_hand.turn(1);
+    }
+    assert!(read.ends_with("\r\n\r\n"), "{} bytes", read.len());
+}

@@ -181,6 +181,20 @@ fn a_client_that_closes_gets_its_code_back() {
 }
 
 #[test]
+fn the_end_of_one_is_nothing_to_the_others() {
+    let mut held = Held::start(listening());
+    let (mut stays, _) = websocket(&mut held, WEBSOCKET, &["news"]);
+    for last in [masked(0x88, b""), masked(0x83, b""), b"".to_vec()] {
+        let (mut leaves, id) = websocket(&mut held, WEBSOCKET, &[]);
+        leaves.write_all(&[last, b"and more".to_vec()].concat()).unwrap();
+        held.closed(id);
+    }
+    held.command(&publish("news", b"still here"));
+    expect(&mut stays, &framed(TEXT_FRAME, b"still here"));
+    assert_eq!(held.closed_for(Reason::Failed), 0);
+}
+
+#[test]
 fn each_reason_has_its_code() {
     for (records, code, reason) in [
         (drain(0), 1001, Reason::Drain),
@@ -253,6 +267,23 @@ fn nothing_is_read_while_js_has_enough_to_do() {
     let count = by_hand.outbox.take(usize::MAX).0.said.len();
     assert!((500..2000).contains(&count), "{count}");
     assert!(send(&mut by_hand) > before);
+}
+
+#[test]
+fn those_that_take_longest_over_a_message_make_room_for_others() {
+    const SIZE: usize = 1 << 20;
+    let mut held = Held::start(options_with(|options| (options.takes_messages, options.max_message_bytes) = (true, SIZE)));
+    let begin = [&[0x81, 0xff][..], &(SIZE as u64).to_be_bytes(), &[0; 4], &vec![b'x'; SIZE - 1]].concat();
+    let mut clients: Vec<_> = (0..20).map(|_| websocket(&mut held, WEBSOCKET, &[])).collect();
+    for (client, _) in &mut clients {
+        client.write_all(&begin).unwrap();
+    }
+    let (_, oldest) = clients[0];
+    assert_eq!(held.closed(oldest), Reason::OverCapacity);
+    let (newest, id) = clients.last_mut().unwrap();
+    newest.write_all(b"x").unwrap();
+    let (by, text) = said(&mut held);
+    assert_eq!((by, text.len()), (*id, SIZE));
 }
 
 #[test]

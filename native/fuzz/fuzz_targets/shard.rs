@@ -475,7 +475,13 @@ impl World {
 
     /// Has all clients read until nothing more comes, and JS hear everything.
     fn settle(&mut self) {
-        self.turn(TELL_NS);
+        for _ in 0..2 {
+            self.turn(TELL_NS);
+            self.read_all();
+        }
+    }
+
+    fn read_all(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
             self.turn(if self.shard.is_busy() { MOMENT_NS } else { MS });
@@ -485,8 +491,6 @@ impl World {
             quiet = if is_quiet { quiet + 1 } else { 0 };
             assert!(self.ahead_ns < 1_000_000 * MS, "it settles");
         }
-        self.turn(TELL_NS);
-        self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
     }
 
     /// What clients have read, without pings, which never end.
@@ -502,7 +506,8 @@ impl World {
 
     /// A poll that waits has nothing to say.
     fn check_waiting(&self, client: &Client) {
-        let Some(id) = client.id.filter(|id| client.is_alive() && !self.closed.contains_key(&id.bits())) else { return };
+        let may_wait = |id: &Id| client.is_alive() && client.adopted.is_none() && !self.closed.contains_key(&id.bits());
+        let Some(id) = client.id.filter(may_wait) else { return };
         let held = |said: &Said| matches!(said, Said::Hold { id: own, stream } if *own == id && stream.format.is_poll());
         let mut decisions = self.said.iter().enumerate().filter(|(_, said)| said.id() == Some(id) && said.decides());
         if let Some((number, said @ Said::Hold { stream, .. })) = decisions.next()

@@ -16,8 +16,11 @@ use crate::websocket::{self, Code, Heard, Incoming};
 
 /// Reads of one client, before everything else gets its turn.
 const READS_A_TURN: usize = 4;
-/// The most bytes that a shard keeps of messages and frames that are not complete.
-pub(super) const MOST_INCOMING_BYTES: usize = 16 << 20;
+/// The most bytes that a shard keeps of messages and frames that are not complete, but at least so many of the longest.
+const MOST_INCOMING_BYTES: usize = 16 << 20;
+const LEAST_INCOMING: usize = 4;
+/// So many entries of the list of the oldest may be out of date.
+const MOST_STALE: usize = 64;
 /// After so many heartbeats without a word, a client is asked whether it is there, and after as many again it is not.
 const MOST_BEATS: u32 = 4;
 /// How soon JS may have taken what it was told.
@@ -26,37 +29,70 @@ const RETRY_NS: u64 = 4 * MS;
 #[derive(Debug, Default)]
 pub(super) struct WebSockets {
     /// What is not complete, by row.
-    incoming: HashMap<u32, Incoming>,
+    unfinished: HashMap<u32, Unfinished>,
     /// Memory that it takes.
     bytes: usize,
+    /// Rows with what is not complete, the oldest first, and its numbers. Those that are complete meanwhile are there too.
+    order: VecDeque<(u32, u64)>,
+    last_number: u64,
     /// Those that are not read, because JS has not taken what others have said.
     waiting: VecDeque<Id>,
 }
 
+#[derive(Debug, Default)]
+struct Unfinished {
+    incoming: Incoming,
+    /// None as long as it is not kept.
+    number: Option<u64>,
+}
+
 impl WebSockets {
-    fn take(&mut self, index: u32) -> Incoming {
-        if self.incoming.is_empty() {
-            return Incoming::default();
+    fn take(&mut self, index: u32) -> Unfinished {
+        if self.unfinished.is_empty() {
+            return Unfinished::default();
         }
-        let incoming = self.incoming.remove(&index).unwrap_or_default();
-        self.bytes -= incoming.bytes();
-        incoming
+        let unfinished = self.unfinished.remove(&index).unwrap_or_default();
+        self.bytes -= unfinished.incoming.bytes();
+        unfinished
     }
 
-    fn keep(&mut self, index: u32, incoming: Incoming) {
-        if !incoming.is_empty() {
-            self.bytes += incoming.bytes();
-            self.incoming.insert(index, incoming);
+    fn keep(&mut self, index: u32, Unfinished { incoming, number }: Unfinished) {
+        if incoming.is_empty() {
+            return;
+        }
+        let number = number.unwrap_or_else(|| self.begin(index));
+        self.bytes += incoming.bytes();
+        self.unfinished.insert(index, Unfinished { incoming, number: Some(number) });
+    }
+
+    /// It is the newest.
+    fn begin(&mut self, index: u32) -> u64 {
+        if self.order.len() > 2 * self.unfinished.len() + MOST_STALE {
+            let is_current = |(index, number): &(u32, u64)| self.unfinished.get(index).is_some_and(|one| one.number == Some(*number));
+            self.order.retain(is_current);
+        }
+        self.last_number += 1;
+        self.order.push_back((index, self.last_number));
+        self.last_number
+    }
+
+    /// Takes the row with the oldest off the list.
+    fn pop_oldest(&mut self) -> Option<u32> {
+        loop {
+            let (index, number) = self.order.pop_front()?;
+            if self.unfinished.get(&index).is_some_and(|one| one.number == Some(number)) {
+                return Some(index);
+            }
         }
     }
 
     pub fn pack(&self, index: u32) -> More {
-        let (unread, message) = self.incoming.get(&index).map(Incoming::parts).unwrap_or_default();
+        let (unread, message) = self.unfinished.get(&index).map(|one| one.incoming.parts()).unwrap_or_default();
         More::WebSocket { unread: unread.into(), message: message.map(Into::into) }
     }
 
     pub fn park(&mut self, index: u32, unread: &[u8], message: Option<&[u8]>) {
-        self.keep(index, Incoming::of(unread, message));
+        self.keep(index, Unfinished { incoming: Incoming::of(unread, message), number: None });
     }
 
     pub fn remove(&mut self, index: u32) {
@@ -65,9 +101,8 @@ impl WebSockets {
 
     /// Panics if it does not agree with the rows.
     pub fn check(&self, is_websocket: impl Fn(u32) -> bool) {
-        assert_eq!(self.bytes, self.incoming.values().map(Incoming::bytes).sum::<usize>());
-        assert!(self.incoming.keys().all(|index| is_websocket(*index)), "only WebSockets have frames");
-        assert!(self.bytes <= MOST_INCOMING_BYTES);
+        assert_eq!(self.bytes, self.unfinished.values().map(|one| one.incoming.bytes()).sum::<usize>());
+        assert!(self.unfinished.keys().all(|index| is_websocket(*index)), "only WebSockets have frames");
     }
 }
 
@@ -100,9 +135,9 @@ impl Shard {
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
                 Ok(count) => {
-                    let mut incoming = self.websockets.take(index);
-                    incoming.add(&self.scratch[..count]);
-                    self.hear_all(index, incoming);
+                    let mut unfinished = self.websockets.take(index);
+                    unfinished.incoming.add(&self.scratch[..count]);
+                    self.hear_all(index, unfinished);
                 }
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
@@ -143,20 +178,22 @@ impl Shard {
 
     /// Takes what a client has sent.
     pub(super) fn hear(&mut self, index: u32, bytes: &[u8]) {
-        let mut incoming = self.websockets.take(index);
-        incoming.add(bytes);
-        self.hear_all(index, incoming);
+        let mut unfinished = self.websockets.take(index);
+        unfinished.incoming.add(bytes);
+        self.hear_all(index, unfinished);
     }
 
-    fn hear_all(&mut self, index: u32, mut incoming: Incoming) {
+    fn hear_all(&mut self, index: u32, mut unfinished: Unfinished) {
         self.rows.row(index).set_aside(0);
         // The hub always wants to know what its clients say.
         let takes_messages = self.options.takes_messages || self.rows.format(index).is_of_updates();
         // Of several pings, the last one has to be answered (RFC 6455, section 5.5.3).
         let mut ping = None;
         let end = loop {
-            match incoming.next(self.options.max_message_bytes) {
+            match unfinished.incoming.next(self.options.max_message_bytes) {
                 Ok(Some(Heard::Text(text))) if takes_messages => {
+                    // What is left is the beginning of another one.
+                    unfinished.number = None;
                     let id = self.rows.id_of(index);
                     self.mail.hear(id, text);
                 }
@@ -170,16 +207,24 @@ impl Shard {
         };
         match end {
             None => {
-                self.websockets.keep(index, incoming);
+                self.websockets.keep(index, unfinished);
                 if let Some(payload) = ping {
                     self.write(index, &websocket::pong(&payload));
                 }
-                if self.websockets.bytes > MOST_INCOMING_BYTES {
-                    self.fail_websocket(index, Code::TryAgainLater, Reason::OverCapacity);
-                }
+                self.make_room_for_messages();
             }
             Some(Ok(code)) => self.end_websocket(index, &websocket::close_answer(code), Reason::ClientGone),
             Some(Err(code)) => self.fail_websocket(index, code, Reason::BadRequest),
+        }
+    }
+
+    /// Ends those that have taken longest over a message.
+    fn make_room_for_messages(&mut self) {
+        let most = MOST_INCOMING_BYTES.max(LEAST_INCOMING * self.options.max_message_bytes);
+        while self.websockets.bytes > most
+            && let Some(oldest) = self.websockets.pop_oldest()
+        {
+            self.fail_websocket(oldest, Code::TryAgainLater, Reason::OverCapacity);
         }
     }
 
