@@ -91,6 +91,7 @@ export class Door {
     this.names = new Set(settings.policy.headers);
     this.application = settings.server;
     this.connectionLimit = connectionLimit;
+    this.keepAliveTimeoutMs = settings.keepAliveTimeoutMs;
     this.streams = streams;
     this.tally = tally;
     this.onClose = onClose;
@@ -393,6 +394,7 @@ export class Door {
     const next = socket[kMore]?.shift();
     if (next) return this.ask(next.args[0], socket, next);
     if (socket[kError]) return this.fail(socket, socket[kError]);
+    socket.setTimeout(this.keepAliveTimeoutMs); // some versions of Node have added a second
     this.answered.set(socket, { sinceMs: performance.now() });
   }
 

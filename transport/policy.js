@@ -59,7 +59,7 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
  */
 
 /**
- * A complete response, after which the connection ends.
+ * A complete response. The connection goes on after it, if its client wants that and the request had no body.
  * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
  */
 

@@ -121,7 +121,7 @@ impl Shard {
         }
     }
 
-    /// None if there is no room, or the connection broke at once.
+    /// None if there is no room.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
         if self.rows.is_full() || !self.has_room_for(adoption) {
             return None;
@@ -131,11 +131,10 @@ impl Shard {
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
         self.watch(index);
-        self.rows.find(id)?;
-        // From here on, its end is reported, so JS has to know its id.
-        if !adoption.opening.is_empty() {
+        if self.rows.find(id).is_some() && !adoption.opening.is_empty() {
             self.write_exempt(index, &adoption.opening);
         }
+        // It may have ended already: that is reported, so JS has to know its id.
         Some(id)
     }
 
