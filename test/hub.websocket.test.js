@@ -258,6 +258,26 @@ for (const surface of SURFACES)
       assert.deepEqual([reader.datas(), nobody.datas()], [['secret', 'open'], ['open']]);
     });
 
+    test('a publication is at most as large as over HTTP', async (t) => {
+      const { port, hub } = await startSurface(t, surface, { maxBodyBytes: 1000 });
+      const client = await openSocket(t, port, '', ALL);
+      const answer = await client.ask({ publish: { topic: 'a', data: 'x'.repeat(1000) } });
+      assert.match(answer.error ?? '', /^got 1\d\d\d bytes, expected 1000 at most$/);
+      assert.deepEqual([answer.status, hub.counters().hubLimitedPublication], [413, 1]);
+    });
+
+    test('an upgrade to something else is ignored', async (t) => {
+      const { ask } = await startSurface(t, surface);
+      const headers = [
+        'Connection: Upgrade, HTTP2-Settings',
+        'Upgrade: h2c',
+        'HTTP2-Settings: AAMAAABkAAQAAP__',
+      ];
+      const stream = await ask({ target: `${PATH}?match=a`, headers });
+      assert.deepEqual([stream.status, stream.headers['content-type']], [200, 'text/event-stream']);
+      assert.match(stream.body, /id: #[\w-]{22}\n\n/);
+    });
+
     test('without a key for it, nobody publishes', async (t) => {
       const { port } = await startSurface(t, surface, { jwt: {} });
       const client = await openSocket(t, port, 'match=a');

@@ -61,7 +61,7 @@ export class Conversations {
     if (!socket) return false;
     const { ready } = socket;
     const talk = this.talks.get(id) ?? { id, socket, waiting: 0, gate: ready, last: ready ?? DONE };
-    const { ref, said, problem } = read(text);
+    const { ref, said, problem } = read(text, this.hub.rules.mostBodyBytes);
     if (talk.waiting >= MOST_WAITING)
       this.reply(
         id,
@@ -195,14 +195,16 @@ export class Conversations {
 /** A request of which only its session is known. @type {import('../access/index.js').Request} */
 const NOBODY = { method: 'POST', headers: {} };
 
-/** @param {string} text @returns {{ ref?: import('./requests.js').Ref, said?: import('./requests.js').Said, problem: RequestError }} */
-function read(text) {
+/** @param {string} text @param {number} mostBytes of one that publishes @returns {{ ref?: import('./requests.js').Ref, said?: import('./requests.js').Said, problem: RequestError }} */
+function read(text, mostBytes) {
   /** @type {import('./requests.js').Ref} */
   let ref;
   try {
     const given = objectIn(text);
     ref = refOf(given);
-    return { ref, said: saidIn(given), problem: NONE };
+    const said = saidIn(given);
+    if (said.kind === 'publish') checkBytes(text, mostBytes);
+    return { ref, said, problem: NONE };
   } catch (error) {
     if (error instanceof RequestError) return { ref, problem: error };
     throw error;
@@ -210,6 +212,12 @@ function read(text) {
 }
 
 const NONE = new RequestError(500, '');
+
+/** @param {string} text @param {number} most @throws {RequestError} 413 */
+function checkBytes(text, most) {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > most) throw new RequestError(413, `got ${bytes} bytes, expected ${most} at most`);
+}
 
 /** @param {string} which @param {number} status */
 function tooMany(which, status) {
