@@ -263,6 +263,34 @@ for (const [proxy, { program }] of Object.entries(PROXIES)) {
   });
 }
 
+for (const proxy of Object.keys(PROXIES).filter((name) => name.startsWith('haproxy')))
+  test(`${proxy}: a WebSocket comes over HTTP/2 (RFC 8441)`, { skip: missing('haproxy') }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    const session = connect(behind.url, { rejectUnauthorized: false });
+    t.after(() => session.destroy());
+    await until(() => session.remoteSettings.enableConnectProtocol, 'its settings');
+    const stream = session.request({
+      ':method': 'CONNECT',
+      ':protocol': 'websocket',
+      ':path': `${PATH}?topic=news`,
+      'sec-websocket-version': '13',
+      authorization: `Bearer ${SUBSCRIBER}`,
+    });
+    /** @type {Buffer[]} */
+    const received = [];
+    let status = 0;
+    stream.on('response', (headers) => {
+      status = headers[':status'] ?? 0;
+    });
+    stream.on('error', () => {}); // when the servers end, after the test
+    stream.on('data', (data) => received.push(data));
+    await until(
+      () => /\{"cursor":"#[\w-]{22}"\}$/.test(Buffer.concat(received).toString('latin1')),
+      'the cursor',
+    );
+    assert.equal(status, 200);
+  });
+
 test('haproxy: the streams of a node that is not ready any more are ended, and come back elsewhere', {
   skip: missing('haproxy'),
 }, async (t) => {
