@@ -2,9 +2,12 @@
  * Polls: requests that wait for their answer. The same from the native core and from JS.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import { describe, test } from 'node:test';
-import { rawClient } from './helpers/client.js';
-import { KINDS, NEEDS_NATIVE, startListening } from './helpers/hold.js';
+import { get, rawClient } from './helpers/client.js';
+import { withCode } from './helpers/codes.js';
+import { KINDS, listening, NEEDS_NATIVE, startHold, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
 
 const CURSOR = 'c1';
@@ -243,6 +246,154 @@ for (const kind of KINDS) {
         'Content-Type: application/json',
         'Cache-Control: no-store',
       ]);
+    });
+  });
+}
+
+for (const kind of KINDS) {
+  describe(`a response that is adopted as a poll (${kind})`, () => {
+    /**
+     * @param {import('node:test').TestContext} t
+     * @param {(response: import('node:http').ServerResponse) => void} [prepare]
+     * @param {{ waitMs?: number, encoding?: 'poll' | 'pollUpdates' }} [options]
+     */
+    const startAdopting = async (t, prepare, options) => {
+      /** @type {unknown[]} */
+      const errors = [];
+      const server = createServer((_, response) => {
+        prepare?.(response);
+        hold
+          .adopt(response, { encoding: 'poll', channels: ['a'], ...options })
+          .catch((error) => errors.push(error));
+      });
+      const { hold, closes } = startHold(t, kind);
+      const port = await listening(t, server);
+      const open = async () => {
+        const client = rawClient(port, get());
+        t.after(client.close);
+        await until(() => hold.counters().streams === 1, 'a poll');
+        return client;
+      };
+      return { hold, closes, errors, port, open };
+    };
+
+    test('is answered by its server, which goes on with the connection', async (t) => {
+      const { hold, closes, open } = await startAdopting(t, (response) => {
+        response.setHeader('X-Own', '1');
+        response.setHeader('Content-Type', 'application/json; charset=utf-8');
+      });
+      const client = await open();
+      assert.deepEqual([hold.counters().inJs, hold.counters().connections], [1, 1]);
+      hold.publish('a', { id: '1', data: 'x' });
+      await client.untilRead(/\{"messages":\[\{"id":"1","data":"x"\}\],"cursor":"1"\}\n$/);
+      for (const line of [
+        'X-Own: 1',
+        'Content-Type: application/json; charset=utf-8',
+        'Last-Event-ID: 1',
+        'Connection: keep-alive',
+      ])
+        assert.ok(client.received.includes(`\r\n${line}\r\n`), client.received);
+      await until(() => closes.length === 1, 'its end');
+      assert.equal(closes[0].reason, 'answered');
+      client.send(get());
+      await until(() => hold.counters().streams === 1, 'another poll');
+      hold.publish('a', 'y');
+      await client.untilRead(/"y"/);
+      await until(() => hold.counters().connections === 0, 'the connection is not ours');
+    });
+
+    test('is answered with 204 in time, with the cursor if that is certain', async (t) => {
+      const { hold, closes, port } = await startAdopting(t, undefined, {
+        waitMs: 0,
+        encoding: 'pollUpdates',
+      });
+      hold.publish([], null, { cursor: CURSOR });
+      const response = await fetch(`http://127.0.0.1:${port}/`);
+      assert.deepEqual([response.status, response.headers.get('last-event-id')], [204, CURSOR]);
+      await until(() => closes[0]?.reason === 'answered', 'its end');
+    });
+
+    test('gives a HEAD the head of an answer', async (t) => {
+      const { hold, closes, port } = await startAdopting(t);
+      const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'HEAD' });
+      assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'application/json']);
+      await until(() => closes[0]?.reason === 'drain', 'its end');
+      assert.equal(hold.counters().streams, 0);
+    });
+
+    test('ends with its connection, and when the application has ended it', async (t) => {
+      /** @type {import('node:http').ServerResponse | undefined} */
+      let last;
+      const { hold, closes, open } = await startAdopting(t, (response) => {
+        last = response;
+      });
+      (await open()).close();
+      await until(() => closes.length === 1, 'its end');
+      const client = await open();
+      last?.end('something else');
+      await client.untilRead(/something else/);
+      hold.publish('a', 'x');
+      await until(() => closes.length === 2, 'its end');
+      assert.deepEqual(
+        closes.map(({ reason }) => reason),
+        ['client-gone', 'drain'],
+      );
+      assert.doesNotMatch(client.received, /messages/);
+    });
+
+    test('is answered in a drain, and its connection ends', async (t) => {
+      const { hold, open } = await startAdopting(t);
+      const client = await open();
+      await hold.close();
+      await client.untilClosed();
+      assert.match(client.received, /^HTTP\/1\.1 204 [\s\S]*\r\nConnection: close\r\n/);
+    });
+
+    test('must not have begun', async (t) => {
+      /** @type {((response: import('node:http').ServerResponse) => void)[]} */
+      const spoil = [
+        (response) => response.flushHeaders(),
+        (response) => response.setHeader('Content-Length', '5'),
+        (response) => response.end(),
+      ];
+      for (const prepare of spoil) {
+        const { errors, port } = await startAdopting(t, prepare);
+        const client = rawClient(port, get());
+        t.after(client.close);
+        await until(() => errors.length === 1, 'an error');
+        assert.ok(withCode('NOT_ADOPTABLE')(errors[0]), String(errors[0]));
+      }
+      const { hold } = await startAdopting(t);
+      for (const options of [{ waitMs: 5 }, { encoding: 'poll', waitMs: -1 }])
+        await assert.rejects(
+          hold.adopt(/** @type {any} */ ({}), /** @type {any} */ (options)),
+          withCode('BAD_ARGUMENT', /waitMs/),
+        );
+    });
+
+    test('works with HTTP/2', async (t) => {
+      const server = createHttp2Server(
+        (_, response) => void hold.adopt(response, { encoding: 'poll', channels: ['a'] }),
+      );
+      const { hold, closes } = startHold(t, kind);
+      const session = connectHttp2(`http://127.0.0.1:${await listening(t, server)}`);
+      t.after(() => session.destroy());
+      for (const data of ['one', 'two']) {
+        const stream = session.request({ ':path': '/' });
+        let body = '';
+        stream.on('data', (chunk) => {
+          body += chunk;
+        });
+        await until(() => hold.counters().streams === 1, 'a poll');
+        hold.publish('a', data);
+        await until(() => body.endsWith('\n'), 'an answer');
+        assert.equal(body, `{"messages":[{"data":"${data}"}]}\n`);
+        await until(() => hold.counters().streams === 0, 'its end');
+      }
+      assert.deepEqual(
+        closes.map(({ reason }) => reason),
+        ['answered', 'answered'],
+      );
     });
   });
 }
