@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
-import { changedParams, defaultParams, PARAMS } from './drone/params.js';
+import { changedParams, defaultParams, OLD_FORMAT, PARAMS } from './drone/params.js';
 import { certificatesIn } from './drone/tls/params.js';
 import { splitServers } from './drone/topics/servers.js';
 import { defaultFolder } from './on/registry.js';
@@ -78,9 +78,6 @@ export const LOAD_OPTIONS = [
   option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0: as many as needed'),
 ];
 
-/** A drone's parameter is called --n, so this is accepted too. */
-export const ALIASES = [option('n', 'streams', integer(0, MOST_STREAMS), 0, '')];
-
 /** Parameters passed on to each drone as they are. @type {Option[]} */
 export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag)).map((param) =>
   option(
@@ -91,6 +88,12 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
     String(param.default) === '' || param.kind === FLAG ? param.help : `${param.help} (${param.default})`,
   ),
 );
+
+/** A drone's parameter is called --n, so this is accepted too, and so is the former name of --format. */
+export const ALIASES = [
+  option('n', 'streams', integer(0, MOST_STREAMS), 0, ''),
+  option(OLD_FORMAT, 'param-format', paramKind('format'), '', ''),
+];
 
 /** @param {Option} param @returns {import('../lib/options.js').Kind} whose values are the texts that were given, if they are good */
 function textKindOf({ flag, kind }) {

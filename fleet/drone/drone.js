@@ -93,12 +93,13 @@ export class Drone {
     const { failures } = this;
     const security = tls?.securityOf(params) ?? null;
     const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
-    const { sources, interval, timeout, expect, channel, path } = params;
+    const { sources, interval, timeout, expect, channel, path, format } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       servers,
       sources: sources === 'auto' ? ownSources(params, servers) : sources,
+      format,
       request: requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,

@@ -2,7 +2,7 @@
  * One stream of the plain dialer, from dialling to its end.
  */
 import { Answer } from './answer.js';
-import { topics } from './optional.js';
+import { formats, topics } from './optional.js';
 import { Pings } from './pings.js';
 
 /** @typedef {import('./dial.js').Target} Target */
@@ -15,15 +15,22 @@ export class Stream {
     this.target = target;
     this.place = place;
     this.server = server;
-    this.answer = topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
+    this.answer = formats?.answerOf(target) ?? answerOf(target);
+    /** Of a WebSocket. */
+    this.key = target.format === 'websocket' ? (formats?.newKey() ?? '') : '';
     this.begunMs = performance.now();
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    this.pings = new Pings(target.pingIntervalMs);
+    this.pings = new Pings(target.format === 'poll' ? 0 : target.pingIntervalMs);
     /** What it ends with if its socket closes. @type {import('./causes.js').Cause} */
     this.cause = 'closed';
   }
+}
+
+/** @param {Target} target whose streams are text or events */
+function answerOf(target) {
+  return topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
 }
 
 /**

@@ -1,7 +1,7 @@
 /*
  * What the streams of a drone subscribe to, and the request for it. Pure.
  */
-import { hostOf, withQuery } from '../request.js';
+import { HEADERS, hostOf, waitingPath, withQuery } from '../request.js';
 import { placesOf } from './servers.js';
 import { mapText, piece, templateOf, textPiece } from './template.js';
 
@@ -38,7 +38,7 @@ export function signerFor(params) {
 
 /** @param {import('../params.js').Params} params @returns {import('../dial.js').Subscription | null} null without topics */
 export function subscriptionOf(params) {
-  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step } = params;
+  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step, format } = params;
   if (topic.length === 0) return null;
   const topics = topic.map((text) => templateOf(text) ?? []);
   const name = mercureLegacy ? 'topic=' : 'match=';
@@ -48,9 +48,9 @@ export function subscriptionOf(params) {
   ]);
   const hasToken = token !== '' || tokenSecret !== '';
   const request = [
-    textPiece(`GET ${withQuery(pathOf(params), '')}`),
+    textPiece(`GET ${withQuery(waitingPath(params, pathOf(params)), '')}`),
     ...matches,
-    textPiece(` HTTP/1.1\r\nHost: ${hostOf(params)}\r\nAccept: text/event-stream\r\n`),
+    textPiece(` HTTP/1.1\r\nHost: ${hostOf(params)}\r\n${HEADERS[format === 'text' ? 'events' : format]}`),
     ...(hasToken ? [textPiece('Authorization: Bearer '), piece('token'), textPiece('\r\n')] : []),
     piece('cursor'),
     textPiece('\r\n'),

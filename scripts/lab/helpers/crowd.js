@@ -37,6 +37,7 @@ function aim(port) {
   dialer.aim({
     servers,
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
+    format: params.format,
     request: requestOf(params),
     subscription,
     pingIntervalMs: params.interval === 'auto' ? 0 : params.interval,
