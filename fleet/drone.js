@@ -14,13 +14,13 @@ import { createDialer } from './drone/dial.js';
 import { Drone } from './drone/drone.js';
 import { topics } from './drone/optional.js';
 import { OPTIONS } from './drone/options.js';
-import { OLD_FORMAT, PARAMS } from './drone/params.js';
+import { PARAMS } from './drone/params.js';
 
 const REPORT_MS = 1000;
 
 async function main() {
   const { HOLDFAST_TOKEN: HOLDFAST_CONTROL_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
-  const options = [...PARAMS, ...PARAMS.flatMap(former), ...OPTIONS];
+  const options = [...PARAMS, ...OPTIONS];
   const { values, help } = readOptions(options, process.argv.slice(2), { HOLDFAST_CONTROL_TOKEN });
   if (help) return void process.stdout.write((await import('./drone/help.js')).helpText());
   const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
@@ -63,11 +63,6 @@ async function main() {
   if (folder) register(folder, { url, token });
   process.stdout.write(`drone: control on ${url}/\n`);
   tellParent({ type: 'listening', url });
-}
-
-/** @param {import('../lib/options.js').Option} param @returns {import('../lib/options.js').Option[]} under its former name, if it had one */
-function former(param) {
-  return param.flag === 'format' ? [{ ...param, flag: OLD_FORMAT }] : [];
 }
 
 /**

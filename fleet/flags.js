@@ -4,7 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
-import { changedParams, defaultParams, OLD_FORMAT, PARAMS } from './drone/params.js';
+import { FORMER } from './drone/formats/params.js';
+import { changedParams, defaultParams, PARAMS } from './drone/params.js';
 import { certificatesIn } from './drone/tls/params.js';
 import { splitServers } from './drone/topics/servers.js';
 import { defaultFolder } from './on/registry.js';
@@ -15,8 +16,8 @@ const MOST_DRONES = 1024;
 const HTTPS_PORT = '443';
 /** The parameter whose value is in a file. */
 const CA = 'tls-ca';
-/** Parameters that these commands take as a total and divide among the drones, or choose themselves. */
-const SHARED = ['n', 'ramp', 'churn', 'first', 'step'];
+/** Parameters that these commands take as a total and divide among the drones, or choose themselves, and a former name. */
+const SHARED = ['n', 'ramp', 'churn', 'first', 'step', FORMER];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 
@@ -92,7 +93,7 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
 /** A drone's parameter is called --n, so this is accepted too, and so is the former name of --format. */
 export const ALIASES = [
   option('n', 'streams', integer(0, MOST_STREAMS), 0, ''),
-  option(OLD_FORMAT, 'param-format', paramKind('format'), '', ''),
+  option(FORMER, 'param-format', paramKind('format'), '', ''),
 ];
 
 /** @param {Option} param @returns {import('../lib/options.js').Kind} whose values are the texts that were given, if they are good */

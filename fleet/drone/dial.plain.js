@@ -83,15 +83,8 @@ export class PlainDialer {
     socket.on('data', onData);
     socket.on('error', onError);
     socket.on('close', onClose);
-    if (target.format === 'poll') socket.on(security ? 'secureConnect' : 'connect', onReady);
-    this.ask(stream);
-  }
-
-  /** Sends the request of a stream. @param {StreamSocket} socket */
-  ask(socket) {
-    const { target, place, key } = socket[kStream];
     const request = this.subscribers.requestFor(target, place);
-    socket.write(key === '' || !formats ? request : formats.withKey(request, key), 'latin1');
+    socket.write(formats?.begin(this, stream, stream[kStream], request) ?? request, 'latin1');
   }
 
   /** Ends openings that take too long. */
@@ -182,21 +175,9 @@ export class PlainDialer {
     else if (event.what === 'message') this.noteMessage(event.sentUs);
     else if (event.what === 'gap') this.subscribers.at(stream.place)?.expectGap(this.counts);
     else if (event.what === 'block') this.noteBlock(stream, event.block);
-    else if (event.what === 'accept') this.checkAccept(socket, event.accept);
-    else if (event.what === 'asked') this.answerPing(socket, event.payload);
-    else if (event.what === 'answered' && event.goesOn) this.ask(socket);
+    else if (event.what === 'end') this.end(socket, 'closed');
     else if (event.what === 'wrong') this.end(socket, event.cause, event.sample);
-    else this.end(socket, 'closed');
-  }
-
-  /** @param {StreamSocket} socket @param {string} accept what its server made of the key */
-  checkAccept(socket, accept) {
-    if (accept !== formats?.acceptOf(socket[kStream].key)) this.end(socket, 'unexpected', accept);
-  }
-
-  /** @param {StreamSocket} socket of a WebSocket @param {string} payload of a ping */
-  answerPing(socket, payload) {
-    if (formats) socket.write(formats.pong(payload));
+    else formats?.note(this, socket, stream, event);
   }
 
   /** @param {StreamSocket} socket @param {Stream} stream */
@@ -247,12 +228,6 @@ export class PlainDialer {
 function onConnect() {
   const { dialer, begunMs } = this[kStream];
   dialer.record('connect', performance.now() - begunMs);
-}
-
-/** A poll is open as long as it waits for its answer: from when its request was sent. @this {StreamSocket} */
-function onReady() {
-  const stream = this[kStream];
-  if (!stream.hasEnded) stream.dialer.welcome(this, stream);
 }
 
 /** @this {StreamSocket} @param {Buffer} data */

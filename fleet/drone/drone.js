@@ -7,7 +7,7 @@ import { sumOf } from './causes.js';
 import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
-import { tls, topics } from './optional.js';
+import { formats, tls, topics } from './optional.js';
 import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
 import { Rate } from './rate.js';
@@ -100,7 +100,7 @@ export class Drone {
       servers,
       sources: sources === 'auto' ? ownSources(params, servers) : sources,
       format,
-      request: requestOf(params),
+      request: formats?.requestOf(params) ?? requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,
       timeoutMs: timeout,

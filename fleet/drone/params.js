@@ -8,8 +8,6 @@ import { formats, tls, topics } from './optional.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
-/** The former name of `format`. */
-export const OLD_FORMAT = 'accept';
 
 /**
  * @typedef {object} StreamParams
@@ -114,7 +112,7 @@ export function changedParams(params, changes) {
 
 /** @param {string} name @returns {import('../../lib/options.js').Option} @throws {HoldfastError} BAD_PARAM */
 function paramOf(name) {
-  const param = PARAMS.find(({ flag }) => flag === (name === OLD_FORMAT ? 'format' : name));
+  const param = PARAMS.find(({ flag }) => flag === name);
   if (param) return param;
   const names = PARAMS.map(({ flag }) => flag).join(', ');
   throw new HoldfastError('BAD_PARAM', `unknown parameter '${name}': expected one of ${names}`);

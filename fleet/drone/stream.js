@@ -15,22 +15,17 @@ export class Stream {
     this.target = target;
     this.place = place;
     this.server = server;
-    this.answer = formats?.answerOf(target) ?? answerOf(target);
-    /** Of a WebSocket. */
-    this.key = target.format === 'websocket' ? (formats?.newKey() ?? '') : '';
+    this.answer =
+      formats?.answerOf(target) ??
+      (topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target));
     this.begunMs = performance.now();
     this.hasFirstByte = false;
     this.isOpen = false;
     this.hasEnded = false;
-    this.pings = new Pings(target.format === 'poll' ? 0 : target.pingIntervalMs);
+    this.pings = new Pings(target.pingIntervalMs);
     /** What it ends with if its socket closes. @type {import('./causes.js').Cause} */
     this.cause = 'closed';
   }
-}
-
-/** @param {Target} target whose streams are text or events */
-function answerOf(target) {
-  return topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
 }
 
 /**

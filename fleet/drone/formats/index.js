@@ -1,12 +1,17 @@
 /*
  * What the plain dialer needs for formats other than text and Server-Sent Events.
  */
+import { Pings } from '../pings.js';
 import { LinesAnswer } from './lines.js';
 import { PollAnswer } from './poll.js';
-import { WebSocketAnswer } from './websocket.js';
+import { acceptOf, newKey, pong, WebSocketAnswer } from './websocket.js';
 
 export { FORMAT_PARAMS, FORMATS } from './params.js';
-export { acceptOf, newKey, pong, withKey } from './websocket.js';
+export { requestOf } from './request.js';
+
+/** @typedef {import('../dial.plain.js').PlainDialer} PlainDialer */
+/** @typedef {import('../dial.plain.js').StreamSocket} StreamSocket */
+/** @typedef {import('../stream.js').Stream} Stream */
 
 /** @type {Partial<Record<import('../params.js').Format, new (how: import('./messages.js').How) => import('../answer.js').Answer>>} */
 const ANSWERS = { ndjson: LinesAnswer, poll: PollAnswer, websocket: WebSocketAnswer };
@@ -16,4 +21,40 @@ export function answerOf({ format, isStrict, allowsMessages, subscription }) {
   const Answer = ANSWERS[format];
   const isOfHub = subscription !== null;
   return Answer ? new Answer({ isStrict, allowsMessages: allowsMessages || isOfHub, isOfHub }) : null;
+}
+
+/** Of WebSockets, until the server has answered. @type {WeakMap<Stream, string>} */
+const keys = new WeakMap();
+
+/**
+ * A stream is about to send its request. A poll is open as long as it waits for its answer: from when that has been sent.
+ * @param {PlainDialer} dialer @param {StreamSocket} socket @param {Stream} stream @param {string} request
+ * @returns {string} what it sends
+ */
+export function begin(dialer, socket, stream, request) {
+  const { format, security } = stream.target;
+  if (format === 'websocket') {
+    const key = newKey();
+    keys.set(stream, key);
+    return `${request.slice(0, -2)}Sec-WebSocket-Key: ${key}\r\n\r\n`;
+  }
+  if (format !== 'poll') return request;
+  stream.pings = new Pings(0);
+  socket.on(security ? 'secureConnect' : 'connect', () => {
+    if (!stream.hasEnded) dialer.welcome(socket, stream);
+  });
+  return request;
+}
+
+/** @param {PlainDialer} dialer @param {StreamSocket} socket @param {Stream} stream @param {import('../answer.js').Event} event */
+export function note(dialer, socket, stream, event) {
+  if (event.what === 'asked') socket.write(pong(event.payload));
+  else if (event.what === 'accept') {
+    const isRight = event.accept === acceptOf(keys.get(stream) ?? '');
+    keys.delete(stream);
+    if (!isRight) dialer.end(socket, 'unexpected', event.accept);
+  } else if (event.what === 'answered') {
+    if (event.goesOn) socket.write(dialer.subscribers.requestFor(stream.target, stream.place), 'latin1');
+    else dialer.end(socket, 'closed');
+  }
 }

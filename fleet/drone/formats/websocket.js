@@ -120,11 +120,6 @@ export function acceptOf(key) {
   return createHash('sha1').update(key).update(GUID).digest('base64');
 }
 
-/** @param {string} request a complete head @param {string} key @returns {string} */
-export function withKey(request, key) {
-  return `${request.slice(0, -2)}Sec-WebSocket-Key: ${key}\r\n\r\n`;
-}
-
 /** @param {string} payload of a ping, Latin-1 @returns {Buffer} the frame that answers it; clients mask what they send */
 export function pong(payload) {
   const mask = randomBytes(4);
