@@ -111,7 +111,7 @@ export interface Labels {
 }
 
 /** Statuses that Holdfast itself refuses requests with. */
-export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
+export type RefusalStatus = 400 | 404 | 405 | 408 | 426 | 431 | 503 | 505;
 
 /** Opens a stream; a HEAD request gets only the head of the response. */
 export interface HoldDecision {

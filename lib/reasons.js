@@ -23,10 +23,10 @@ export const CLOSE_REASONS = [
   'answered', // it was a poll, and has got its answer
 ];
 
-/** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */
+/** @typedef {400 | 404 | 405 | 408 | 426 | 431 | 503 | 505} RefusalStatus */
 
 /** @type {readonly RefusalStatus[]} */
-export const REFUSAL_STATUSES = [400, 404, 405, 408, 431, 503, 505];
+export const REFUSAL_STATUSES = [400, 404, 405, 408, 426, 431, 503, 505];
 
 /**
  * One counter for each name of a list, all at 0.

@@ -75,3 +75,8 @@ export function isOfUpdates(format) {
 export function isPoll(format) {
   return FORMATS[format].framing === 'poll';
 }
+
+/** @param {Format} format @returns {boolean} */
+export function isWebSocket(format) {
+  return FORMATS[format].framing === 'websocket';
+}

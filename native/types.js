@@ -88,7 +88,7 @@
  * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
  * @property {(records: Uint8Array) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
- * @property {(fd: number, token: number, format: number, channels: string[], relayed: number) => '' | 'full' | 'busy'} adopt copies
+ * @property {(fd: number, token: number, format: number, channels: string[], relayed: number, opening?: string) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
  * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
  * @property {() => string[]} offer lets other shards connect; returns the names under which they can, by shard

@@ -19,7 +19,7 @@ const END_REASONS = ['revoked', 'expired', 'restarted', 'drain'];
 /** Characters that a line of an event can't contain. */
 export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */
-const MOST_ADOPTION_BYTES = 16_384 - 16;
+const MOST_ADOPTION_BYTES = 16_384 - 20;
 /** So many channels are compared with each other faster than put into a set. */
 const FEW = 8;
 /** Frozen lists and objects that were checked. @type {WeakSet<object>} */
@@ -164,12 +164,17 @@ export function checkEndReason(reason) {
     throw badArgument(`streams can be ended with one of ${END_REASONS.join(', ')}, not ${shown(reason)}`);
 }
 
-/** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */
-export function checkAdoptionBytes(channels) {
+/**
+ * @param {readonly string[]} channels of an adoption
+ * @param {string} [opening] Latin-1
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkAdoptionBytes(channels, opening = '') {
   const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
-  if (bytes > MOST_ADOPTION_BYTES)
+  const most = MOST_ADOPTION_BYTES - opening.length;
+  if (bytes > most)
     throw badArgument(
-      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
+      `the names of the channels take ${bytes} bytes, more than ${most}: subscribe it to the rest`,
     );
 }
 

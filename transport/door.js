@@ -2,12 +2,16 @@
  * Accepts connections for streams held in JS: counts them, asks the policy about their requests, and carries out its
  * decisions. listener.js is the node:http server in front. The states of a connection:
  *
- *     new --a request--> asked --hold--> held
+ *     new --a request--> asked --hold--> held --a poll was answered--> idle
  *      |                   |----pass--> passed: the application's server takes over
- *      |                   \----refuse, answer, or no decision in time--> answered
- *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
- *      |                                                                    |     a second passes--> gone
- *      \--no room, and it is the oldest-------------------------------------\--> cut
+ *      |                   |----answer, or refuse with 404 or 405--> idle --another request--> asked
+ *      |                   |                                          \--none in time, or a drain--> gone
+ *      |                   \----refuse, or no decision in time--------> answered
+ *      |--a bad request, or none in time----------------------------> answered --the client closes, or
+ *      |                                                                |     a second passes--> gone
+ *      \--no room, and it is the oldest (idle ones too)-----------------\--> cut
+ *
+ * Requests that come while another one is asked about, or while a poll is held, wait for their turn.
  *
  * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
  * application's server gets it as an event, as it does all later requests on the same connection.
@@ -15,14 +19,18 @@
 import { Server } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { plainAddress } from '../lib/addresses.js';
+import { REFUSAL_STATUSES } from '../lib/reasons.js';
+import { isPoll, isWebSocket } from '../native/protocol.js';
 import { watchForMore } from './adopt.js';
 import { reasonOfError, statusOfError } from './failures.js';
+import { problemOf } from './handshake.js';
 import { LateDecisions } from './late.js';
-import { listenOn, openServer, release } from './listener.js';
+import { goOnAfter, listenOn, openServer, release } from './listener.js';
 import { expendable, Newcomers } from './newcomers.js';
 import { bareResponse, passOn } from './passing.js';
 import { decisionOn, hasValidHost, headersNamed, headOf } from './policy.js';
-import { answerOf, refusal, streamLines, withDate } from './responses.js';
+import { keepConnection, Poll } from './poll.js';
+import { headLines, headOfStream, nameOf, refusal, responseOf, withDate } from './responses.js';
 import { Waiting } from './waiting.js';
 
 /**
@@ -32,13 +40,17 @@ import { Waiting } from './waiting.js';
 const LINGER_MS = 1000;
 /** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
-const NO_BODY = Buffer.alloc(0);
+const NOTHING = Buffer.alloc(0);
 
 const NEW = 0;
 const ASKED = 1;
 const HELD = 2;
 const PASSED = 3;
 const ANSWERED = 4;
+const IDLE = 5;
+
+/** Refusals of the native core after which the connection goes on. */
+const HARMLESS = [404, 405];
 
 const kState = Symbol('state');
 const kVisit = Symbol('visit');
@@ -54,7 +66,7 @@ const kError = Symbol('error');
 /**
  * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and what the client sent
  * in the meantime: more requests, and perhaps an error of the parser after them.
- * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kMore]?: Call[], [kError]?: Error }} DoorSocket
+ * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./heldstream.js').HeldStream, [kMore]?: Call[], [kError]?: Error }} DoorSocket
  */
 
 /**
@@ -87,12 +99,13 @@ export class Door {
     this.outside = new Set();
     /** Those of them that are new. */
     this.newcomers = new Newcomers(settings.maxHeadsPerAddress, settings.proxies);
-    /** Those that were answered, the oldest first. @type {Map<DoorSocket, { sinceMs: number }>} */
+    /** Those that were answered, and may be waiting for another request, the oldest first. @type {Map<DoorSocket, { sinceMs: number }>} */
     this.answered = new Map();
     /** @type {Waiting<Visit>} requests whose decision is a promise */
     this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.giveUp(visit));
     this.late = new LateDecisions(settings.answerTimeoutMs, onError);
     this.connections = 0;
+    this.isClosing = false;
     this.onEmpty = () => {};
     this.reportedMs = Number.NEGATIVE_INFINITY;
     this.server = openServer(this, settings);
@@ -116,12 +129,14 @@ export class Door {
    * @returns {Promise<void>} resolves when the last connection is gone, not counting those that were passed on
    */
   async close() {
+    this.isClosing = true;
     // Unlike the close of node:http, this leaves connections open that wait for a request or were passed on.
     Server.prototype.close.call(this.server);
     const empty = new Promise((resolve) => {
       this.onEmpty = () => resolve(undefined);
       if (this.connections === 0) this.onEmpty();
     });
+    for (const socket of this.outside) if (socket[kState] === IDLE) socket.destroy();
     const cut = setTimeout(() => this.outside.forEach(destroySocket), LINGER_MS);
     await empty;
     clearTimeout(cut);
@@ -171,13 +186,13 @@ export class Door {
   enter(request, call) {
     const socket = /** @type {DoorSocket} */ (request.socket);
     if (socket[kState] === PASSED && this.application) passOn(this.application, call);
+    else if (socket[kState] === ASKED || socket[kStream] instanceof Poll) this.postpone(socket, call);
     else if (socket[kState] === HELD) this.endAsBad(socket);
-    else if (socket[kState] === ASKED) this.postpone(socket, call);
     else if (socket[kState] === ANSWERED) request.resume();
     else this.ask(request, socket, call);
   }
 
-  /** @param {DoorSocket} socket whose request waits for a decision @param {Call} call that came after it */
+  /** @param {DoorSocket} socket whose request waits for a decision or an answer @param {Call} call that came after it */
   postpone(socket, call) {
     socket[kMore] ??= [];
     socket[kMore].push(call);
@@ -187,6 +202,7 @@ export class Door {
   ask(request, socket, call) {
     socket[kState] = ASKED;
     this.newcomers.delete(socket);
+    this.answered.delete(socket);
     const visit = { id: this.streams.nextId(), request, socket, call };
     if (!hasValidHost(request.rawHeaders)) return this.act(visit, { refuse: 400 });
     const head = this.headOf(request);
@@ -231,35 +247,84 @@ export class Door {
 
   /** @param {Visit} visit @param {Decision} decision */
   act(visit, decision) {
-    const { request, socket } = visit;
+    const { request } = visit;
     const isHead = request.method === 'HEAD';
     if ('pass' in decision && this.application) return this.pass(visit, this.application);
     request.resume();
-    if ('pass' in decision) this.refuse(socket, 404, isHead);
-    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead, decision);
-    else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
+    if ('pass' in decision) this.decline(visit, { refuse: 404 });
+    else if ('refuse' in decision) this.decline(visit, decision);
+    else if ('answer' in decision) this.respond(visit, responseOf(decision.answer, isHead));
+    else if (isWebSocket(decision.hold)) this.upgrade(visit, decision);
     else if (isHead) {
-      this.write(socket, withDate(streamLines(decision.hold, false, decision.headers), NO_BODY));
+      this.respond(visit, headOfStream(decision.hold, decision.headers));
       this.reportLater(visit.id, 'drain');
-    } else this.hold(visit, decision);
+    } else if (this.hasRoomFor(visit, decision)) this.hold(visit, decision);
+  }
+
+  /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision @returns {boolean} false if it was refused */
+  hasRoomFor({ id, socket }, { channels = [] }) {
+    if (!this.streams.isFull && this.streams.channels.hasRoomFor(channels)) return true;
+    this.refuse(socket, 503, false);
+    this.onClose(id, 'over-capacity');
+    return false;
   }
 
   /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
-  hold({ id, request, socket, call }, decision) {
-    if (this.streams.isFull || !this.streams.channels.hasRoomFor(decision.channels ?? [])) {
-      this.refuse(socket, 503, false);
-      return this.onClose(id, 'over-capacity');
-    }
+  hold(visit, decision) {
+    const { id, request, socket, call } = visit;
     const response = call.response ?? bareResponse(request, socket);
-    const stream = this.streams.open(id, response, decision);
-    socket[kState] = HELD;
-    socket[kStream] = stream;
-    this.outside.delete(socket);
-    if (!call.response) {
+    if (isPoll(decision.hold)) {
+      const goesOn = this.mayGoOn(visit);
+      if (goesOn) goOnAfter(response);
+      this.begin(socket, this.streams.openPoll(id, response, decision, goesOn ? 'kept' : 'closed'));
+      if (goesOn) return;
+    } else this.begin(socket, this.streams.open(id, response, decision));
+    const stream = socket[kStream];
+    if (!call.response && stream) {
       watchForMore(socket, () => this.endAsBad(socket));
       socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
     }
-    if (socket[kMore] || socket[kError]) this.endAsBad(socket);
+    if (socket[kMore]?.length || socket[kError]) this.endAsBad(socket);
+  }
+
+  /** @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
+  begin(socket, stream) {
+    socket[kState] = HELD;
+    socket[kStream] = stream;
+    this.outside.delete(socket);
+  }
+
+  /** Once Node's parser has read to the end of the request, so that the connection can be taken from it. @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
+  upgrade(visit, decision) {
+    const { status } = problemOf(visit.request);
+    if (status) this.refuseUpgrade(visit, status);
+    else if (visit.call.response) process.nextTick(() => this.takeFromParser(visit, decision));
+    else this.holdWebSocket(visit, visit.call.args[2], decision);
+  }
+
+  /** @param {Visit} visit @param {400 | 426} status */
+  refuseUpgrade({ id, socket, request }, status) {
+    this.refuse(socket, status, request.method === 'HEAD');
+    this.reportLater(id, 'bad-request');
+  }
+
+  /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
+  takeFromParser(visit, decision) {
+    const { id, request, socket } = visit;
+    if (socket.destroyed) return this.reportLater(id, 'client-gone');
+    // Before it gets an answer, a client has nothing to say.
+    if (!request.complete || socket[kMore]?.length || socket[kError]) return this.refuseUpgrade(visit, 400);
+    socket.removeAllListeners('data');
+    this.holdWebSocket(visit, NOTHING, decision);
+  }
+
+  /** @param {Visit} visit @param {Buffer} rest what the client has sent after its request @param {import('./policy.js').HoldDecision} decision */
+  holdWebSocket(visit, rest, decision) {
+    const { id, request, socket } = visit;
+    if (!this.hasRoomFor(visit, decision)) return;
+    const stream = this.streams.openWebSocket(id, { request, socket, rest }, decision);
+    if (stream) this.begin(socket, stream);
+    else this.reportLater(id, 'client-gone');
   }
 
   /** What was written to the stream is still sent. @param {DoorSocket} socket whose client sent more although it carries a stream */
@@ -279,19 +344,54 @@ export class Door {
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
-  /**
-   * @param {DoorSocket} socket @param {number} status @param {boolean} isHead
-   * @param {import('./policy.js').Refusal} [decision] of the policy
-   */
-  refuse(socket, status, isHead, decision = { refuse: status }) {
+  /** Refuses a request as the policy wants. @param {Visit} visit @param {import('./policy.js').Refusal} decision */
+  decline(visit, decision) {
+    const { refuse: status, headers, body } = decision;
+    const isHead = visit.request.method === 'HEAD';
+    const isOurs = REFUSAL_STATUSES.some((own) => own === status) && !headers && body === undefined;
+    if (isOurs && !HARMLESS.includes(status)) return this.refuse(visit.socket, status, isHead);
     this.tally.refuse(status);
-    this.answer(socket, refusal(decision), isHead);
+    this.respond(visit, responseOf(refusal(decision), isHead));
   }
 
-  /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */
-  answer(socket, answer, isHead) {
-    const { head, body } = answerOf(answer, isHead);
-    this.write(socket, withDate(`${head}Connection: close\r\n`, body));
+  /** Refuses what came last on a connection. @param {DoorSocket} socket @param {number} status @param {boolean} isHead */
+  refuse(socket, status, isHead) {
+    this.tally.refuse(status);
+    this.answer(socket, responseOf(refusal({ refuse: status }), isHead));
+  }
+
+  /** @param {DoorSocket} socket @param {import('./responses.js').Response} response */
+  answer(socket, { status, headers, body }) {
+    this.write(socket, withDate(headLines(status, { ...headers, Connection: 'close' }), body));
+  }
+
+  /** Answers, and goes on with the connection if that is possible. @param {Visit} visit @param {import('./responses.js').Response} response */
+  respond(visit, response) {
+    const { socket, call } = visit;
+    if (!call.response || !this.mayGoOn(visit)) return this.answer(socket, response);
+    goOnAfter(call.response);
+    writeResponse(call.response, response);
+  }
+
+  /** @param {Visit} visit @returns {boolean} whether the client may send another request, once this one is answered */
+  mayGoOn({ request, call }) {
+    const { 'transfer-encoding': coding, 'content-length': length = '0' } = request.headers;
+    const hasBody = coding !== undefined || Number(length) !== 0;
+    return call.response?.shouldKeepAlive === true && !hasBody && !this.isClosing;
+  }
+
+  /** An answer was written. @param {DoorSocket} socket which node:http keeps, unless it has said otherwise */
+  goOn(socket) {
+    if (socket.destroyed) return;
+    const isEnding = this.isClosing || (socket[kStream]?.reason ?? 'answered') !== 'answered';
+    socket[kStream] = undefined;
+    socket[kState] = isEnding ? ANSWERED : IDLE;
+    this.outside.add(socket);
+    if (isEnding) return socket.destroySoon();
+    const next = socket[kMore]?.shift();
+    if (next) return this.ask(next.args[0], socket, next);
+    if (socket[kError]) return this.fail(socket, socket[kError]);
+    this.answered.set(socket, { sinceMs: performance.now() });
   }
 
   /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */
@@ -310,6 +410,7 @@ export class Door {
     const status = statusOfError(code);
     if (socket[kState] === PASSED && this.application?.listenerCount('clientError'))
       this.application.emit('clientError', error, socket);
+    else if (socket[kStream] instanceof Poll && status && socket.writable) socket[kError] = error;
     else if (socket[kStream] && status) this.endAsBad(socket);
     else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
     else if (!status || !socket.writable) socket.destroy();
@@ -321,4 +422,13 @@ export class Door {
 /** @param {import('node:net').Socket} socket */
 function destroySocket(socket) {
   socket.destroy();
+}
+
+/** @param {import('node:http').ServerResponse} response after which the connection goes on @param {import('./responses.js').Response} what */
+function writeResponse(response, { status, headers, body }) {
+  response.statusCode = status;
+  response.statusMessage = nameOf(status);
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  keepConnection(response);
+  response.end(body);
 }

@@ -4,18 +4,10 @@
  */
 import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { formatByte, isPoll } from '../native/protocol.js';
+import { formatByte, isPoll, isWebSocket } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
 import { decisionOn, headOf } from './policy.js';
-import {
-  answerOf,
-  headLines,
-  refusal,
-  streamHeaders,
-  streamLines,
-  WAIT_MS,
-  welcomesOf,
-} from './responses.js';
+import { answerOf, headLines, headOfStream, refusal, streamLines, WAIT_MS, welcomesOf } from './responses.js';
 import { Waiting } from './waiting.js';
 
 /** The end of a record, and the value of a header that was not sent. */
@@ -176,10 +168,7 @@ export class Heads {
     known,
     { hold: format, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag, waitMs },
   ) {
-    if (known.head.method === 'HEAD') {
-      this.onMiss(id, 'drain');
-      return this.commands.respond(id, headOfHead(format, own), NO_BODY);
-    }
+    if (known.head.method === 'HEAD') return this.answerHead(id, format, own);
     const isChunked = known.head.version !== '1.0';
     const opening = {
       format: formatByte(format, isChunked),
@@ -195,6 +184,17 @@ export class Heads {
     if (tag) this.commands.tag(id, tag);
   }
 
+  /** @param {number} id @param {import('../native/protocol.js').Format} format @param {Record<string, string>} [own] */
+  answerHead(id, format, own) {
+    if (isWebSocket(format)) {
+      this.onMiss(id, 'bad-request');
+      return this.refuse(id, { refuse: 426 }, true);
+    }
+    this.onMiss(id, 'drain');
+    const { status = 200, headers = {} } = headOfStream(format, own);
+    this.commands.respond(id, headLines(status, headers), NO_BODY);
+  }
+
   /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */
   holdAlike(id, known, opening) {
     this.commands.hold(id, opening);
@@ -202,15 +202,6 @@ export class Heads {
     known.alike = 0; // native forgets the oldest heads, and then asks again
     this.commands.remember(known.lines, opening);
   }
-}
-
-/**
- * @param {import('../native/protocol.js').Format} format @param {Record<string, string>} [own]
- * @returns {string} the head lines that a GET would get; native says what becomes of the connection
- */
-function headOfHead(format, own) {
-  const { Connection, ...headers } = streamHeaders(format, own);
-  return headLines(200, headers);
 }
 
 const scratch = Buffer.allocUnsafe(MOST_KEPT_LENGTH);

@@ -54,7 +54,7 @@ export class StreamHolder extends Adopter {
       onRefusal: (status) => tally.refuse(status),
     };
     const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
-    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener.onClose);
+    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener);
     super(
       streams,
       native ? new Shards(native, settings, sharesPort, listener) : null,

@@ -23,8 +23,14 @@ const kDoor = Symbol('door');
  * @param {import('./options.js').Settings} settings
  * @returns {DoorServer} not listening yet
  */
-export function openServer(door, { server: application, nagle, maxHeadBytes, headTimeoutMs }) {
+export function openServer(door, settings) {
+  const { server: application, nagle, maxHeadBytes, headTimeoutMs, keepAliveTimeoutMs } = settings;
+  const options = {
+    keepAliveTimeout: keepAliveTimeoutMs,
+    keepAliveTimeoutBuffer: 0, // newer versions of Node add a second otherwise
+  };
   const server = createServer({
+    ...options,
     noDelay: !nagle,
     maxHeaderSize: maxHeadBytes,
     headersTimeout: headTimeoutMs,
@@ -63,6 +69,17 @@ export function listenOn(server, address, port, onError) {
 /** Undoes `onConnection`. @param {MarkedSocket} socket that was passed on */
 export function release(socket) {
   socket.off('close', onSocketClose);
+}
+
+/** Has the door told when a response is written. @param {ServerResponse} response */
+export function goOnAfter(response) {
+  response.on('finish', onFinish);
+}
+
+/** @this {ServerResponse} */
+function onFinish() {
+  const socket = /** @type {MarkedSocket} */ (this.req.socket);
+  socket[kDoor]?.goOn(socket);
 }
 
 /** @this {DoorServer} @param {MarkedSocket} socket */

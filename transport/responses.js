@@ -3,11 +3,14 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { types } from 'node:util';
-import { FORMATS, formatByte } from '../native/protocol.js';
+import { FORMATS, formatByte, isPoll } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
 /** How long a poll waits unless the application says otherwise. */
 export const WAIT_MS = 25_000;
+const NO_BODY = Buffer.alloc(0);
+/** The Content-Type of the answer of a poll. */
+export const POLL_TYPE = 'application/json';
 /** The Retry-After of a 503, in seconds. */
 const RETRY_AFTER_S = 5;
 
@@ -21,6 +24,7 @@ const EXPLANATIONS = {
   404: 'there is nothing at this address',
   405: 'the Allow header lists the methods',
   408: 'the request took too long to arrive',
+  426: 'this address expects a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13',
   431: 'the request head is too large',
   503: 'no stream can be opened now, try again later',
   505: 'use HTTP/1.1 or HTTP/1.0',
@@ -106,6 +110,17 @@ function linesWith(own) {
 }
 
 /**
+ * What a HEAD gets: the head that a GET would get, without what is said of the connection. That of a poll is the one of an answer.
+ * @param {Encoding} format @param {Headers} [own]
+ * @returns {Response}
+ */
+export function headOfStream(format, own) {
+  const { Connection, ...others } = streamHeaders(format, own);
+  const headers = isPoll(format) ? { 'Content-Type': POLL_TYPE, ...others } : others;
+  return { status: 200, headers, body: NO_BODY };
+}
+
+/**
  * @param {number} status @param {Headers} headers
  * @returns {string} Latin-1: the status line and the header lines, without Date and the empty line
  */
@@ -121,22 +136,32 @@ function headerLines(headers) {
 }
 
 /** @param {number} status */
-function nameOf(status) {
+export function nameOf(status) {
   return STATUS_CODES[status] ?? 'Unknown';
 }
 
+/** A complete response, without Connection and Date. @typedef {{ status: number, headers: Headers, body: Buffer }} Response */
+
 /**
- * The head lines and body of a decision's answer. Whoever writes it adds Connection and Date.
- * @param {import('./policy.js').Answer} answer
+ * @param {import('./policy.js').Answer} answer of a decision
  * @param {boolean} isHead whether to leave out the body, because the request was a HEAD
- * @returns {{ head: string, body: Buffer }}
+ * @returns {Response}
  */
-export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
+export function responseOf({ status = 200, headers = {}, body = '' }, isHead) {
   const bytes = Buffer.from(/** @type {Uint8Array} */ (body));
   /** @type {Headers} */
   const length = status === 204 || status === 304 ? {} : { 'Content-Length': String(bytes.length) };
-  const head = headLines(status, { ...headers, ...length });
-  return { head, body: isHead ? Buffer.alloc(0) : bytes };
+  return { status, headers: { ...headers, ...length }, body: isHead ? NO_BODY : bytes };
+}
+
+/**
+ * The same with its head as lines. Whoever writes it adds Connection and Date.
+ * @param {import('./policy.js').Answer} answer @param {boolean} isHead
+ * @returns {{ head: string, body: Buffer }}
+ */
+export function answerOf(answer, isHead) {
+  const { status, headers, body } = responseOf(answer, isHead);
+  return { head: headLines(status, headers), body };
 }
 
 /**

@@ -5,28 +5,24 @@
  *        \---destroy(reason)-------------------------------------------^
  */
 import { Backlogs } from './backlogs.js';
-import { Channels, NONE } from './channels.js';
+import { Channels } from './channels.js';
 import { cursorPing, Encoded, pingsOf } from './encodings.js';
 import { closeEvenly, closeInTurns } from './evenly.js';
-import { reasonOfEnd } from './failures.js';
 import { LabelTable } from './labels.js';
 import { Pinger } from './pinger.js';
-import { streamHeaders, welcomesOf } from './responses.js';
+import { Poll, Polls } from './poll.js';
+import { streamHeaders, WAIT_MS, welcomesOf } from './responses.js';
 import { CompressedStream, Stream } from './stream.js';
+import { Upgrades, WebSocketStream } from './websocket.js';
 
 /** Ids of streams held in JS have a shard number (the top 8 of 53 bits) that no native shard has. */
 const FIRST_ID = 255 * 2 ** 45;
 
-const kStream = Symbol('stream');
-const kStreams = Symbol('streams');
-
 /** @typedef {import('../native/protocol.js').Format} Format */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-
-/**
- * Our marks on a response, instead of a closure for each.
- * @typedef {import('node:http').ServerResponse & { [kStream]?: Stream, [kStreams]?: Streams }} MarkedResponse
- */
+/** @typedef {import('./heldstream.js').HeldStream} HeldStream */
+/** @typedef {import('./policy.js').HoldDecision} HoldDecision */
+/** @typedef {import('node:http').ServerResponse} ServerResponse */
 
 /** @param {number} id of a stream @returns {boolean} whether that stream is held in JS */
 export function isInJs(id) {
@@ -35,29 +31,35 @@ export function isInJs(id) {
 
 export class Streams {
   /**
-   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes'>} settings
+   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes' | 'maxMessageBytes' | 'takesMessages'>} settings
    * @param {{ capacity: number, maxChannelBytes: number }} limits
    * @param {import('./tally.js').Tally} tally updated here
-   * @param {(id: number, reason: CloseReason) => void} onClose
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onMessage: (id: number, data: string) => void }} listener
    */
-  constructor({ ping, pingIntervalMs, maxBacklogBytes }, { capacity, maxChannelBytes }, tally, onClose) {
+  constructor(settings, { capacity, maxChannelBytes }, tally, { onClose, onMessage }) {
+    const { ping, pingIntervalMs, maxBacklogBytes, maxMessageBytes, takesMessages } = settings;
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
+    this.onMessage = onMessage;
+    /** Whether clients of WebSockets may say something. */
+    this.takesMessages = takesMessages;
+    this.upgrades = new Upgrades(maxMessageBytes);
+    this.polls = new Polls((poll) => this.close(poll, 'answered'));
     this.pings = pingsOf(ping);
     /** That of streams of updates. @type {string | undefined} */
     this.cursor = undefined;
     /** The ping that has it, once it was needed. @type {Buffer | undefined} */
     this.cursorBytes = undefined;
-    /** @type {Map<number, Stream>} held and ending streams */
+    /** @type {Map<number, HeldStream>} held and ending streams */
     this.byId = new Map();
-    /** @type {Channels<Stream>} */
+    /** @type {Channels<HeldStream>} */
     this.channels = new Channels(maxChannelBytes);
-    /** @type {Pinger<Stream>} */
+    /** @type {Pinger<HeldStream>} */
     this.pinger = new Pinger(pingIntervalMs, (stream, lateMs) => this.ping(stream, lateMs));
-    /** @type {Backlogs<Stream>} */
+    /** @type {Backlogs<HeldStream>} */
     this.backlogs = new Backlogs(maxBacklogBytes);
-    /** @type {LabelTable<Stream>} */
+    /** @type {LabelTable<HeldStream>} */
     this.labels = new LabelTable((streams) => this.closeAll(streams, 'expired'));
     this.lastId = FIRST_ID - 1;
     this.welcomes = 0;
@@ -76,19 +78,46 @@ export class Streams {
 
   /**
    * Opens a stream on a response that has not sent anything yet.
-   * @param {number} id @param {import('node:http').ServerResponse} response
-   * @param {import('./policy.js').HoldDecision} decision
+   * @param {number} id @param {ServerResponse} response @param {HoldDecision} decision
    * @returns {Stream}
    */
   open(id, response, { hold: format, headers, welcome, channels = [], labels }) {
-    const stream = new Stream(id, response, format, NONE);
+    const stream = new Stream(id, response, format);
     response.writeHead(200, streamHeaders(format, headers));
     const bytes = this.welcomeIn(welcomesOf(welcome));
     if (bytes.length > 0) response.write(bytes);
     else response.flushHeaders();
     this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
-    this.add(stream, channels);
-    if (labels) this.labels.set(stream, labels);
+    this.add(stream, channels, labels);
+    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
+    return stream;
+  }
+
+  /**
+   * Opens a poll on a response that has not sent anything yet.
+   * @param {number} id @param {ServerResponse} response @param {HoldDecision} decision
+   * @param {import('./poll.js').Afterwards} afterwards
+   * @returns {Poll}
+   */
+  openPoll(id, response, { hold: format, headers, channels = [], labels, waitMs = WAIT_MS }, afterwards) {
+    const poll = new Poll(id, response, format, { waitMs, headers, afterwards });
+    this.add(poll, channels, labels);
+    return poll;
+  }
+
+  /**
+   * Opens a WebSocket.
+   * @param {number} id @param {import('./websocket.js').Upgrade} upgrade @param {HoldDecision} decision
+   * @returns {WebSocketStream | undefined} undefined if the client has left
+   */
+  openWebSocket(id, upgrade, { hold: format, headers = {}, welcome, channels = [], labels }) {
+    const bytesBefore = upgrade.socket.bytesWritten;
+    const socket = this.upgrades.open(upgrade, headers);
+    if (!socket) return undefined;
+    const stream = new WebSocketStream(id, socket, format, upgrade.socket);
+    this.tally.counts.bytesWritten += upgrade.socket.bytesWritten - bytesBefore;
+    this.tally.counts.bytesWritten += stream.write(this.welcomeIn(welcomesOf(welcome)));
+    this.add(stream, channels, labels);
     this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
     return stream;
   }
@@ -107,11 +136,16 @@ export class Streams {
    */
   adopt(response, { encoding, channels, isCompressed }) {
     const Kind = isCompressed ? CompressedStream : Stream;
-    const stream = new Kind(this.nextId(), response, encoding, NONE);
-    stream.isAdopted = true;
-    this.tally.counts.connections++;
+    const stream = new Kind(this.nextId(), response, encoding);
+    this.markAdopted(stream);
     this.add(stream, channels);
     return stream;
+  }
+
+  /** @param {HeldStream} stream on a connection that somebody else has accepted */
+  markAdopted(stream) {
+    stream.isAdopted = true;
+    this.tally.counts.connections++;
   }
 
   /**
@@ -127,36 +161,44 @@ export class Streams {
     return id;
   }
 
-  /** @param {Stream} stream @param {readonly string[]} channels */
-  add(stream, channels) {
-    const response = /** @type {MarkedResponse} */ (stream.response);
-    response[kStream] = stream;
-    response[kStreams] = this;
-    response.on('close', onResponseClose);
+  /** @param {HeldStream} stream @param {readonly string[]} channels @param {import('./labels.js').Labels} [labels] */
+  add(stream, channels, labels) {
+    stream.owner = this;
+    stream.watch();
     this.byId.set(stream.id, stream);
     for (const channel of channels) this.channels.subscribe(stream, channel);
-    this.pinger.add(stream);
+    if (labels) this.labels.set(stream, labels);
+    if (stream instanceof Poll) this.polls.add(stream);
+    else this.pinger.add(stream);
     this.tally.counts.streams++;
     if (stream.isOfUpdates) this.tally.counts.updates++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
   }
 
-  /** @param {Stream} stream @param {number} lateMs */
+  /** @param {HeldStream} stream @param {number} lateMs */
   ping(stream, lateMs) {
-    if (!this.write(stream, this.pingOf(stream))) return;
+    if (!this.mayWrite(stream)) return;
+    const bytes = stream.ping(this.pingOf(stream));
+    if (bytes < 0) return this.destroy(stream, 'dead-peer');
+    this.noteWrite(stream, bytes);
     this.tally.counts.pings++;
     this.tally.histograms.lateness.record(lateMs * 1000);
+  }
+
+  /** @param {HeldStream} stream */
+  pingOf(stream) {
+    const hasCursor = stream.encoding === 'updates' && this.isUpToDate(stream);
+    return (hasCursor && this.cursorPing()) || this.pings[stream.encoding];
   }
 
   /**
    * Nothing ever waits for a stream here, so each has got everything up to the cursor. One without channels follows nothing
    * yet: the application may still be writing to it what it has missed.
-   * @param {Stream} stream
+   * @param {HeldStream} stream
    */
-  pingOf({ encoding, channels }) {
-    const hasCursor = encoding === 'updates' && channels.size > 0;
-    return (hasCursor && this.cursorPing()) || this.pings[encoding];
+  isUpToDate({ isOfUpdates, channels }) {
+    return isOfUpdates && channels.size > 0;
   }
 
   /** @returns {Buffer | undefined} undefined as long as there is no cursor */
@@ -195,7 +237,9 @@ export class Streams {
   writeTo(id, payload) {
     const stream = this.find(id);
     const bytes = Buffer.from(/** @type {Uint8Array} */ (payload));
-    if (stream && this.write(stream, bytes)) this.backlogs.noteExemptWrite(stream, bytes.length);
+    if (!stream || !this.mayWrite(stream)) return;
+    this.noteWrite(stream, stream.write(bytes));
+    this.backlogs.noteExemptWrite(stream, bytes.length);
   }
 
   /** @param {number} id @param {import('./labels.js').Labels} labels */
@@ -216,22 +260,28 @@ export class Streams {
 
   /** They are released at once, so that they get nothing more. @param {CloseReason} reason */
   endUpdates(reason) {
-    const isOpen = (/** @type {Stream} */ { isOfUpdates, reason: ended }) => isOfUpdates && !ended;
-    const streams = [...this.byId.values()].filter(isOpen);
-    for (const stream of streams) this.release(stream, reason);
+    const isOpen = (/** @type {HeldStream} */ { isOfUpdates, reason: ended }) => isOfUpdates && !ended;
+    const open = [...this.byId.values()].filter(isOpen);
+    for (const stream of open) {
+      if (stream instanceof Poll) this.close(stream, reason);
+      else this.release(stream, reason);
+    }
+    const streams = open.filter((stream) => !(stream instanceof Poll));
     closeInTurns(streams, (stream) => {
       if (this.byId.has(stream.id)) stream.end();
     });
   }
 
-  /** @param {readonly Stream[]} streams @param {CloseReason} reason */
+  /** @param {readonly HeldStream[]} streams @param {CloseReason} reason */
   closeAll(streams, reason) {
     closeInTurns(streams, (stream) => this.close(stream, reason));
   }
 
-  /** @param {Stream} stream @param {Encoded} message */
+  /** @param {HeldStream} stream @param {Encoded} message */
   deliver(stream, message) {
-    if (this.write(stream, message.in(stream.encoding))) this.tally.counts.deliveries++;
+    if (!this.mayWrite(stream)) return;
+    this.noteWrite(stream, stream.deliver(message));
+    this.tally.counts.deliveries++;
   }
 
   /** @param {number} id @param {string} channel */
@@ -254,14 +304,14 @@ export class Streams {
     if (stream) this.close(stream, 'drain');
   }
 
-  /** @param {number} id @returns {Stream | undefined} undefined if it is ending or gone */
+  /** @param {number} id @returns {HeldStream | undefined} undefined if it is ending or gone */
   find(id) {
     const stream = this.byId.get(id);
     return stream?.reason === null ? stream : undefined;
   }
 
-  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false if it has ended, or ends now because the client is too slow */
-  write(stream, payload) {
+  /** @param {HeldStream} stream @returns {boolean} false if it has ended, or ends now because the client is too slow */
+  mayWrite(stream) {
     if (stream.isEnded) {
       this.close(stream, 'drain');
       return false;
@@ -270,9 +320,13 @@ export class Streams {
       this.destroy(stream, 'slow');
       return false;
     }
-    if (payload.length > 0) this.tally.counts.bytesWritten += stream.write(payload);
-    this.backlogs.noteWrite(stream);
     return true;
+  }
+
+  /** @param {HeldStream} stream @param {number} bytes on the wire */
+  noteWrite(stream, bytes) {
+    this.tally.counts.bytesWritten += bytes;
+    this.backlogs.noteWrite(stream);
   }
 
   /** @returns {number} bytes waiting in all streams */
@@ -282,29 +336,38 @@ export class Streams {
 
   /**
    * Ends a stream gently: everything written is still sent. Does nothing if it is ending already.
-   * @param {Stream} stream @param {CloseReason} reason
+   * @param {HeldStream} stream @param {CloseReason} reason
    */
   close(stream, reason) {
     if (stream.reason) return;
+    if (stream instanceof Poll) return this.answer(stream, stream.messages.length > 0 ? 'answered' : reason);
     this.release(stream, reason);
     stream.end();
   }
 
-  /** Ends a stream at once. @param {Stream} stream @param {CloseReason} reason */
+  /** @param {Poll} poll @param {CloseReason} reason */
+  answer(poll, reason) {
+    const cursor = this.isUpToDate(poll) ? this.cursor : undefined;
+    this.release(poll, reason);
+    this.tally.counts.bytesWritten += poll.answer(cursor, reason === 'answered' && !this.isDraining);
+  }
+
+  /** Ends a stream at once. @param {HeldStream} stream @param {CloseReason} reason */
   destroy(stream, reason) {
     if (!stream.reason) this.release(stream, reason);
     stream.destroy();
   }
 
-  /** @param {Stream} stream @param {CloseReason} reason */
+  /** @param {HeldStream} stream @param {CloseReason} reason */
   release(stream, reason) {
     stream.reason = reason;
-    this.pinger.remove(stream);
+    if (stream instanceof Poll) this.polls.delete(stream);
+    else this.pinger.remove(stream);
     this.channels.leave(stream);
     this.labels.delete(stream);
   }
 
-  /** @param {Stream} stream whose response has closed @param {CloseReason} reason used if it has none yet */
+  /** @param {HeldStream} stream that is gone @param {CloseReason} reason used if it has none yet */
   forget(stream, reason) {
     if (!this.byId.delete(stream.id)) return;
     if (!stream.reason) this.release(stream, reason);
@@ -339,10 +402,4 @@ export class Streams {
     await gone;
     stop();
   }
-}
-
-/** @this {MarkedResponse} */
-function onResponseClose() {
-  const { [kStreams]: streams, [kStream]: stream } = this;
-  if (streams && stream) streams.forget(stream, reasonOfEnd(this));
 }

@@ -281,15 +281,18 @@ impl Core {
     }
 
     /// Takes the connection that node has open as `fd`; the caller closes node's. `relayed` is its id if it was passed on with TLS, or 0.
+    /// `opening` is written first.
     /// The outcome comes as an event with `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in
     /// a moment.
     #[napi]
-    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64) -> Result<String> {
+    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64, opening: Option<String>) -> Result<String> {
         let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
         let channels = channels.into_iter().map(|channel| channel.into_bytes().into_boxed_slice()).collect();
+        // Header lines are Latin-1.
+        let opening = opening.unwrap_or_default().chars().map(|c| c as u8).collect();
         let relayed = Id::from_number(relayed).filter(|id| id.bits() != 0);
         let copy = holdfast_core::duplicate(fd).map_err(error_of)?;
-        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels }) {
+        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels, opening }) {
             Ok(()) => Ok(String::new()),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::OutOfMemory => Ok("full".into()),

@@ -78,21 +78,25 @@ fn keeps_connection(fields: &[httparse::Header], is_http_1_0: bool) -> bool {
     is_wanted && values(fields, "transfer-encoding").next().is_none() && values(fields, "content-length").all(is_empty)
 }
 
-/// The key of a request that asks for a WebSocket (RFC 6455, section 4.2.1); None if it doesn't, or not in the right way.
-pub fn websocket_key(head: &[u8]) -> Option<[u8; KEY_BYTES]> {
+/// The key of a request that asks for a WebSocket (RFC 6455, section 4.2.1), or how to refuse one that doesn't, or not in the right way.
+pub fn websocket_key(head: &[u8]) -> Result<[u8; KEY_BYTES], Refusal> {
     let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut []);
-    request.parse_with_uninit_headers(head, &mut fields).ok()?;
+    request.parse_with_uninit_headers(head, &mut fields).map_err(|_| Refusal::BadRequest)?;
     let fields = &*request.headers;
-    let mut keys = values(fields, "sec-websocket-key");
-    let (key, others, version) = (keys.next()?, keys.next(), values(fields, "sec-websocket-version").next());
-    let asks = request.method == Some("GET")
-        && request.version == Some(1)
+    if request.method != Some("GET") {
+        return Err(Refusal::MethodNotAllowed);
+    }
+    let asks = request.version == Some(1)
         && has_token(fields, "connection", "upgrade")
         && has_token(fields, "upgrade", "websocket")
-        && version == Some(b"13");
-    let key: [u8; KEY_BYTES] = key.try_into().ok()?;
-    (asks && others.is_none() && is_key(&key)).then_some(key)
+        && values(fields, "sec-websocket-version").eq([b"13"]);
+    if !asks {
+        return Err(Refusal::UpgradeRequired);
+    }
+    let mut keys = values(fields, "sec-websocket-key");
+    let key: Option<[u8; KEY_BYTES]> = keys.next().and_then(|key| key.try_into().ok()).filter(is_key);
+    key.filter(|_| keys.next().is_none()).ok_or(Refusal::BadRequest)
 }
 
 /// 16 bytes in base64.
@@ -276,19 +280,21 @@ mod tests {
     #[test]
     fn a_request_for_a_websocket_has_everything_that_it_needs() {
         let head = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-        assert_eq!(websocket_key(head.as_bytes()).as_ref(), Some(b"dGhlIHNhbXBsZSBub25jZQ=="));
-        for (from, to) in [
-            ("GET", "POST"),
-            ("1.1", "1.0"),
-            ("Upgrade: websocket", "Upgrade: h2c"),
-            ("keep-alive, Upgrade", "keep-alive"),
-            ("13", "8"),
-            ("ZQ==", "Z==="),
-            ("ZQ==", "Q=="),
-            ("dGh", "d h"),
-            ("Host: a", "Sec-WebSocket-Key: x"),
+        assert_eq!(websocket_key(head.as_bytes()).as_ref(), Ok(b"dGhlIHNhbXBsZSBub25jZQ=="));
+        for (from, to, status) in [
+            ("GET", "POST", 405),
+            ("1.1", "1.0", 426),
+            ("Upgrade: websocket", "Upgrade: h2c", 426),
+            ("keep-alive, Upgrade", "keep-alive", 426),
+            ("13", "8", 426),
+            ("Host: a", "Sec-WebSocket-Version: 13", 426),
+            ("ZQ==", "Z===", 400),
+            ("ZQ==", "Q==", 400),
+            ("dGh", "d h", 400),
+            ("Host: a", "Sec-WebSocket-Key: x", 400),
         ] {
-            assert_eq!(websocket_key(head.replacen(from, to, 1).as_bytes()), None, "{to}");
+            let refusal = websocket_key(head.replacen(from, to, 1).as_bytes()).unwrap_err();
+            assert_eq!(refusal.status(), status, "{to}");
         }
     }
 

@@ -41,6 +41,7 @@ refusals! {
     NotFound = 404 "Not Found" "there is nothing at this address",
     MethodNotAllowed = 405 "Method Not Allowed" "the Allow header lists the methods",
     RequestTimeout = 408 "Request Timeout" "the request took too long to arrive",
+    UpgradeRequired = 426 "Upgrade Required" "this address expects a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13",
     HeadTooLarge = 431 "Request Header Fields Too Large" "the request head is too large",
     ServiceUnavailable = 503 "Service Unavailable" "no stream can be opened now, try again later",
     VersionNotSupported = 505 "HTTP Version Not Supported" "use HTTP/1.1 or HTTP/1.0",
@@ -119,6 +120,7 @@ fn refusal_with(refusal: Refusal, body: &str, lines: &[&[u8]], is_head: bool) ->
     let reason = refusal.reason();
     let extra = match refusal {
         Refusal::MethodNotAllowed => "Allow: GET, HEAD\r\n",
+        Refusal::UpgradeRequired => "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n",
         Refusal::ServiceUnavailable => "Retry-After: 5\r\n",
         _ => "",
     };

@@ -71,7 +71,7 @@ fn a_status_that_nothing_is_refused_with_is_ignored() {
 #[test]
 fn a_refusal_of_a_head_request_has_no_body() {
     let mut held = Held::start(options());
-    let (mut client, id) = asked_about(&mut held, b"HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (mut client, id) = asked_about(&mut held, b"HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     held.command(&refuse(id, 404));
     let head = String::from_utf8(read_head(&mut client)).unwrap();
     assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", Refusal::NotFound.body().len())), "that of the body to GET: {head}");

@@ -95,11 +95,14 @@ fn a_welcome_is_a_message() {
 #[test]
 fn a_request_that_does_not_ask_in_the_right_way_is_refused() {
     let mut held = Held::start(options());
-    let mut client = ask(held.address, &request("/"));
-    let id = held.asked().0;
-    held.command(&switch(id, WEBSOCKET, &[]));
-    expect_refusal(&mut client, 400);
-    assert_eq!(held.closed(id), Reason::BadRequest);
+    let upgrade = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    for (request, status) in [(request("/"), 426), (upgrade.to_vec(), 400)] {
+        let mut client = ask(held.address, &request);
+        let id = held.asked().0;
+        held.command(&switch(id, WEBSOCKET, &[]));
+        expect_refusal(&mut client, status);
+        assert_eq!(held.closed(id), Reason::BadRequest);
+    }
     assert_eq!(held.total(|figures| figures.opened.load(std::sync::atomic::Ordering::Relaxed)), 0);
 }
 

@@ -87,10 +87,10 @@ impl Shard {
         }
     }
 
-    /// Bytes as they are, and however many.
+    /// Bytes as they are, and however many. A poll, which has one answer, gets none.
     pub(super) fn write_raw(&mut self, index: u32, queued: &Queued) -> u32 {
         let caught_up = self.catch_up(index);
-        if self.rows.state(index) == State::Held {
+        if self.rows.state(index) == State::Held && !self.rows.format(index).is_poll() {
             let bytes = self.rows.format(index).frame(queued.message.data());
             self.write_exempt(index, &bytes);
         }

@@ -31,8 +31,11 @@ impl Shard {
             return self.refuse_stream(index);
         }
         let input = self.rows.row(index).input;
-        let accept = if opening.format.is_websocket() { self.accept_line(index) } else { Some(String::new()) };
-        let Some(accept) = accept else { return self.refuse_websocket(index) };
+        let accept = if opening.format.is_websocket() { self.accept_line(index) } else { Ok(String::new()) };
+        let accept = match accept {
+            Ok(accept) => accept,
+            Err(refusal) => return self.refuse_websocket(index, refusal),
+        };
         let Some(rest) = self.take_head(index) else { return self.miss(id) };
         self.open(index, opening.format, &opening.channels);
         self.door.opened_in_turn += 1;
@@ -107,7 +110,8 @@ impl Shard {
     pub(super) fn receive(&mut self) {
         let mut record = [0; parcel::RECORD_BYTES];
         let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
-        if let Ok(adoption) = Adoption::decode(&record[..size]) {
+        // An answer that node:http has begun can't be one of ours.
+        if let Some(adoption) = Adoption::decode(&record[..size]).ok().filter(|adoption| !adoption.format.is_poll()) {
             let relayed = adoption.relayed.and_then(|id| self.relayed_row(id));
             let adopted = match relayed {
                 Some(index) => self.adopt_relayed(index, &adoption),
@@ -127,6 +131,9 @@ impl Shard {
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
         self.watch(index);
+        if self.rows.find(id).is_some() {
+            self.write_exempt(index, &adoption.opening);
+        }
         self.rows.find(id).map(|_| id)
     }
 

@@ -72,22 +72,22 @@ impl WebSockets {
 }
 
 impl Shard {
-    /// The header line that answers the key of a request; None if that does not ask for a WebSocket in the right way.
-    pub(super) fn accept_line(&mut self, index: u32) -> Option<String> {
+    /// The header line that answers the key of a request, or how to refuse one that does not ask for a WebSocket in the right way.
+    pub(super) fn accept_line(&mut self, index: u32) -> Result<String, Refusal> {
         let size = self.rows.row(index).head_size();
         let read = self.door.arriving.read_of(index);
         let key = if read.is_empty() {
-            let count = self.rows.socket(index)?.peek(&mut self.scratch[..size]).ok()?;
-            head::websocket_key(&self.scratch[..count])
+            let peeked = self.rows.socket(index).and_then(|socket| socket.peek(&mut self.scratch[..size]).ok());
+            head::websocket_key(&self.scratch[..peeked.unwrap_or(0)])
         } else {
             head::websocket_key(&read[..size])
         };
-        Some(format!("Sec-WebSocket-Accept: {}\r\n", websocket::accept_of(&key?)))
+        Ok(format!("Sec-WebSocket-Accept: {}\r\n", websocket::accept_of(&key?)))
     }
 
-    pub(super) fn refuse_websocket(&mut self, index: u32) {
+    pub(super) fn refuse_websocket(&mut self, index: u32, refusal: Refusal) {
         self.mail.events.closed.push((self.rows.id_of(index), Reason::BadRequest));
-        self.refuse_row(index, Refusal::BadRequest);
+        self.refuse_row(index, refusal);
     }
 
     /// Reads what a client has sent, as long as JS has room for it.
@@ -100,9 +100,9 @@ impl Shard {
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
                 Ok(count) => {
-                    let scratch = std::mem::take(&mut self.scratch);
-                    self.hear(index, &scratch[..count]);
-                    self.scratch = scratch;
+                    let mut incoming = self.websockets.take(index);
+                    incoming.add(&self.scratch[..count]);
+                    self.hear_all(index, incoming);
                 }
                 Err(Stop::Later) => return,
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
@@ -145,12 +145,18 @@ impl Shard {
     pub(super) fn hear(&mut self, index: u32, bytes: &[u8]) {
         let mut incoming = self.websockets.take(index);
         incoming.add(bytes);
+        self.hear_all(index, incoming);
+    }
+
+    fn hear_all(&mut self, index: u32, mut incoming: Incoming) {
         self.rows.row(index).set_aside(0);
+        // The hub always wants to know what its clients say.
+        let takes_messages = self.options.takes_messages || self.rows.format(index).is_of_updates();
         // Of several pings, the last one has to be answered (RFC 6455, section 5.5.3).
         let mut ping = None;
         let end = loop {
             match incoming.next(self.options.max_message_bytes) {
-                Ok(Some(Heard::Text(text))) if self.options.takes_messages => {
+                Ok(Some(Heard::Text(text))) if takes_messages => {
                     let id = self.rows.id_of(index);
                     self.mail.hear(id, text);
                 }
