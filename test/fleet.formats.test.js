@@ -14,6 +14,7 @@ import { subscriptionOf } from '../fleet/drone/topics/subscription.js';
 import { Hold } from '../index.js';
 import { makeCertificate, NEEDS_TLS } from './helpers/certificates.js';
 import { testEach } from './helpers/dialers.js';
+import { startServer, TRANSPORTS } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 /** @typedef {import('../fleet/drone/causes.js').Cause} Cause */
@@ -144,6 +145,33 @@ describe('of a Hold', NEEDS_TLS, () => {
     });
   }
 });
+
+for (const transport of TRANSPORTS) {
+  for (const format of ALL) {
+    testEach(`${format}: the server with the ${transport} transport is dialled`, async (t, dial) => {
+      const server = await startServer(t, [
+        '--workers',
+        '1',
+        '--transport',
+        transport,
+        '--ping-interval',
+        '50',
+      ]);
+      const request = requestOf(paramsOf(format, { channel: 'news' })) ?? '';
+      const dialled = await dial([server.port], { ...targetOf(format), request });
+      await dialled.open(4);
+      await server.untilTotals(({ streams }) => streams === 4, 'the server has them');
+      if (format !== 'poll') await dialled.until(({ pings }) => pings >= 24, 'pings');
+      const url = `http://127.0.0.1:${server.adminPort}/publish?channel=news`;
+      assert.ok((await fetch(url, { method: 'POST', body: now() })).ok);
+      await dialled.until(({ messages }) => messages === 4, 'messages');
+      await server.untilTotals(({ streams }) => streams === 4, 'polls have come back');
+      const { opened, failed, lost } = dialled.counters;
+      assert.deepEqual([opened, dialled.histograms.delivery.count], [4, 4]);
+      assert.deepEqual([failed, lost, dialled.samples], [noCauses(), noCauses(), []]);
+    });
+  }
+}
 
 /**
  * A server that does what the test says with each request.
@@ -276,12 +304,14 @@ function publication(number, topic = 'a"ü') {
   return JSON.stringify({ id: `#${number}`, topic, data });
 }
 
-/** A hub that has numbers 1 to 5 for the first that comes, and 7 and so on for those that come back. @type {Record<string, (cursor: string, request: string) => string>} */
+/** A hub that has numbers 1, 2, 3 and 5 for who comes without a cursor, and 6 for who comes back. @type {Record<string, (cursor: string, request: string) => string>} */
 const HUBS = {
-  ndjson: (cursor) =>
-    cursor
-      ? `${LINES.trim()}\r\nLast-Event-ID: ${cursor}\r\n\r\n${publication(6)}\n`
-      : `${LINES}${[1, 2, 3, 5].map((n) => `${publication(n)}\n`).join('')}`,
+  ndjson: (cursor) => {
+    const position = cursor ? `Last-Event-ID: ${cursor}\r\n` : '';
+    const all = cursor ? [publication(6)] : [1, 2, 3, 5].map((n) => publication(n));
+    const text = `${LINES.slice(0, -2)}${position}\r\n${all.map((line) => `${line}\n`).join('')}`;
+    return Buffer.from(text).toString('latin1');
+  },
   websocket: (cursor, request) => {
     const first = cursor ? [publication(6)] : ['{"cursor":"#0"}', ...[1, 2, 3, 5].map((n) => publication(n))];
     const frames = first.map((text) => {
