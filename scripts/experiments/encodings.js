@@ -4,7 +4,7 @@
  */
 import { noTwoCores } from '../lab/cores.js';
 import { measureAll } from '../lab/encodings/measure.js';
-import { kinds, uWebSocketsProblem } from '../lab/encodings/subjects.js';
+import { kinds } from '../lab/encodings/subjects.js';
 import { chartsOf, FIGURES, pageText, sentencesOf, tableText } from '../lab/encodings/table.js';
 import { findCommand } from '../lab/install.js';
 
@@ -21,14 +21,11 @@ export default {
   ],
   runs: () => {
     const noRequests = findCommand('wrk') ? noTwoCores() : 'wrk is not installed (Debian: wrk)';
-    return kinds().map(({ name, text, what, skip = '', prepare }, i) => ({
+    return kinds().map(({ name, text, what, skip = '', prepare }) => ({
       name,
       text,
       skip: skip || (what === 'requests' ? noRequests : ''),
-      prepare: async (lab) => {
-        if (i === 0) await noteUWebSockets(lab);
-        return (await prepare?.(lab)) ?? '';
-      },
+      prepare,
     }));
   },
   round: measureAll,
@@ -39,12 +36,3 @@ export default {
   charts: chartsOf,
   page: pageText,
 };
-
-/** @param {import('../lab/lab.js').Lab} lab */
-async function noteUWebSockets(lab) {
-  const problem = await uWebSocketsProblem(lab);
-  const why = problem
-    ? `can't be installed here, because it is not on npm`
-    : 'has no server in this comparison';
-  lab.note(`uWebSockets.js ${why}: Bun, which is built on uWebSockets, stands for it.`);
-}

@@ -30,8 +30,8 @@ export class PollAnswer extends JsonAnswer {
   readAnswer(events) {
     const end = this.rest.indexOf('\r\n\r\n');
     const head = end < 0 ? this.rest : this.rest.slice(0, end);
-    if (!beginsAsStatusLine(head) || head.length > MOST_HEAD_BYTES)
-      return this.fail(events, 'unexpected', head);
+    const isLong = (end < 0 ? head.length - 3 : end) > MOST_HEAD_BYTES;
+    if (isLong || !beginsAsStatusLine(head)) return this.fail(events, 'unexpected', head);
     if (end < 0) return false;
     const size = this.sizeIn(head, events);
     if (size === null || this.rest.length < end + 4 + size) return false;

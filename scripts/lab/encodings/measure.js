@@ -33,7 +33,7 @@ const MOST_CALM_WATCHES = 30;
 /** @param {Round} round */
 export async function measureAll(round) {
   const names = round.runs.map(({ name }) => name);
-  for (const name of names.filter((one) => !kindOf(one).isRefused))
+  for (const name of names.filter((one) => !kindOf(one).hasNoMemory))
     await unlessOther(round, name, () => measureMemory(round, name));
   const streams = names.filter((name) => kindOf(name).what === 'streams');
   await measureOpenings(round, streams);

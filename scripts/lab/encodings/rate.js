@@ -24,7 +24,7 @@ export async function measureRate(round, name) {
   const us = cpuUs(subject.pids()) - before;
   await subject.stop();
   const { connect, read, write, timeout, status } = errors;
-  const wrong = kind.isRefused ? requests - status : status;
+  const wrong = kind.name === 'refusal' ? requests - status : status;
   if (connect + read + write + timeout + wrong > 0)
     throw new HoldfastError('WRK', `${name}: wrk reports errors: ${JSON.stringify(errors)}`);
   round.record(name, { perSecond, requestUs: us / requests, answerBytes: bytes / requests });

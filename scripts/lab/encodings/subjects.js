@@ -8,7 +8,8 @@ import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { pinned } from '../cores.js';
 import { Helper } from '../helper.js';
-import { installPackage } from '../install.js';
+import { cacheFolder } from '../install.js';
+import { buildWithUWebSockets } from '../peers/uwebsockets.js';
 import { bun, prepareBun } from '../peers.js';
 import { ROOT, startServer } from '../server.js';
 import { startProgram } from '../starting.js';
@@ -25,7 +26,6 @@ const CONCURRENCY = 512;
 const CHANNEL = 'all';
 /** Longer than any part of the experiment takes, so that no poll ends before its message comes. */
 const WAIT_S = 60;
-const UWEBSOCKETS_JS = 'github:uNetworking/uWebSockets.js#v20.52.0';
 
 /** @typedef {import('../lab.js').Lab} Lab */
 /** @typedef {import('../../../fleet/drone/params.js').Format} Format */
@@ -38,7 +38,7 @@ const UWEBSOCKETS_JS = 'github:uNetworking/uWebSockets.js#v20.52.0';
  * @property {boolean} isOurs
  * @property {'streams' | 'requests'} what `requests`: its connections are idle between requests
  * @property {string} [path] of requests
- * @property {boolean} [isRefused] whether its requests are: then its connections count as failed
+ * @property {boolean} [hasNoMemory] whether idle connections can't be counted
  * @property {string} [skip]
  * @property {(lab: Lab) => Promise<string>} [prepare] returns why it has to be skipped, or ''
  * @property {string[]} [command] of a server that is not server.js
@@ -62,6 +62,7 @@ export function kinds() {
   const node = [process.execPath, file('node-http')];
   const kept = { ...requests, isOurs: true, skip: noHold(), command: [process.execPath, file('hold')] };
   const onBun = { prepare: prepareBun, isOurs: false };
+  const onUWebSockets = { prepare: buildUWebSockets, isOurs: false, command: [uWebSockets()] };
   return [
     own('events', 'Server-Sent Events'),
     own('ndjson', 'lines of JSON'),
@@ -82,6 +83,13 @@ export function kinds() {
       ...onBun,
       command: ['bun', file('bun')],
     },
+    {
+      name: 'uwebsockets',
+      text: 'WebSockets of uWebSockets through its C interface, one process; the library is the one in the PyPI package socketify',
+      format: 'websocket',
+      what: 'streams',
+      ...onUWebSockets,
+    },
     own('poll', 'polls'),
     {
       name: 'node-http-poll',
@@ -96,7 +104,7 @@ export function kinds() {
       name: 'refusal',
       text: 'a Hold whose policy refuses requests with 404',
       path: '/nothing',
-      isRefused: true,
+      hasNoMemory: true,
       ...kept,
     },
     {
@@ -115,6 +123,14 @@ export function kinds() {
       ...onBun,
       command: ['bun', file('bun')],
     },
+    {
+      name: 'uwebsockets-http',
+      text: 'uWebSockets that answers requests',
+      path: '/bench',
+      hasNoMemory: true, // it closes idle connections after 10 s
+      ...requests,
+      ...onUWebSockets,
+    },
   ];
 }
 
@@ -129,9 +145,13 @@ function wsVersion() {
   return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies.ws;
 }
 
-/** @param {Lab} lab @returns {Promise<string>} why uWebSockets.js is not here; '' if it is */
-export async function uWebSocketsProblem(lab) {
-  return (await installPackage(lab, 'uWebSockets.js', UWEBSOCKETS_JS)).problem;
+function uWebSockets() {
+  return join(cacheFolder(), 'uwebsockets-websocket');
+}
+
+/** @param {Lab} lab @returns {Promise<string>} why it can't be built; '' on success */
+function buildUWebSockets(lab) {
+  return buildWithUWebSockets(lab, join(FOLDER, 'uwebsockets.c'), uWebSockets());
 }
 
 /**

@@ -32,6 +32,7 @@ const STREAMS = {
   websocket: 'WebSocket',
   ws: 'WebSocket: ws',
   bun: 'WebSocket: Bun',
+  uwebsockets: 'WebSocket: uWebSockets',
   poll: 'poll',
   'node-http-poll': 'poll: node:http',
 };
@@ -41,6 +42,7 @@ const REQUESTS = {
   refusal: 'Hold, 404',
   'node-http': 'node:http',
   'bun-http': 'Bun',
+  'uwebsockets-http': 'uWebSockets',
 };
 const OURS = ['events', 'ndjson', 'websocket', 'poll', 'answer', 'refusal'];
 
@@ -52,7 +54,7 @@ const OURS = ['events', 'ndjson', 'websocket', 'poll', 'answer', 'refusal'];
 /** @type {Target[]} */
 const TARGETS = [
   ...OF_STREAMS.map((name) => ({ name, run: 'websocket', than: 'events', times: 1.15 })),
-  { name: 'memoryBytes', run: 'websocket', than: 'bun', times: 1 / 3 },
+  ...['bun', 'uwebsockets'].map((than) => ({ name: 'memoryBytes', run: 'websocket', than, times: 1 / 3 })),
   { name: 'deliveryUs', run: 'poll', than: 'node-http-poll', times: 1 / 10 },
 ];
 
@@ -209,6 +211,8 @@ ${charts.map((path) => `![${capital(path.replace(/^.*\/|\.svg$/g, ''))}](${encod
 - CPU is the run time of all threads of the server, minus what it used while idle. Servers take turns. ${highText} streams open as fast as the clients can,
   and get messages of 64 bytes, each to all of them. The first climbs and messages don't count. Of a poll, a delivered message is a whole turn: the answer, and the
   next request until it waits.
+- uWebSockets.js is not on npm; the PyPI package socketify contains uWebSockets, compiled, with a C interface, so a C program stands for it, without JS.
+  It closes idle HTTP connections after 10 s, so these have no memory figure.
 - Pings are one per second to each of ${highText} streams: a comment of events, an empty line, or a frame. Of four frames, three are pongs that
   nobody answers, and one is a ping that the client answers.
 - Requests come from wrk with one thread and ${CONNECTIONS} connections, on another core than the server. Headers are alike (Content-Type, Content-Length

@@ -278,7 +278,8 @@ impl Answer {
     /// The answer of a poll. Returns its size. None if it is incomplete or wrong.
     fn read_poll(&mut self, bytes: &[u8], sink: Sink) -> Option<usize> {
         let end = find(bytes, END_OF_HEAD, 0);
-        if !begins_as_status_line(bytes) || end.unwrap_or(bytes.len()) > MOST_HEAD_BYTES {
+        let is_long = end.unwrap_or(bytes.len().saturating_sub(END_OF_HEAD.len() - 1)) > MOST_HEAD_BYTES;
+        if is_long || !begins_as_status_line(bytes) {
             return self.fail(Cause::Unexpected, &bytes[..end.unwrap_or(bytes.len())], sink);
         }
         let head = &bytes[..end?];
