@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
+import type { Duplex } from 'node:stream';
 
 /**
  * What a stream is, and how messages are written to it:
@@ -13,7 +14,8 @@ import type { Http2ServerResponse } from 'node:http2';
  * - `poll`: the request waits until there is something to say, and is then answered with `{ messages, cursor }`, JSON objects as above
  *   and the id of the last one; or, once its time is over, with 204. The stream has ended then, with the reason 'answered'. The connection
  *   can be used for the next request.
- * - `websocket`: each message is a text message that contains only the data.
+ * - `websocket`: each message is a text message that contains only the data. A request that does not ask for a WebSocket is refused with
+ *   426, and one with a bad key with 400. Compression (permessage-deflate) is not offered: it takes more memory than the stream itself.
  *
  * Those of `updates` are for streams of a hub. `updates` are events whose pings contain the cursor (see `publish`): an event that has
  * only an id, so that clients send it as Last-Event-ID when they reconnect. As long as there is no cursor, the stream has no channels, or
@@ -29,6 +31,15 @@ export type Encoding =
   | 'pollUpdates'
   | 'websocket'
   | 'websocketUpdates';
+
+/** The names of what you can hold, if you like constants better than strings: `{ hold: FORMATS.websocket }`. */
+export declare const FORMATS: {
+  readonly text: 'text';
+  readonly events: 'events';
+  readonly ndjson: 'ndjson';
+  readonly poll: 'poll';
+  readonly websocket: 'websocket';
+};
 
 /** A string is written as UTF-8. */
 export type Bytes = string | Uint8Array;
@@ -75,7 +86,10 @@ export type CloseReason =
   | 'dead-peer'
   /** There was no room for it, or for another channel that it subscribed to; or it was to be held too late. */
   | 'over-capacity'
-  /** The client sent something on a connection that carries a stream. */
+  /**
+   * The client sent something on a connection that carries a stream; or it asked for a WebSocket in the wrong way, broke its rules, or
+   * said something although there is no `onMessage`.
+   */
   | 'bad-request'
   /** Any other error of the connection. */
   | 'error'
@@ -91,6 +105,7 @@ export type CloseReason =
   | 'tls-alert'
   /** The client sent something that is not a valid TLS record. */
   | 'bad-record'
+  /** It was a poll, and has got its answer, with messages or without. */
   | 'answered';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
@@ -121,12 +136,14 @@ export interface HoldDecision {
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
    * Cache-Control: no-store, X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff (without it, browsers
-   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set; nor can Content-Type and
+   * Last-Event-ID of a poll, and Upgrade, Sec-WebSocket-Accept and Sec-WebSocket-Extensions of a WebSocket.
    */
   headers?: Record<string, string>;
   /**
    * Written right after the head, without encoding it as a message. A list has up to 1024 variants, used in turn, for
-   * example to spread the `retry:` of events.
+   * example to spread the `retry:` of events. A WebSocket gets it as a text message, one of `websocketUpdates` each line of it; a poll
+   * can have none.
    */
   welcome?: Bytes | readonly Bytes[];
   /**
@@ -145,7 +162,10 @@ export interface HoldDecision {
   waitMs?: number;
 }
 
-/** A complete response, after which the connection ends. */
+/**
+ * A complete response. The connection is kept for another request, unless the client doesn't want that (Connection: close, HTTP/1.0
+ * without keep-alive), or this one has a body.
+ */
 export interface Answer {
   /** 200 to 599; 200 by default. */
   status?: number;
@@ -198,7 +218,7 @@ export interface HoldOptions {
   /**
    * Called for every stream that ends. Every decision to hold leads to exactly one call, even if there is no stream: with
    * 'over-capacity' if there was no room or the decision came too late, with 'client-gone' if the client has left before,
-   * and with 'drain' if the request was a HEAD.
+   * with 'drain' if the request was a HEAD, and with 'bad-request' if it was to become a WebSocket, but did not ask for one.
    */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
@@ -297,6 +317,18 @@ export interface TakeOverOptions extends HoldOptions {
    * used, so clients can resume their sessions.
    */
   tls?: TlsOptions;
+}
+
+/** Options of `hold.upgrade`: those of a decision, but for `welcome`, which has no variants. */
+export interface UpgradeOptions {
+  channels?: readonly string[];
+  /** 'websocket' by default. */
+  encoding?: 'websocket' | 'websocketUpdates';
+  headers?: Record<string, string>;
+  /** The first message. */
+  welcome?: Bytes;
+  labels?: Labels;
+  tag?: string;
 }
 
 /** A histogram: its non-empty buckets. */
@@ -408,14 +440,33 @@ export class Hold {
    * request gets the head of the stream, and `onClose(id, 'drain')` follows.
    * @param response of node:http, node:https or HTTP/2, with status 200 and without Content-Length. If its head was not sent
    *   yet, it is sent now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
-   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision
+   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision.
+   *   With `encoding: 'poll'`, nothing is sent until there is something to say; the response is always held in JS, and your server goes
+   *   on with its connection; `waitMs`: as in a decision. For WebSockets, there is `upgrade`
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
     response: ServerResponse | Http2ServerResponse,
-    options?: { channels?: readonly string[]; encoding?: Encoding; tag?: string },
+    options?: { channels?: readonly string[]; encoding?: Encoding; tag?: string; waitMs?: number },
+  ): Promise<number>;
+
+  /**
+   * Makes a WebSocket of a request that your server got ('upgrade' event of node:http or node:https), and answers it. Connections of
+   * node:http, and those with TLS that this Hold has passed on, are held natively; others in JS.
+   *
+   * If it fails, the request has been refused: with 400, 405 or 426 if it does not ask for a WebSocket in the right way, otherwise with
+   * 503. You need not answer it. If the client has already left, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
+   * @param head must be empty: a client may say nothing before it is answered
+   * @returns the id of the stream
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED; BAD_ARGUMENT: only then the request is still yours
+   */
+  upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+    options?: UpgradeOptions,
   ): Promise<number>;
 
   /**
@@ -445,7 +496,8 @@ export class Hold {
 
   /**
    * Writes to one stream as it is, without encoding it as a message: a replay, for example. It is never too much for the stream
-   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery.
+   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery. A WebSocket gets it as
+   * a text message, one of `websocketUpdates` each line of it; a poll ignores it.
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   write(id: number, payload: Bytes): void;
@@ -699,6 +751,13 @@ export class Hub {
    * @param next called for other requests; without it they get 404
    */
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+
+  /**
+   * For the event `upgrade` of a server of `node:http` or `node:https`: makes a WebSocket of a request on its path, or refuses it, as in
+   * `server.on('upgrade', hub.upgrade)`. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array, next?: () => void): void;
 
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
   owns(target: string | undefined): boolean;

@@ -128,6 +128,9 @@ async function start({ type, config, transport: name, takesOver, place, ...share
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
     else void serve(made, own, request, response).catch(crash);
   }, config);
+  inner.on('upgrade', (request, socket, head) =>
+    hub.upgrade(request, socket, head, () => void socket.destroy()),
+  );
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
   if (secure) made.setSecureContext(secureOptions(secure)); // before listening sockets of others come
   listener = made;

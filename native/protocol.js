@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 9;
+export const PROTOCOL = 11;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {
@@ -25,6 +25,7 @@ export const OPS = {
   endLabelled: 16,
   endUpdates: 17,
   tag: 18,
+  reply: 19,
 };
 
 /** How a message is written. Those of updates are for streams of a hub; pings of `updates` contain the cursor. */

@@ -7,7 +7,7 @@ import { HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { badArgument } from './checks.js';
 import { isRelayed } from './relayed.js';
-import { streamHeaders } from './responses.js';
+import { headOfStream } from './responses.js';
 
 /**
  * Parts of Node's objects that its types lack (they are the same in every version from 20 to 26), and what compression
@@ -81,14 +81,26 @@ export function adoptable(given, socket, encoding) {
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
 
+/**
+ * Checks that a response can be the answer of a poll.
+ * @param {import('node:http').ServerResponse} response after `checkOpen`
+ * @throws {HoldfastError} NOT_ADOPTABLE with the reason
+ */
+export function takePoll(response) {
+  checkLength((name) => response.hasHeader(name));
+  if (response.headersSent)
+    throw notAdoptable('its head was sent already: that of a poll comes with its answer');
+  taken.add(response);
+}
+
 /** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Format} encoding */
 function setDefaults(response, encoding) {
-  for (const [name, value] of Object.entries(streamHeaders(encoding)))
-    if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);
+  for (const [name, value] of Object.entries(headOfStream(encoding).headers))
+    if (!response.hasHeader(name)) response.setHeader(name, value);
 }
 
 /** @param {HandledSocket | null} socket @returns {boolean} */
-function isPlain(socket) {
+export function isPlain(socket) {
   if (socket?._handle == null || (socket.encrypted && !isRelayed(socket))) return false;
   return socket._handle.fd >= 0;
 }

@@ -5,7 +5,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
-import { FORMATS, LABELS } from '../native/protocol.js';
+import { FORMATS, isPoll, isWebSocket, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
@@ -26,6 +26,13 @@ const FEW = 8;
 const valid = new WeakSet();
 /** Holdfast writes these itself: they determine where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
+/** The same of polls, and of WebSockets. */
+const POLL_HEADERS = ['content-type', 'last-event-id'];
+const WEBSOCKET_HEADERS = ['upgrade', 'sec-websocket-accept', 'sec-websocket-extensions'];
+/** @type {readonly string[]} */
+const NO_NAMES = [];
+
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 
 /**
  * Checks a value.
@@ -184,6 +191,26 @@ export function checkEncoding(encoding) {
     throw badArgument(
       `an encoding must be one of ${Object.keys(FORMATS).join(', ')}, not ${shown(encoding)}`,
     );
+}
+
+/** @param {Encoding} format @param {number | undefined} waitMs of a poll @throws {HoldfastError} BAD_ARGUMENT */
+export function checkWait(format, waitMs) {
+  if (waitMs === undefined) return;
+  if (!isPoll(format)) throw badArgument(`only a poll has a waitMs, not a stream of ${format}`);
+  if (!PERIOD.accepts(waitMs))
+    throw badArgument(`the waitMs of a poll must be ${PERIOD.expected} (ms), not ${shown(waitMs)}`);
+}
+
+/**
+ * @param {Encoding} format @param {Record<string, string>} headers that were checked
+ * @throws {HoldfastError} BAD_ARGUMENT for those that belong to what the response is
+ */
+export function checkFormatHeaders(format, headers) {
+  const own = isPoll(format) ? POLL_HEADERS : isWebSocket(format) ? WEBSOCKET_HEADERS : NO_NAMES;
+  if (own.length === 0) return;
+  const name = Object.keys(headers).find((given) => own.includes(given.toLowerCase()));
+  if (name !== undefined)
+    throw badArgument(`the header ${name} of a ${format} can't be set: Holdfast writes it`);
 }
 
 /**

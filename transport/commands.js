@@ -102,6 +102,12 @@ export class Commands {
     this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
   }
 
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    this.op(OPS.reply, id);
+    this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
+  }
+
   /** @param {number} id */
   end(id) {
     this.op(OPS.end, id);

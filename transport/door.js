@@ -91,6 +91,7 @@ export class Door {
     this.names = new Set(settings.policy.headers);
     this.application = settings.server;
     this.connectionLimit = connectionLimit;
+    this.keepAliveTimeoutMs = settings.keepAliveTimeoutMs;
     this.streams = streams;
     this.tally = tally;
     this.onClose = onClose;
@@ -298,11 +299,12 @@ export class Door {
   upgrade(visit, decision) {
     const { status } = problemOf(visit.request);
     if (status) this.refuseUpgrade(visit, status);
-    else if (visit.call.response) process.nextTick(() => this.takeFromParser(visit, decision));
-    else this.holdWebSocket(visit, visit.call.args[2], decision);
+    else if (!visit.call.response) this.holdWebSocket(visit, visit.call.args[2], decision);
+    else if (visit.request.complete) this.takeFromParser(visit, decision);
+    else process.nextTick(() => this.takeFromParser(visit, decision));
   }
 
-  /** @param {Visit} visit @param {400 | 426} status */
+  /** @param {Visit} visit @param {400 | 405 | 426} status */
   refuseUpgrade({ id, socket, request }, status) {
     this.refuse(socket, status, request.method === 'HEAD');
     this.reportLater(id, 'bad-request');
@@ -362,7 +364,8 @@ export class Door {
 
   /** @param {DoorSocket} socket @param {import('./responses.js').Response} response */
   answer(socket, { status, headers, body }) {
-    this.write(socket, withDate(headLines(status, { ...headers, Connection: 'close' }), body));
+    const head = headLines(status, headers);
+    this.write(socket, withDate(`${head}Connection: close\r\n`, body));
   }
 
   /** Answers, and goes on with the connection if that is possible. @param {Visit} visit @param {import('./responses.js').Response} response */
@@ -391,6 +394,7 @@ export class Door {
     const next = socket[kMore]?.shift();
     if (next) return this.ask(next.args[0], socket, next);
     if (socket[kError]) return this.fail(socket, socket[kError]);
+    socket.setTimeout(this.keepAliveTimeoutMs); // some versions of Node have added a second
     this.answered.set(socket, { sinceMs: performance.now() });
   }
 

@@ -13,9 +13,10 @@ const KEY = /^[A-Za-z0-9+/]{22}==$/;
 
 /**
  * @param {Asking} request
- * @returns {{ status: 0 | 400 | 426, why: string }} the status that refuses it, and one line; 0 and '' if it asks for a WebSocket in the right way
+ * @returns {{ status: 0 | 400 | 405 | 426, why: string }} the status that refuses it, and one line; 0 and '' if it asks for a WebSocket in the right way
  */
 export function problemOf({ method, httpVersion, headers }) {
+  if (method !== 'GET' && method !== 'HEAD') return { status: 405, why: `its method is ${method}, not GET` };
   const problem = askingProblem(method, httpVersion, headers);
   if (problem) return { status: 426, why: problem };
   if (!KEY.test(headers['sec-websocket-key'] ?? ''))
@@ -25,7 +26,7 @@ export function problemOf({ method, httpVersion, headers }) {
 
 /** @param {string | undefined} method @param {string} version @param {Asking['headers']} headers @returns {string} '' if nothing */
 function askingProblem(method, version, headers) {
-  if (method !== 'GET') return `its method is ${method}, not GET`;
+  if (method === 'HEAD') return 'its method is HEAD, not GET';
   if (version !== '1.1') return `it is a request of HTTP/${version}, not HTTP/1.1`;
   if (!hasToken(headers.upgrade, 'websocket')) return 'it has no header Upgrade: websocket';
   if (!hasToken(headers.connection, 'upgrade')) return 'it has no header Connection: Upgrade';

@@ -1,6 +1,6 @@
 /*
  * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
- * said to the streams goes through teller.js, and responses become streams in adopter.js.
+ * said to the streams goes through teller.js, responses become streams in adopter.js, and requests WebSockets in upgrader.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
@@ -10,7 +10,6 @@ import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
-import { Adopter } from './adopter.js';
 import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
 import { closed, listenFailure } from './failures.js';
@@ -23,6 +22,7 @@ import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
 import { noTls, Tls } from './tls.js';
+import { Upgrader } from './upgrader.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
@@ -36,7 +36,7 @@ const AGAIN_TRIES = 100;
 
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
-export class StreamHolder extends Adopter {
+export class StreamHolder extends Upgrader {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -64,6 +64,8 @@ export class StreamHolder extends Adopter {
     this.messageListener = settings.onMessage;
     /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
     this.closeListeners = [];
+    /** Those that are asked first whether a message is for them. @type {((id: number, data: string) => boolean)[]} */
+    this.messageListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.tally = tally;
     /** Accepts connections. */
@@ -283,8 +285,14 @@ export class StreamHolder extends Adopter {
     }
   }
 
+  /** @param {(id: number, data: string) => boolean} listener true if the message is its own, so `onMessage` is not called; must not throw */
+  onStreamMessage(listener) {
+    this.messageListeners.push(listener);
+  }
+
   /** @param {number} id @param {string} data */
   reportMessage(id, data) {
+    for (const listener of this.messageListeners) if (listener(id, data)) return;
     try {
       this.messageListener?.(id, data);
     } catch (error) {

@@ -25,12 +25,8 @@ const kDoor = Symbol('door');
  */
 export function openServer(door, settings) {
   const { server: application, nagle, maxHeadBytes, headTimeoutMs, keepAliveTimeoutMs } = settings;
-  const options = {
-    keepAliveTimeout: keepAliveTimeoutMs,
-    keepAliveTimeoutBuffer: 0, // newer versions of Node add a second otherwise
-  };
   const server = createServer({
-    ...options,
+    keepAliveTimeout: keepAliveTimeoutMs,
     noDelay: !nagle,
     maxHeaderSize: maxHeadBytes,
     headersTimeout: headTimeoutMs,

@@ -11,10 +11,10 @@ import {
   checkedChannels,
   checkedHeaders,
   checkedLabels,
+  checkFormatHeaders,
   checkKeys,
   checkTag,
-  DAY_MS,
-  whole,
+  checkWait,
 } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
@@ -30,7 +30,6 @@ const KINDS = {
   pass: { name: "a decision with 'pass'", keys: ['pass'] },
 };
 const KIND_NAMES = Object.keys(KINDS);
-const WAIT = whole(0, DAY_MS);
 const ANSWER_KEYS = ['status', 'headers', 'body'];
 /** Statuses whose responses can't have a body. */
 const BODILESS = [204, 304];
@@ -60,7 +59,7 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
  */
 
 /**
- * A complete response, after which the connection ends.
+ * A complete response. The connection goes on after it, if its client wants that and the request had no body.
  * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
  */
 
@@ -163,20 +162,13 @@ function checkedHold(given) {
   checkWelcome(welcome);
   const labels = own === undefined ? undefined : checkedLabels(own);
   checkTag(tag);
-  checkWait(hold, waitMs, welcome);
+  checkWait(hold, waitMs);
+  if (headers) checkFormatHeaders(hold, headers);
+  if (isPoll(hold) && welcome !== undefined)
+    throw badArgument('a poll has no welcome: answer it at once if there is something to say');
   if (always && (labels || tag !== undefined))
     throw badArgument("a decision with 'always' can't have labels or a tag: each stream has its own");
   return { hold, channels, headers, welcome, always, labels, tag, waitMs };
-}
-
-/** @param {Encoding} format @param {number | undefined} waitMs @param {HoldDecision['welcome']} welcome */
-function checkWait(format, waitMs, welcome) {
-  if (isPoll(format)) {
-    if (welcome !== undefined)
-      throw badArgument('a poll has no welcome: answer it at once if there is something to say');
-    if (waitMs !== undefined && !WAIT.accepts(waitMs))
-      throw badArgument(`the waitMs of a poll must be ${WAIT.expected} (ms), not ${shown(waitMs)}`);
-  } else if (waitMs !== undefined) throw badArgument(`only a poll has a waitMs, not a stream of ${format}`);
 }
 
 /** @param {HoldDecision['welcome']} welcome */

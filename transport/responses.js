@@ -164,6 +164,9 @@ export function answerOf(answer, isHead) {
   return { head: headLines(status, headers), body };
 }
 
+/** What a client is to ask for (RFC 9110, section 15.5.22). */
+const UPGRADE = { Upgrade: 'websocket', Connection: 'Upgrade', 'Sec-WebSocket-Version': '13' };
+
 /**
  * The answer that refuses a request. The native core writes the same bytes itself, for the statuses that it knows.
  * @param {import('./policy.js').Refusal} decision
@@ -173,6 +176,7 @@ export function refusal({ refuse: status, headers = {}, body = refusalBody(statu
   const defaults = {
     'Content-Type': 'text/plain; charset=utf-8',
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+    ...(status === 426 ? UPGRADE : {}),
     ...(status === 503 ? { 'Retry-After': String(RETRY_AFTER_S) } : {}),
   };
   return { status, headers: replaced(defaults, headers), body };

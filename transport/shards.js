@@ -172,6 +172,12 @@ export class Shards {
     this.flushSoon();
   }
 
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    this.commands.reply(id, payload);
+    this.flushSoon();
+  }
+
   /** @param {number} id @param {import('./labels.js').Labels} labels */
   label(id, labels) {
     this.commands.label(id, labels);

@@ -242,6 +242,12 @@ export class Streams {
     this.backlogs.noteExemptWrite(stream, bytes.length);
   }
 
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    const stream = this.find(id);
+    if (stream && this.mayWrite(stream)) this.noteWrite(stream, stream.write(Buffer.from(payload)));
+  }
+
   /** @param {number} id @param {import('./labels.js').Labels} labels */
   label(id, labels) {
     const stream = this.find(id);

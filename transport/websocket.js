@@ -129,7 +129,8 @@ function onMessage(data, isBinary) {
   const { [kStream]: stream } = this;
   const owner = stream?.owner;
   if (!stream || !owner || stream.reason) return;
-  if (!isBinary && owner.takesMessages) return owner.onMessage(stream.id, data.toString());
+  if (!isBinary && (owner.takesMessages || stream.isOfUpdates))
+    return owner.onMessage(stream.id, data.toString());
   owner.release(stream, 'bad-request');
   this.close(UNSUPPORTED, stream.reason ?? undefined);
 }

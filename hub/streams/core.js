@@ -13,9 +13,11 @@ import { codeOf, HoldfastError } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
 import { Audience, OURS } from './audience.js';
+import { FORMATS } from './formats.js';
 import { LimitError } from './limits.js';
 import { labelsOf, retryMs } from './openings.js';
 import { Order } from './order.js';
+import { Sockets } from './sockets.js';
 import { notesOf, QUIET, TakenPlaces } from './taken.js';
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
@@ -26,20 +28,35 @@ import { notesOf, QUIET, TakenPlaces } from './taken.js';
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {{ subject?: number, token?: number, expiresAtMs?: number }} Labels */
 /** @typedef {import('./limits.js').Taken | null} Admission what a stream has taken of the limits */
+/** @typedef {import('./taken.js').Note | import('./sockets.js').Note} Note */
+
+/**
+ * How a stream is opened.
+ * @typedef {object} Entrance
+ * @property {import('./formats.js').FormatName} format
+ * @property {import('../access/grants.js').Dialect} dialect
+ * @property {string} address of the client
+ * @property {boolean} mayPublish whether the client of a WebSocket may, if its token does
+ * @property {Admission} admission null if the application has opened it
+ */
 
 /**
  * What the hub needs of a Hold.
  * @typedef {object} HoldLike
- * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
+ * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, topic?: string, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
  * @property {(id: number, payload: string) => void} write
+ * @property {(id: number, payload: string) => void} reply
  * @property {(id: number, channel: string) => void} subscribe
+ * @property {(id: number, channel: string) => void} unsubscribe
  * @property {(id: number, labels: Labels) => void} label
  * @property {(id: number) => void} end
  * @property {(which: 'subject' | 'token', label: number, reason: 'revoked') => void} endLabelled
  * @property {(channel: string, reason: 'revoked') => void} endChannel
  * @property {(reason: 'restarted') => void} endUpdates
- * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' }) => Promise<number>} adopt
+ * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' | 'ndjsonUpdates' | 'pollUpdates', channels?: readonly string[], waitMs?: number }) => Promise<number>} adopt
+ * @property {(request: import('node:http').IncomingMessage, socket: import('node:stream').Duplex, head: Uint8Array, options: { encoding: 'websocketUpdates', headers: Record<string, string>, tag: string }) => Promise<number>} upgrade
  * @property {(listener: (id: number) => void) => void} onStreamClose
+ * @property {(listener: (id: number, data: string) => boolean) => void} onStreamMessage
  */
 
 const RETRY_AFTER_S = '10';
@@ -73,6 +90,7 @@ export class HubCore {
     this.counts = noHubCounters();
     this.audience = new Audience();
     this.taken = new TakenPlaces(baseUrl);
+    this.sockets = new Sockets(baseUrl);
     const { audience, counts } = this;
     this.beginOrder = () =>
       new Order({ hold, broker, audience, isCached, windowBytes, mostReplayBytes, counts, onError });
@@ -149,23 +167,29 @@ export class HubCore {
   }
 
   /**
-   * @param {string | undefined} cursor @param {Place} place
+   * @param {string | undefined} cursor @param {Place} place @param {import('./events.js').Script} [script] by default events
+   * @param {number} [mostBytes] of what the stream gets first, about
    * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
    */
-  prepare(cursor, place) {
-    return this.order.openings.prepare(cursor, place);
+  prepare(cursor, place, script, mostBytes) {
+    return this.order.openings.prepare(cursor, place, script, mostBytes);
   }
 
   /**
    * Somebody wants to open a stream now.
-   * @param {Place} place @param {string} address
+   * @param {Place} place @param {string} address @param {boolean} [isListed] whether presence has it
    * @returns {Admission} to be passed to `enter` or `dismiss`
    * @throws {LimitError}
    */
-  admit({ session }, address) {
+  admit({ session }, address, isListed = true) {
+    if (isListed) this.checkPresence();
+    return this.limits?.take(address, session?.subject ?? 0) ?? null;
+  }
+
+  /** @throws {LimitError} 503 if nothing more can be listed */
+  checkPresence() {
     if (this.presence?.isFull)
       throw new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
-    return this.limits?.take(address, session?.subject ?? 0) ?? null;
   }
 
   /** There is no stream after all. @param {Admission} admission */
@@ -175,13 +199,19 @@ export class HubCore {
 
   /**
    * A stream is held at this place from now on.
-   * @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect
-   * @param {Admission} [admission] none if the application has opened it
+   * @param {number} id @param {Place} place @param {Entrance} how
    */
-  enter(id, place, dialect, admission = null) {
+  enter(id, place, { format, dialect, address, mayPublish, admission }) {
     this.counts.hubOpened++;
     if (admission) this.limits?.keep(id, admission);
-    if (this.presence) this.list(id, place, dialect);
+    if (format === 'websocket' && !this.sockets.byId.has(id))
+      this.sockets.enter(id, { place, dialect, address, mayPublish });
+    if (FORMATS[format].isListed && place.selectors.length > 0) this.list(id, place, dialect);
+    this.settle(id, place);
+  }
+
+  /** What is counted for a stream. @param {number} id @param {Place} place */
+  settle(id, place) {
     if (place.uses.length === 0) return;
     this.audience.enter(place);
     this.places.set(id, place);
@@ -189,27 +219,63 @@ export class HubCore {
 
   /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
   list(id, place, dialect) {
+    if (!this.presence) return;
     place.listing ||= textOf(dialect, place.selectors, place.session);
-    this.presence?.enter(id, place.listing);
+    this.presence.enter(id, place.listing);
+  }
+
+  /**
+   * A WebSocket asks for something else from now on.
+   * @param {number} id @param {import('./sockets.js').Socket} socket @param {readonly Selector[]} selectors
+   */
+  move(id, socket, selectors) {
+    const { place: before, dialect } = socket;
+    const place = this.placeOf(selectors, before.session);
+    this.leavePlace(id, () => this.settle(id, place));
+    const [old, now] = [before, place].map(({ channels }) => new Set(channels));
+    for (const channel of now) if (!old.has(channel)) this.hold.subscribe(id, channel);
+    for (const channel of old) if (!now.has(channel)) this.hold.unsubscribe(id, channel);
+    socket.place = place;
+    if (before.selectors.length + selectors.length > 0) this.list(id, place, dialect);
+  }
+
+  /** @param {number} id of a stream that is about to be held @param {Place} place @returns {{ labels?: Labels | undefined, tag?: string | undefined }} what the Hold has to know about it */
+  marksOf(id, place) {
+    return { labels: labelsOf(place.session, Date.now()), tag: this.sockets.tagOf(id) };
+  }
+
+  /** A stream that is about to be held ends after what it gets first: its client comes again for the rest. @param {number} id */
+  endSoon(id) {
+    setImmediate(() => this.hold.end(id)); // without the native core, a WebSocket is opened a little later
   }
 
   /**
    * A stream has come from another process, where it was opened. What is kept for it is undone when it ends.
    * @param {import('./taken.js').Stream} stream also one that is not the hub's
    */
-  takeIn({ id, channels, subject, address }) {
-    if (!channels.some((one) => one.startsWith(OURS))) return;
-    const place = this.taken.of(channels);
+  takeIn(stream) {
+    const { id, channels, subject, address } = stream;
+    const socket = this.sockets.taken(stream, this.audience);
+    if (socket === undefined && !channels.some((one) => one.startsWith(OURS))) return;
+    const place = socket === undefined ? this.taken.of(channels) : socket?.place;
     if (!place) return this.hold.end(id); // its client comes back with its cursor
     this.limits?.takeIn(id, address, subject);
-    if (place.uses.length === 0) return;
-    this.audience.enter(place);
-    this.places.set(id, place);
+    if (socket) this.sockets.enter(id, socket);
+    this.settle(id, place);
   }
 
-  /** @returns {import('./taken.js').Note[]} */
+  /** @returns {Note[]} */
   notes() {
-    return notesOf(this.audience);
+    return [...notesOf(this.audience), ...this.sockets.notes()];
+  }
+
+  /** @param {readonly Note[]} notes of all hubs whose streams come next */
+  learn(notes) {
+    const isOfPlaces = (/** @type {Note} */ note) => Array.isArray(note[1]);
+    this.taken.learn(/** @type {import('./taken.js').Note[]} */ (notes.filter(isOfPlaces)));
+    this.sockets.learn(
+      /** @type {import('./sockets.js').Note[]} */ (notes.filter((note) => !isOfPlaces(note))),
+    );
   }
 
   /** Prefixes of channels: streams that are only on such ones need not be taken in. */
@@ -225,49 +291,119 @@ export class HubCore {
   /** It has ended. @param {number} id */
   leave(id) {
     this.joining.delete(id);
+    this.sockets.leave(id);
+    this.leavePlace(id);
+  }
+
+  /** @param {number} id @param {() => void} [enter] called before, so that what both need is not given up */
+  leavePlace(id, enter) {
     const place = this.places.get(id);
-    if (!place) return;
     this.places.delete(id);
-    this.audience.leave(place);
+    enter?.();
+    if (place) this.audience.leave(place);
   }
 
   /**
    * Makes a stream of a response that is open for writing and whose head was not sent yet.
    * @param {import('node:http').ServerResponse} response
    * @param {Place} place
-   * @param {Opening} opening
-   * @param {{ dialect?: import('../access/grants.js').Dialect, admission?: Admission }} [how]
+   * @param {import('./openings.js').Beginning} beginning of this turn
+   * @param {Entrance} how
    * @returns {Promise<number>} its id
    * @throws {HoldfastError} and the admission is not used
    */
-  async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
+  async adopt(response, place, beginning, how) {
+    const encoding = how.format === 'ndjson' ? 'ndjsonUpdates' : 'updates';
+    return this.becomeStream(place, beginning, how, () => this.hold.adopt(response, { encoding }));
+  }
+
+  /**
+   * Has a response wait for its answer. Nothing was published between its beginning and this.
+   * @param {import('node:http').ServerResponse} response @param {Place} place @param {number} waitMs @param {Entrance} how
+   * @returns {Promise<void>}
+   * @throws {HoldfastError} and the admission is not used
+   */
+  async adoptPoll(response, place, waitMs, how) {
+    const { channels, session } = place;
+    this.audience.enter(place); // until its id is known
+    try {
+      const id = await this.hold.adopt(response, { encoding: 'pollUpdates', channels, waitMs });
+      const labels = labelsOf(session, Date.now());
+      if (labels) this.hold.label(id, labels);
+      this.enter(id, place, how);
+    } finally {
+      this.audience.leave(place);
+    }
+  }
+
+  /**
+   * Makes a WebSocket of a request of a server of the application.
+   * @param {readonly [import('node:http').IncomingMessage, import('node:stream').Duplex, Uint8Array]} event
+   * @param {Place} place @param {import('./openings.js').Beginning} beginning of this turn
+   * @param {Record<string, string>} headers @param {Entrance} how
+   * @returns {Promise<number>} its id
+   * @throws {HoldfastError} which the client was told; and the admission is not used
+   */
+  async upgrade([request, socket, head], place, beginning, headers, how) {
+    const { dialect, address, mayPublish } = how;
+    /** @type {import('./sockets.js').Socket} */
+    const entry = { place, dialect, address, mayPublish };
+    const tag = this.sockets.tagFor(entry);
+    /** @type {() => void} */
+    let open = () => {};
+    entry.ready = new Promise((resolve) => {
+      open = resolve;
+    });
+    try {
+      return await this.becomeStream(place, beginning, how, async () => {
+        const id = await this.hold.upgrade(request, socket, head, {
+          encoding: 'websocketUpdates',
+          headers,
+          tag,
+        });
+        this.sockets.enter(id, entry); // what its client says until it has joined waits
+        return id;
+      });
+    } finally {
+      delete entry.ready;
+      open();
+    }
+  }
+
+  /**
+   * @param {Place} place @param {import('./openings.js').Beginning} beginning of this turn @param {Entrance} how
+   * @param {() => Promise<number>} adopt makes the stream
+   * @returns {Promise<number>} its id
+   */
+  async becomeStream(place, { text, isWhole }, how, adopt) {
     const { hold, order } = this;
     if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
-    const { text, isWhole } = opening.begin();
     const { last } = order.window;
-    const id = await hold.adopt(response, { encoding: 'updates' });
+    const id = await adopt();
     this.joining.add(id);
     if (!order.isOver) hold.write(id, text);
-    const join = () => this.join(id, place, dialect, admission);
-    const isIn = isWhole && !order.isOver && (await this.catchUp(id, place, last, join).catch(this.failed));
+    const join = () => this.join(id, place, how);
+    const { script } = FORMATS[how.format];
+    const isIn =
+      isWhole && !order.isOver && (await this.catchUp(id, place, script, last, join).catch(this.failed));
     if (isIn) return id;
     hold.end(id); // its client comes back for the rest
     this.joining.delete(id);
-    this.dismiss(admission);
+    this.dismiss(how.admission);
     return id;
   }
 
   /**
    * Writes what was published while a response became a stream: its client has had the head of the response since then.
-   * @param {number} id @param {Place} place @param {number} after a sequence
+   * @param {number} id @param {Place} place @param {import('./events.js').Script} script @param {number} after a sequence
    * @param {() => void} join called once the stream has got everything, in the same step
    * @returns {Promise<boolean>} false if it is too much for one response, or the order is over
    */
-  async catchUp(id, place, after, join) {
+  async catchUp(id, place, script, after, join) {
     const { order } = this;
     const { window, recovery } = order;
     for (let through = after; through < window.last; through = window.last) {
-      const plan = recovery.planOf({ after: through, reported: undefined }, place);
+      const plan = recovery.planOf({ after: through, reported: undefined }, place, script);
       if (!recovery.isReady(plan)) await recovery.prepare(plan);
       if (order.isOver) return false;
       const { text, isWhole } = recovery.replay(plan, retryMs());
@@ -278,14 +414,14 @@ export class HubCore {
     return true;
   }
 
-  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {import('../access/grants.js').Dialect} dialect @param {Admission} admission */
-  join(id, place, dialect, admission) {
+  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {Entrance} how */
+  join(id, place, how) {
     const { hold } = this;
-    if (!this.joining.delete(id)) return this.dismiss(admission); // the client has left meanwhile
+    if (!this.joining.delete(id)) return this.dismiss(how.admission); // the client has left meanwhile
     for (const channel of place.channels) hold.subscribe(id, channel);
     const labels = labelsOf(place.session, Date.now());
     if (labels) hold.label(id, labels);
-    this.enter(id, place, dialect, admission);
+    this.enter(id, place, how);
   }
 
   /** @returns {import('../../lib/hubcounters.js').HubCounters} */

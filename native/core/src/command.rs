@@ -66,10 +66,11 @@ pub enum Command {
         id: Id,
         queued: Arc<Queued>,
     },
-    /// Bytes to one stream, as they are, and however many.
+    /// Bytes to one stream, as they are. If they are exempt, they never make the stream slow, however many they are.
     Write {
         id: Id,
         queued: Arc<Queued>,
+        is_exempt: bool,
     },
     /// Ends a stream gently.
     End {
@@ -178,9 +179,9 @@ impl<'a> Records<'a> {
             op::respond => Command::Respond { id: reader.id()?, head: reader.text()?, body: reader.text()? },
             op::pass => Command::Pass { id: reader.id()? },
             op::send => Command::Send { id: reader.id()?, queued: Queued::new(queue, NO_TOKEN, message(reader)?) },
-            op::write => {
+            op::write | op::reply => {
                 let id = reader.id()?;
-                Command::Write { id, queued: Queued::raw(queue, reader.text()?) }
+                Command::Write { id, queued: Queued::raw(queue, reader.text()?), is_exempt: code == op::write }
             }
             op::end => Command::End { id: reader.id()? },
             op::label => {

@@ -181,6 +181,20 @@ fn a_client_that_closes_gets_its_code_back() {
 }
 
 #[test]
+fn the_end_of_one_is_nothing_to_the_others() {
+    let mut held = Held::start(listening());
+    let (mut stays, _) = websocket(&mut held, WEBSOCKET, &["news"]);
+    for last in [masked(0x88, b""), masked(0x83, b""), b"".to_vec()] {
+        let (mut leaves, id) = websocket(&mut held, WEBSOCKET, &[]);
+        leaves.write_all(&[last, b"and more".to_vec()].concat()).unwrap();
+        held.closed(id);
+    }
+    held.command(&publish("news", b"still here"));
+    expect(&mut stays, &framed(TEXT_FRAME, b"still here"));
+    assert_eq!(held.closed_for(Reason::Failed), 0);
+}
+
+#[test]
 fn each_reason_has_its_code() {
     for (records, code, reason) in [
         (drain(0), 1001, Reason::Drain),

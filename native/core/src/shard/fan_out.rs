@@ -87,12 +87,12 @@ impl Shard {
         }
     }
 
-    /// Bytes as they are, and however many. A poll, which has one answer, gets none.
-    pub(super) fn write_raw(&mut self, index: u32, queued: &Queued) -> u32 {
+    /// Bytes as they are. A poll, which has one answer, gets none.
+    pub(super) fn write_raw(&mut self, index: u32, queued: &Queued, is_exempt: bool) -> u32 {
         let caught_up = self.catch_up(index);
         if self.rows.state(index) == State::Held && !self.rows.format(index).is_poll() {
             let bytes = self.rows.format(index).frame(queued.message.data());
-            self.write_exempt(index, &bytes);
+            self.write_all(index, &bytes, is_exempt);
         }
         caught_up
     }

@@ -121,7 +121,7 @@ impl Shard {
         }
     }
 
-    /// None if there is no room, or the connection broke at once.
+    /// None if there is no room.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
         if self.rows.is_full() || !self.has_room_for(adoption) {
             return None;
@@ -131,10 +131,11 @@ impl Shard {
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
         self.watch(index);
-        if self.rows.find(id).is_some() {
+        if self.rows.find(id).is_some() && !adoption.opening.is_empty() {
             self.write_exempt(index, &adoption.opening);
         }
-        self.rows.find(id).map(|_| id)
+        // It may have ended already: that is reported, so JS has to know its id.
+        Some(id)
     }
 
     pub(super) fn has_room_for(&self, adoption: &Adoption) -> bool {
@@ -193,7 +194,7 @@ impl Shard {
         self.write_all(index, frame, true)
     }
 
-    fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
+    pub(super) fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let wire = self.on_wire(index, frame);
         let is_open = self.write_wire(index, &wire, is_exempt);
         self.reuse(wire);
