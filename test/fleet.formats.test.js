@@ -304,7 +304,7 @@ function publication(number, topic = 'a"ü') {
   return JSON.stringify({ id: `#${number}`, topic, data });
 }
 
-/** A hub that has numbers 1, 2, 3 and 5 for who comes without a cursor, and 6 for who comes back. @type {Record<string, (cursor: string, request: string) => string>} */
+/** A hub that has numbers 1, 2, 3 and 5 for who comes without a cursor, and 6 for who comes back. Polls ask for the cursor first. @type {Record<string, (cursor: string, request: string) => string>} */
 const HUBS = {
   ndjson: (cursor) => {
     const position = cursor ? `Last-Event-ID: ${cursor}\r\n` : '';
@@ -321,8 +321,9 @@ const HUBS = {
     return switching(acceptFor(request)) + Buffer.concat(frames).toString('latin1');
   },
   poll: (cursor) => {
-    const all = cursor === '#5' ? [publication(6)] : [1, 2, 3, 5].map((n) => publication(n));
+    if (cursor === '') return 'HTTP/1.1 204 No Content\r\nLast-Event-ID: #0\r\n\r\n';
     if (cursor === '#6') return '';
+    const all = cursor === '#5' ? [publication(6)] : [1, 2, 3, 5].map((n) => publication(n));
     const body = Buffer.from(`{"messages":[${all}],"cursor":"${cursor === '#5' ? '#6' : '#5'}"}\n`);
     return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body.toString('latin1')}`;
   },
@@ -349,10 +350,48 @@ for (const format of ALL) {
       const { missed, duplicated, outOfOrder, strayed, resumed, lost } = dialled.counters;
       assert.deepEqual([missed, duplicated, outOfOrder, strayed, lost], [1, 0, 0, 0, noCauses()]);
       assert.equal(resumed, format === 'poll' ? 0 : 1);
-      if (format === 'poll') await until(() => cursors.length === 3, 'the third poll');
-      assert.deepEqual(cursors, format === 'poll' ? ['', '#5', '#6'] : ['', '#5']);
+      if (format === 'poll') await until(() => cursors.length === 4, 'the last poll');
+      assert.deepEqual(cursors, format === 'poll' ? ['', '#0', '#5', '#6'] : ['', '#5']);
     },
   );
+}
+
+testEach('poll: a hub that does not say where a stream is ends it', async (t, dial) => {
+  const port = await startBad(t, (socket, request) => {
+    assert.match(request, /^GET \S+\?wait=0&match=a /);
+    socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+  });
+  const subscription = subscriptionOf(paramsOf('poll', { topic: 'a' }));
+  const dialled = await dial([port], { ...targetOf('poll'), subscription });
+  dialled.dialer.open(1);
+  await dialled.until(({ lost }) => lost.unexpected === 1, 'the loss');
+});
+
+/** What a hub says to who comes back after it has forgotten something. @type {Record<string, (request: string) => string>} */
+const FORGETFUL = {
+  ndjson: () => `${LINES.slice(0, -2)}Last-Event-ID: #9\r\nMercure-Last-Event-ID: earliest\r\n\r\n`,
+  websocket: (request) => `${switching(acceptFor(request))}\x81\x1e{"cursor":"#9","missing":true}`,
+  poll: () => 'HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n{"messages":[],"cursor":"#9","missing":true}\n',
+};
+
+for (const format of ALL) {
+  testEach(`${format}: a hub may say that something is missing`, async (t, dial) => {
+    /** @type {string[]} */
+    const cursors = [];
+    const port = await startBad(t, (socket, request) => {
+      if (!request.startsWith('GET')) return;
+      const [, cursor = ''] = /^Last-Event-ID: (.*)\r$/m.exec(request) ?? [];
+      cursors.push(cursor);
+      if (cursors.length === 1) socket.write(Buffer.from(FORGETFUL[format](request), 'latin1'));
+    });
+    const subscription = subscriptionOf(paramsOf(format, { topic: 'a' }));
+    const dialled = await dial([port], { ...targetOf(format), subscription });
+    await dialled.open(1);
+    await dialled.until(({ gaps }) => gaps === 1, 'the gap');
+    if (format !== 'poll') dialled.dialer.churn(1);
+    await until(() => cursors.length === 2, 'it comes again');
+    assert.deepEqual([cursors, dialled.counters.lost], [['', '#9'], noCauses()]);
+  });
 }
 
 test('requests ask for the format, with the topics, the token and the cursor', () => {
@@ -369,7 +408,10 @@ test('requests ask for the format, with the topics, the token and the cursor', (
   const texts = subscriptionOf(paramsOf('poll', { topic: 'a' }))?.request.map(
     ({ kind, text }) => text || kind,
   );
-  assert.match(texts?.join('') ?? '', /^GET \/\.well-known\/mercure\?wait=25&match=a HTTP.*\r\ncursor\r\n$/s);
+  assert.match(
+    texts?.join('') ?? '',
+    /^GET \/\.well-known\/mercure\?wait=wait&match=a HTTP.*\r\ncursor\r\n$/s,
+  );
 });
 
 test('the former name of the format still works', () => {

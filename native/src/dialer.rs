@@ -245,6 +245,7 @@ fn piece_of(DialPiece { kind, text, by }: DialPiece) -> Result<dial::Piece> {
         ("quotient", 1..) => Ok(dial::Piece::Quotient(by.into())),
         ("token", _) => Ok(dial::Piece::Token),
         ("cursor", _) => Ok(dial::Piece::Cursor),
+        ("wait", by) => Ok(dial::Piece::Wait(by.into())),
         _ => Err(Error::new(Status::InvalidArg, format!("'{kind}' by {by} is not a piece of a template"))),
     }
 }

@@ -27,7 +27,8 @@ export function answerOf({ format, isStrict, allowsMessages, subscription }) {
 const keys = new WeakMap();
 
 /**
- * A stream is about to send its request. A poll is open as long as it waits for its answer: from when that has been sent.
+ * A stream is about to send its request. A poll is open as long as it waits for its answer: from when that has been sent. Of a hub, it
+ * first has to know where it is.
  * @param {PlainDialer} dialer @param {StreamSocket} socket @param {Stream} stream @param {string} request
  * @returns {string} what it sends
  */
@@ -40,6 +41,8 @@ export function begin(dialer, socket, stream, request) {
   }
   if (format !== 'poll') return request;
   stream.pings = new Pings(0);
+  if (hasNoPlace(dialer, stream)) return request;
+  stream.answer.isOpen = true;
   socket.on(security ? 'secureConnect' : 'connect', () => {
     if (!stream.hasEnded) dialer.welcome(socket, stream);
   });
@@ -54,7 +57,13 @@ export function note(dialer, socket, stream, event) {
     keys.delete(stream);
     if (!isRight) dialer.end(socket, 'unexpected', event.accept);
   } else if (event.what === 'answered') {
-    if (event.goesOn) socket.write(dialer.subscribers.requestFor(stream.target, stream.place), 'latin1');
-    else dialer.end(socket, 'closed');
+    if (!event.goesOn) dialer.end(socket, 'closed');
+    else if (hasNoPlace(dialer, stream)) dialer.end(socket, 'unexpected', 'an answer without a cursor');
+    else socket.write(dialer.subscribers.requestFor(stream.target, stream.place), 'latin1');
   }
+}
+
+/** @param {PlainDialer} dialer @param {Stream} stream whether it subscribes to topics and does not know where it is in their publications */
+function hasNoPlace(dialer, { place }) {
+  return dialer.subscribers.at(place)?.cursor === '';
 }

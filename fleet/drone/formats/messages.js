@@ -4,8 +4,9 @@
 import { Answer, WELCOME } from '../answer.js';
 
 const EARLIEST = 'earliest';
+const POSITION = /^last-event-id:[ \t]*(.*?)[ \t]*$/im;
 /** In the draft of Mercure, and in version 0.x. */
-const POSITION = /^(?:mercure-)?last-event-id:[ \t]*(.*?)[ \t]*$/im;
+const GAP = /^(?:mercure-)?last-event-id:[ \t]*earliest[ \t]*$/im;
 
 /** @typedef {import('../answer.js').Event} Event */
 /** @typedef {{ isStrict: boolean, allowsMessages: boolean, isOfHub: boolean }} How */
@@ -22,8 +23,8 @@ export class JsonAnswer extends Answer {
   /** What a head says about where the client is. @param {string} head @param {Event[]} events */
   notePosition(head, events) {
     const id = POSITION.exec(head)?.[1];
-    if (id === EARLIEST) events.push({ what: 'gap' });
-    else if (id !== undefined) events.push(moved(id));
+    if (GAP.test(head)) events.push({ what: 'gap' });
+    if (id !== undefined && id !== EARLIEST) events.push(moved(id));
   }
 
   /** A message, or anything else that a hub says about itself. @param {string} text @param {Event[]} events */
@@ -38,7 +39,7 @@ export class JsonAnswer extends Answer {
       if (this.isStrict) this.fail(events, 'unexpected', text);
       return;
     }
-    if (object.reported === EARLIEST) events.push({ what: 'gap' });
+    if (object.missing === true) events.push({ what: 'gap' });
     if (!this.isOfHub) this.readFirst(/** @type {string} */ (data), events);
     else if (id !== null || cursor !== null || data !== null)
       events.push({ what: 'block', block: { id: id ?? cursor, data, isOdd: false } });

@@ -37,6 +37,7 @@ export class PollAnswer extends JsonAnswer {
     if (size === null || this.rest.length < end + 4 + size) return false;
     const body = this.rest.slice(end + 4, end + 4 + size);
     this.rest = this.rest.slice(end + 4 + size);
+    if (!this.isOpen) this.open(events);
     this.notePosition(head, events);
     if (body !== '') this.readBody(body, events);
     if (this.state === 'over') return false;
@@ -63,6 +64,7 @@ export class PollAnswer extends JsonAnswer {
       else events.push({ what: 'message', sentUs: null });
       return;
     }
+    if (answer.missing === true) events.push({ what: 'gap' });
     for (const message of answer.messages)
       if (this.state !== 'over') this.readObject(Object(message), body, events);
     const cursor = textIn(answer, 'cursor');

@@ -10,7 +10,7 @@ import { mapText, piece, templateOf, textPiece } from './template.js';
 export const HUB_PATH = '/.well-known/mercure';
 
 /** Text is what a hub has as events. */
-const EVENTS = { query: '', headers: 'Accept: text/event-stream\r\n' };
+const EVENTS = { headers: 'Accept: text/event-stream\r\n' };
 
 /** @param {import('../params.js').Params} params @returns {string} */
 function pathOf({ path }) {
@@ -42,9 +42,9 @@ export function signerFor(params) {
 
 /** @param {import('../params.js').Params} params @returns {import('../dial.js').Subscription | null} null without topics */
 export function subscriptionOf(params) {
-  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step } = params;
+  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step, format, wait } = params;
   if (topic.length === 0) return null;
-  const { query, headers } = partsOf(params) ?? EVENTS;
+  const { headers } = partsOf(params) ?? EVENTS;
   const topics = topic.map((text) => templateOf(text) ?? []);
   const name = mercureLegacy ? 'topic=' : 'match=';
   const matches = topics.flatMap((one, i) => [
@@ -53,7 +53,8 @@ export function subscriptionOf(params) {
   ]);
   const hasToken = token !== '' || tokenSecret !== '';
   const request = [
-    textPiece(`GET ${withQuery(pathOf(params), query && `${query}&`)}`),
+    textPiece(`GET ${withQuery(pathOf(params), '')}`),
+    ...(format === 'poll' ? [textPiece('wait='), piece('wait', wait), textPiece('&')] : []),
     ...matches,
     textPiece(` HTTP/1.1\r\nHost: ${hostOf(params)}\r\n${headers}`),
     ...(hasToken ? [textPiece('Authorization: Bearer '), piece('token'), textPiece('\r\n')] : []),

@@ -123,6 +123,11 @@ impl Answer {
         Answer { format, ..self }
     }
 
+    /// The stream is open before anything has arrived.
+    pub fn set_open(&mut self) {
+        self.bits |= OPEN;
+    }
+
     fn has(self, bit: u8) -> bool {
         self.bits & bit != 0
     }
@@ -296,6 +301,9 @@ impl Answer {
         }
         let begin = head.len() + END_OF_HEAD.len();
         let body = bytes.get(begin..begin + size)?;
+        if !self.has(OPEN) {
+            self.open(sink);
+        }
         note_position(head, sink);
         if !body.is_empty() {
             self.read_answer(body, sink);
@@ -308,13 +316,13 @@ impl Answer {
         Some(begin + size)
     }
 
-    /// `{"messages":[…],"cursor":"…"}`
+    /// `{"messages":[…],"cursor":"…"}`, and `"missing":true` if the hub may have forgotten something.
     fn read_answer(&mut self, body: &[u8], sink: Sink) {
-        let mut cursor = None;
-        let mut messages = None;
+        let (mut cursor, mut messages, mut is_missing) = (None, None, false);
         let read = json::members(body, |name, value| match (name, value) {
             (b"cursor", Value::Text(text)) => cursor = Some(text),
             (b"messages", Value::Other(list)) => messages = Some(list),
+            (b"missing", value) => is_missing = value == Value::Other(b"true"),
             _ => {}
         });
         let all = read.and(messages).and_then(|list| {
@@ -329,6 +337,9 @@ impl Answer {
             }
             return;
         };
+        if is_missing {
+            sink(Item::Gap);
+        }
         for message in all {
             if self.stage != Stage::Over {
                 self.read_json(message, sink);
@@ -341,21 +352,21 @@ impl Answer {
 
     /// A message in JSON, or anything else that a hub says about itself.
     fn read_json(&mut self, text: &[u8], sink: Sink) {
-        let mut found = [None, None, None, None];
-        let read = json::members(text, |name, value| {
-            let place = [&b"id"[..], b"data", b"cursor", b"reported"].iter().position(|one| *one == name);
-            if let (Some(place), Value::Text(text)) = (place, value) {
-                found[place] = Some(text);
-            }
+        let (mut id, mut data, mut cursor, mut is_missing) = (None, None, None, false);
+        let read = json::members(text, |name, value| match (name, value) {
+            (b"id", Value::Text(text)) => id = Some(text),
+            (b"data", Value::Text(text)) => data = Some(text),
+            (b"cursor", Value::Text(text)) => cursor = Some(text),
+            (b"missing", value) => is_missing = value == Value::Other(b"true"),
+            _ => {}
         });
-        let [id, data, cursor, reported] = found;
         if read.is_none() || (data.is_none() && !self.has(UPDATES)) {
             if self.has(STRICT) {
                 self.fail::<()>(Cause::Unexpected, text, sink);
             }
             return;
         }
-        if reported.as_deref() == Some(EARLIEST) {
+        if is_missing {
             sink(Item::Gap);
         }
         let (id, data) = (id.or(cursor), data.as_deref());
@@ -584,7 +595,8 @@ fn reports_gap(head: &[u8]) -> bool {
 fn note_position(head: &[u8], sink: Sink) {
     if reports_gap(head) {
         sink(Item::Gap);
-    } else if let Some(id) = header_of(head, b"last-event-id:").or_else(|| header_of(head, b"mercure-last-event-id:")) {
+    }
+    if let Some(id) = header_of(head, b"last-event-id:").filter(|id| *id != EARLIEST) {
         sink(Item::Block(Block { id: Some(id), ..Block::default() }));
     }
 }

@@ -189,6 +189,10 @@ impl Client {
             self.send(index, &pong)?;
         }
         if received.is_answered {
+            if self.has_no_place(index) {
+                self.tally.keep_sample(Cause::Unexpected, b"an answer without a cursor");
+                return Err(Cause::Unexpected);
+            }
             let request = self.request_for(index);
             let sent = self.send(index, &request);
             self.request = request;
@@ -197,10 +201,16 @@ impl Client {
         Ok(())
     }
 
-    /// A poll is open as long as it waits for its answer: from when its request was sent.
+    /// Whether it subscribes to topics of a hub and does not know where it is in their publications.
+    fn has_no_place(&self, index: u32) -> bool {
+        self.subscribers.get(index).is_some_and(|subscriber| subscriber.cursor().is_empty())
+    }
+
+    /// A poll is open as long as it waits for its answer: from when its request was sent. Of a hub, it first has to know where it is.
     pub(super) fn begin_poll(&mut self, index: u32) {
-        if self.format_of(index) == Format::Poll {
+        if self.format_of(index) == Format::Poll && !self.has_no_place(index) {
             let now_ns = now_ns();
+            self.streams.row_mut(index).answer.set_open();
             if let Some(subscriber) = self.subscribers.get_mut(index) {
                 subscriber.welcome(&self.tally, now_ns);
             }
