@@ -2,9 +2,9 @@
 //! a unit may have.
 #![no_main]
 
-use holdfast_core::dial::{Cause, Format};
 use holdfast_core::dial::answer::{Answer, Item, Partial};
 use holdfast_core::dial::block::Block;
+use holdfast_core::dial::{Cause, Format};
 use libfuzzer_sys::fuzz_target;
 
 const HEADS: [&[u8]; 4] = [
@@ -68,7 +68,8 @@ struct Reading {
 
 fn read<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> Reading {
     let is_strict = mode & LAX == 0;
-    let mut answer = if mode & HUB == 0 { Answer::new(is_strict, mode & MESSAGES != 0) } else { Answer::of_hub(is_strict) }.in_format(format_of(mode));
+    let mut answer =
+        if mode & HUB == 0 { Answer::new(is_strict, mode & MESSAGES != 0) } else { Answer::of_hub(is_strict) }.in_format(format_of(mode));
     let mut partial = Partial::default();
     let mut reading = Reading { found: Vec::new(), sample: Vec::new() };
     for piece in pieces {
