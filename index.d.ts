@@ -752,6 +752,13 @@ export class Hub {
    */
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 
+  /**
+   * For the event `upgrade` of a server of `node:http` or `node:https`: makes a WebSocket of a request on its path, or refuses it, as in
+   * `server.on('upgrade', hub.upgrade)`. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array, next?: () => void): void;
+
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
   owns(target: string | undefined): boolean;
 

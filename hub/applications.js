@@ -72,7 +72,7 @@ export async function subscribeTo(hub, response, options) {
     ...streamHeaders('draft', opening.reported),
     ...hub.cors.headersFor({ headers: { origin } }),
   });
-  return hub.core.adopt(response, place, beginning, OWN);
+  return hub.core.joining.adopt(response, place, beginning, OWN);
 }
 
 /**

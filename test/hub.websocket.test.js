@@ -2,9 +2,15 @@
  * WebSockets of the hub: what they get, what their clients may say, and who may open them.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { describe, test } from 'node:test';
-import { legacyToken, PATH } from './helpers/hub.js';
-import { openLines, openSocket, poll } from './helpers/hubsockets.js';
+import { WebSocket } from 'ws';
+import { Hub } from '../hub/index.js';
+import { makeCertificate, NEEDS_TLS } from './helpers/certificates.js';
+import { KINDS, listening, startHold } from './helpers/hold.js';
+import { legacyToken, PATH, SECRET } from './helpers/hub.js';
+import { openLines, openSocket, poll, socketClient } from './helpers/hubsockets.js';
 import { Reader } from './helpers/reader.js';
 import { SURFACES, startSurface } from './helpers/surfaces.js';
 import { until } from './helpers/until.js';
@@ -258,6 +264,26 @@ for (const surface of SURFACES)
       assert.deepEqual([reader.datas(), nobody.datas()], [['secret', 'open'], ['open']]);
     });
 
+    test('a publication is at most as large as over HTTP', async (t) => {
+      const { port, hub } = await startSurface(t, surface, { maxBodyBytes: 1000 });
+      const client = await openSocket(t, port, '', ALL);
+      const answer = await client.ask({ publish: { topic: 'a', data: 'x'.repeat(1000) } });
+      assert.match(answer.error ?? '', /^got 1\d\d\d bytes, expected 1000 at most$/);
+      assert.deepEqual([answer.status, hub.counters().hubLimitedPublication], [413, 1]);
+    });
+
+    test('an upgrade to something else is ignored', async (t) => {
+      const { ask } = await startSurface(t, surface);
+      const headers = [
+        'Connection: Upgrade, HTTP2-Settings',
+        'Upgrade: h2c',
+        'HTTP2-Settings: AAMAAABkAAQAAP__',
+      ];
+      const stream = await ask({ target: `${PATH}?match=a`, headers });
+      assert.deepEqual([stream.status, stream.headers['content-type']], [200, 'text/event-stream']);
+      assert.match(stream.body, /id: #[\w-]{22}\n\n/);
+    });
+
     test('without a key for it, nobody publishes', async (t) => {
       const { port } = await startSurface(t, surface, { jwt: {} });
       const client = await openSocket(t, port, 'match=a');
@@ -461,6 +487,54 @@ for (const surface of SURFACES)
       for (const datas of [events.datas, lines.datas(), sockets.datas(), polled])
         assert.deepEqual(datas, expected);
     });
+  });
+
+for (const { name, scheme, needs, start } of [
+  {
+    name: 'node:http',
+    scheme: 'ws',
+    needs: {},
+    start: (/** @type {import('node:test').TestContext} */ _, /** @type {Hub} */ hub) =>
+      createServer(hub.handler),
+  },
+  {
+    name: 'node:https',
+    scheme: 'wss',
+    needs: NEEDS_TLS,
+    start: (/** @type {import('node:test').TestContext} */ t, /** @type {Hub} */ hub) =>
+      createSecureServer(makeCertificate(t).read(), hub.handler),
+  },
+])
+  test(`on ${name}, a WebSocket gets what is published while it is opened`, needs, async (t) => {
+    const { hold } = startHold(t, KINDS[0]);
+    const hub = new Hub({ hold, jwt: { secret: SECRET }, anonymous: true });
+    await hub.start();
+    const port = await listening(t, start(t, hub).on('upgrade', hub.upgrade));
+    let count = 0;
+    const publish = setInterval(() => void hub.publish({ topic: 'a', data: `${count++}` }), 1);
+    t.after(() => clearInterval(publish));
+    const clients = [];
+    for (let i = 0; i < 20; i++) {
+      const before = hub.cursor;
+      const from = count;
+      const socket = new WebSocket(`${scheme}://127.0.0.1:${port}${PATH}?match=a&${after(before)}`, {
+        headers: ALL,
+        rejectUnauthorized: false,
+      });
+      t.after(() => socket.terminate());
+      const client = socketClient(socket);
+      clients.push({ client, from });
+      await until(() => client.messages.length > 0, 'it is open');
+    }
+    clearInterval(publish);
+    assert.match((await clients[0].client.ask({ publish: { topic: 'a', data: 'last' } })).id ?? '', CURSOR);
+    for (const { client, from } of clients) {
+      await until(() => client.datas().at(-1) === 'last', 'the last one');
+      const [first] = client.datas();
+      assert.ok(Number(first) <= from, `${first} after ${from}`);
+      const numbers = Array.from({ length: count - Number(first) }, (_, i) => `${Number(first) + i}`);
+      assert.deepEqual(client.datas(), [...numbers, 'last']);
+    }
   });
 
 /**

@@ -41,7 +41,7 @@ export function commonHeaders(format, cors) {
 
 /**
  * Headers of a stream, not of a poll.
- * @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {import('../index.js').Subscriber} subscriber
  * @param {string | undefined} reported
  * @param {string | undefined} cursor where it begins, if that is known
  * @returns {Headers} usually the same object for a stream of events without a cursor
@@ -56,7 +56,7 @@ export function headersOf({ format, dialect, headers, cors }, reported, cursor) 
 }
 
 /**
- * @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {import('../index.js').Subscriber} subscriber
  * @param {string | undefined} reported @param {Beginning} beginning
  * @returns {string} what its stream gets first
  */
@@ -67,7 +67,7 @@ export function textOf({ format, cursor }, reported, beginning) {
 
 /**
  * The answer to a poll, if it need not wait.
- * @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {import('../index.js').Subscriber} subscriber
  * @param {string | undefined} reported @param {Placed} beginning
  * @returns {import('../index.js').Answer | null}
  */

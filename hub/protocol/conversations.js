@@ -10,6 +10,7 @@
  * them. What waits is bounded: beyond it, requests are refused at once, before the others are answered.
  */
 import { RequestError } from '../../lib/router.js';
+import { Slices } from '../../lib/slices.js';
 import { mayPublish } from '../access/grants.js';
 import { LINES } from '../streams/events.js';
 import { LimitError } from '../streams/limits.js';
@@ -27,6 +28,7 @@ const MOST_PART_BYTES = 32_768;
 
 /** @typedef {import('../index.js').Hub} Hub */
 /** @typedef {import('../streams/sockets.js').Socket} Socket */
+/** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {Record<string, unknown>} Answer */
 
 /**
@@ -49,6 +51,7 @@ export class Conversations {
     this.talks = new Map();
     /** Bytes of requests that wait. */
     this.bytes = 0;
+    this.slices = new Slices(1);
   }
 
   /**
@@ -60,8 +63,13 @@ export class Conversations {
     const socket = this.hub.core.sockets.byId.get(id);
     if (!socket) return false;
     const { ready } = socket;
-    const talk = this.talks.get(id) ?? { id, socket, waiting: 0, gate: ready, last: ready ?? DONE };
-    const { ref, said, problem } = read(text);
+    const known = this.talks.get(id);
+    const { ref, said, problem } = read(text, this.hub.rules.mostBodyBytes);
+    if (!known && !ready && !said) {
+      this.reply(id, ref, this.problem(problem));
+      return true;
+    }
+    const talk = known ?? { id, socket, waiting: 0, gate: ready, last: ready ?? DONE };
     if (talk.waiting >= MOST_WAITING)
       this.reply(
         id,
@@ -109,8 +117,9 @@ export class Conversations {
       if (said instanceof Error) throw said;
       this.checkSession(talk.socket);
       if (said.kind === 'publish') return await this.publish(talk.socket, said.what);
-      if (said.kind === 'subscribe') return await this.subscribe(talk, said);
-      return this.unsubscribe(talk, said.what);
+      const selectors = await this.selectorsOf(talk.socket, said.what);
+      if (said.kind === 'subscribe') return await this.subscribe(talk, selectors, said.after);
+      return this.unsubscribe(talk, selectors);
     } catch (error) {
       return this.problem(error);
     }
@@ -133,6 +142,19 @@ export class Conversations {
     this.hub.core.hold.reply(id, `${JSON.stringify({ ref, ...answer })}\n`);
   }
 
+  /** @param {Socket} socket @param {unknown} what @returns {Promise<Selector[]>} */
+  selectorsOf({ dialect }, what) {
+    return this.inTurn(() => selectorsIn(what, dialect, this.hub.rules));
+  }
+
+  /** What takes long is done one after the other, a slice at a time. @template T @param {() => T} work @returns {Promise<T>} */
+  inTurn(work) {
+    return this.slices.run(async () => {
+      await this.slices.pause();
+      return work();
+    });
+  }
+
   /** The stream ends about then too. @param {Socket} socket @throws {RequestError} 401 */
   checkSession({ place: { session } }) {
     if (session && session.expiresAtMs <= Date.now()) throw this.access.refusal('invalid', NOBODY);
@@ -150,21 +172,23 @@ export class Conversations {
     if (session === null) throw access.insufficient(NOBODY, null);
     if (!isTrusted) throw access.refusal('origin', NOBODY);
     const isList = Array.isArray(what);
-    const drafts = isList ? draftsOf(what, hub.rules) : [draftOf(what, hub.rules)];
-    for (const { topics } of drafts)
-      if (!mayPublish(session, topics)) throw access.insufficient(NOBODY, session);
+    const drafts = await this.inTurn(() => {
+      const list = isList ? draftsOf(what, hub.rules) : [draftOf(what, hub.rules)];
+      for (const { topics } of list)
+        if (!mayPublish(session, topics)) throw access.insufficient(NOBODY, session);
+      return list;
+    });
     const ids = (await hub.core.publish(drafts)).map(({ id }) => id);
     return isList ? { ids } : { id: ids[0] };
   }
 
   /**
    * What it has missed, and its new topics, come in one step: so nothing of them is lost.
-   * @param {Talk} talk @param {import('./requests.js').Said} said
+   * @param {Talk} talk @param {readonly Selector[]} wanted @param {string | undefined} after
    * @returns {Promise<Answer>}
    */
-  async subscribe({ id, socket }, { what, after }) {
+  async subscribe({ id, socket }, wanted, after) {
     const { core, rules } = this.hub;
-    const wanted = selectorsIn(what, socket.dialect, rules);
     core.limits?.open(socket.address);
     const { selectors, session } = socket.place;
     const fresh = wanted.filter(({ key }) => !selectors.some((one) => one.key === key));
@@ -181,10 +205,10 @@ export class Conversations {
     return { cursor: beginning.end, ...lost };
   }
 
-  /** @param {Talk} talk @param {unknown} what @returns {Answer} */
-  unsubscribe({ id, socket }, what) {
-    const { core, rules } = this.hub;
-    const keys = selectorsIn(what, socket.dialect, rules).map(({ key }) => key);
+  /** @param {Talk} talk @param {readonly Selector[]} unwanted @returns {Answer} */
+  unsubscribe({ id, socket }, unwanted) {
+    const { core } = this.hub;
+    const keys = unwanted.map(({ key }) => key);
     const { selectors } = socket.place;
     const rest = selectors.filter(({ key }) => !keys.includes(key));
     if (rest.length < selectors.length && core.sockets.byId.has(id)) core.move(id, socket, rest);
@@ -195,14 +219,16 @@ export class Conversations {
 /** A request of which only its session is known. @type {import('../access/index.js').Request} */
 const NOBODY = { method: 'POST', headers: {} };
 
-/** @param {string} text @returns {{ ref?: import('./requests.js').Ref, said?: import('./requests.js').Said, problem: RequestError }} */
-function read(text) {
+/** @param {string} text @param {number} mostBytes of one that publishes @returns {{ ref?: import('./requests.js').Ref, said?: import('./requests.js').Said, problem: RequestError }} */
+function read(text, mostBytes) {
   /** @type {import('./requests.js').Ref} */
   let ref;
   try {
     const given = objectIn(text);
     ref = refOf(given);
-    return { ref, said: saidIn(given), problem: NONE };
+    const said = saidIn(given);
+    if (said.kind === 'publish') checkBytes(text, mostBytes);
+    return { ref, said, problem: NONE };
   } catch (error) {
     if (error instanceof RequestError) return { ref, problem: error };
     throw error;
@@ -210,6 +236,12 @@ function read(text) {
 }
 
 const NONE = new RequestError(500, '');
+
+/** @param {string} text @param {number} most @throws {RequestError} 413 */
+function checkBytes(text, most) {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > most) throw new RequestError(413, `got ${bytes} bytes, expected ${most} at most`);
+}
 
 /** @param {string} which @param {number} status */
 function tooMany(which, status) {

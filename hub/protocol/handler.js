@@ -6,6 +6,7 @@ import { ServerResponse } from 'node:http';
 import { plainAddress } from '../../lib/addresses.js';
 import { codeOf } from '../../lib/errors.js';
 import { RequestError } from '../../lib/router.js';
+import { formatOf } from '../../lib/wishes.js';
 import { FORMATS } from '../streams/formats.js';
 import { LimitError } from '../streams/limits.js';
 import { headersOf, placed, pollAnswer, textOf } from './beginnings.js';
@@ -15,7 +16,6 @@ import { NOSNIFF, nothingThere, requestErrorOf, resourceOf } from './protocol.js
 
 const TEXT = 'text/plain; charset=utf-8';
 const NO_UPGRADE = "this server does not pass upgrades on to the hub: server.on('upgrade', hub.upgrade)";
-const UPGRADE = { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
 const BEYOND_ASCII = /[\x80-\xff]/;
 const NOTHING = Buffer.alloc(0);
 /** The most bytes of the body of a QUERY. */
@@ -99,7 +99,7 @@ async function subscribe(hub, request, incoming, response) {
     const begun = opening.begin();
     const beginning = format === 'events' ? begun : placed(begun);
     beginStream(response, headersOf(subscriber, reported, beginning.cursor));
-    await hub.core.adopt(response, place, beginning, { ...subscriber, address, admission });
+    await hub.core.joining.adopt(response, place, beginning, { ...subscriber, address, admission });
   } catch (error) {
     hub.core.dismiss(admission);
     throw error;
@@ -107,7 +107,7 @@ async function subscribe(hub, request, incoming, response) {
 }
 
 /**
- * @param {Hub} hub @param {string} address @param {import('../subscribers.js').Subscriber} subscriber
+ * @param {Hub} hub @param {string} address @param {import('../index.js').Subscriber} subscriber
  * @param {import('../streams/openings.js').Opening} opening @param {ServerResponse} response
  */
 async function poll(hub, address, subscriber, opening, response) {
@@ -117,7 +117,7 @@ async function poll(hub, address, subscriber, opening, response) {
   const admission = hub.core.admit(place, address, false);
   try {
     setHeaders(response, headers);
-    await hub.core.adoptPoll(response, place, waitMs, { ...subscriber, address, admission });
+    await hub.core.joining.adoptPoll(response, place, waitMs, { ...subscriber, address, admission });
   } catch (error) {
     hub.core.dismiss(admission);
     throw error;
@@ -133,6 +133,9 @@ export async function upgrade(hub, event, target) {
   const [incoming, socket] = event;
   const request = requestOf(incoming, target);
   socket.on('error', destroy); // node has removed its own listener
+  // Others may be ignored (RFC 9110, section 7.8), such as the h2c of curl.
+  if (formatOf(request.headers, []).format !== 'websocket')
+    return handle(hub, incoming, responseOn(incoming, socket), target);
   try {
     checkHost(request);
     if (resourceOf(target, hub.path) !== 'stream') throw nothingThere();
@@ -148,8 +151,6 @@ async function openSocket(hub, request, event) {
   const { address = '' } = request;
   hub.core.limits?.open(address);
   const subscriber = await hub.subscribers.find(request);
-  if (subscriber.format !== 'websocket')
-    throw new RequestError(426, 'only a WebSocket can be opened like this', UPGRADE);
   const { cursor, place } = subscriber;
   const opening = await hub.core.prepare(cursor, place, FORMATS.websocket.script);
   const admission = hub.core.admit(place, address);
@@ -158,7 +159,7 @@ async function openSocket(hub, request, event) {
     const beginning = placed(opening.begin());
     const headers = headersOf(subscriber, reported, beginning.cursor);
     const text = textOf(subscriber, reported, beginning);
-    await hub.core.upgrade(event, place, { ...beginning, text }, headers, {
+    await hub.core.joining.upgrade(event, place, { ...beginning, text }, headers, {
       ...subscriber,
       address,
       admission,

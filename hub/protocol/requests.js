@@ -16,6 +16,10 @@ const EXAMPLE = '{"subscribe":["topic"]} or {"publish":{"topic":"topic","data":"
 const MEMBERS = { subscribe: ['after', 'ref'], unsubscribe: ['ref'], publish: ['ref'] };
 const MATCH_TYPES = /** @type {const} */ (['exact', 'urlpattern']);
 const MOST_REF_CHARS = 256;
+/** Made once: their stacks cost more than everything else that is done about nonsense. */
+const NO_JSON = new RequestError(400, `the message is not valid JSON: send ${EXAMPLE}`);
+const NO_OBJECT = new RequestError(400, `a message must be a JSON object: send ${EXAMPLE}`);
+const NO_REQUEST = new RequestError(400, 'a message has one of subscribe, unsubscribe and publish');
 
 /** @typedef {typeof KINDS[number]} Kind */
 /** @typedef {string | number | undefined} Ref */
@@ -35,10 +39,10 @@ export function objectIn(text) {
   try {
     given = JSON.parse(text);
   } catch {
-    throw new RequestError(400, `the message is not valid JSON: send ${EXAMPLE}`);
+    throw NO_JSON;
   }
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) return given;
-  throw new RequestError(400, `a message must be a JSON object: send ${EXAMPLE}`);
+  throw NO_OBJECT;
 }
 
 /** @param {Record<string, unknown>} given @returns {Ref} what the answer repeats @throws {RequestError} 400 */
@@ -51,8 +55,7 @@ export function refOf({ ref }) {
 /** @param {Record<string, unknown>} given @returns {Said} @throws {RequestError} 400 */
 export function saidIn(given) {
   const kinds = KINDS.filter((kind) => given[kind] !== undefined);
-  if (kinds.length !== 1)
-    throw new RequestError(400, 'a message has one of subscribe, unsubscribe and publish');
+  if (kinds.length !== 1) throw NO_REQUEST;
   const [kind] = kinds;
   const unknown = Object.keys(given).find((name) => name !== kind && !MEMBERS[kind].includes(name));
   if (unknown !== undefined)

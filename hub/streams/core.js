@@ -9,13 +9,14 @@
  *     broker: reset --> the streams that are open end --> another Order --> their clients come again, with the cursors they have
  */
 import { setTimeout as after } from 'node:timers/promises';
-import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { codeOf } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
 import { Audience, OURS } from './audience.js';
 import { FORMATS } from './formats.js';
-import { LimitError } from './limits.js';
-import { labelsOf, retryMs } from './openings.js';
+import { Joining } from './joining.js';
+import { LimitError, NO_ROOM } from './limits.js';
+import { labelsOf } from './openings.js';
 import { Order } from './order.js';
 import { Sockets } from './sockets.js';
 import { notesOf, QUIET, TakenPlaces } from './taken.js';
@@ -64,7 +65,6 @@ const RETRY_AFTER_S = '10';
 const LEARN_MS = 1000;
 /** Why publications can't be read now: the client comes back for them. */
 const PASSING = ['BUSY', 'CLOSED', 'STORE'];
-const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
 
@@ -97,8 +97,7 @@ export class HubCore {
     this.order = this.beginOrder();
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
-    /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
-    this.joining = new Set();
+    this.joining = new Joining(this);
     this.failed = (/** @type {unknown} */ error) => {
       if (!PASSING.includes(codeOf(error))) onError(error);
       return false;
@@ -290,7 +289,7 @@ export class HubCore {
 
   /** It has ended. @param {number} id */
   leave(id) {
-    this.joining.delete(id);
+    this.joining.ids.delete(id);
     this.sockets.leave(id);
     this.leavePlace(id);
   }
@@ -301,127 +300,6 @@ export class HubCore {
     this.places.delete(id);
     enter?.();
     if (place) this.audience.leave(place);
-  }
-
-  /**
-   * Makes a stream of a response that is open for writing and whose head was not sent yet.
-   * @param {import('node:http').ServerResponse} response
-   * @param {Place} place
-   * @param {import('./openings.js').Beginning} beginning of this turn
-   * @param {Entrance} how
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} and the admission is not used
-   */
-  async adopt(response, place, beginning, how) {
-    const encoding = how.format === 'ndjson' ? 'ndjsonUpdates' : 'updates';
-    return this.becomeStream(place, beginning, how, () => this.hold.adopt(response, { encoding }));
-  }
-
-  /**
-   * Has a response wait for its answer. Nothing was published between its beginning and this.
-   * @param {import('node:http').ServerResponse} response @param {Place} place @param {number} waitMs @param {Entrance} how
-   * @returns {Promise<void>}
-   * @throws {HoldfastError} and the admission is not used
-   */
-  async adoptPoll(response, place, waitMs, how) {
-    const { channels, session } = place;
-    this.audience.enter(place); // until its id is known
-    try {
-      const id = await this.hold.adopt(response, { encoding: 'pollUpdates', channels, waitMs });
-      const labels = labelsOf(session, Date.now());
-      if (labels) this.hold.label(id, labels);
-      this.enter(id, place, how);
-    } finally {
-      this.audience.leave(place);
-    }
-  }
-
-  /**
-   * Makes a WebSocket of a request of a server of the application.
-   * @param {readonly [import('node:http').IncomingMessage, import('node:stream').Duplex, Uint8Array]} event
-   * @param {Place} place @param {import('./openings.js').Beginning} beginning of this turn
-   * @param {Record<string, string>} headers @param {Entrance} how
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} which the client was told; and the admission is not used
-   */
-  async upgrade([request, socket, head], place, beginning, headers, how) {
-    const { dialect, address, mayPublish } = how;
-    /** @type {import('./sockets.js').Socket} */
-    const entry = { place, dialect, address, mayPublish };
-    const tag = this.sockets.tagFor(entry);
-    /** @type {() => void} */
-    let open = () => {};
-    entry.ready = new Promise((resolve) => {
-      open = resolve;
-    });
-    try {
-      return await this.becomeStream(place, beginning, how, async () => {
-        const id = await this.hold.upgrade(request, socket, head, {
-          encoding: 'websocketUpdates',
-          headers,
-          tag,
-        });
-        this.sockets.enter(id, entry); // what its client says until it has joined waits
-        return id;
-      });
-    } finally {
-      delete entry.ready;
-      open();
-    }
-  }
-
-  /**
-   * @param {Place} place @param {import('./openings.js').Beginning} beginning of this turn @param {Entrance} how
-   * @param {() => Promise<number>} adopt makes the stream
-   * @returns {Promise<number>} its id
-   */
-  async becomeStream(place, { text, isWhole }, how, adopt) {
-    const { hold, order } = this;
-    if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
-    const { last } = order.window;
-    const id = await adopt();
-    this.joining.add(id);
-    if (!order.isOver) hold.write(id, text);
-    const join = () => this.join(id, place, how);
-    const { script } = FORMATS[how.format];
-    const isIn =
-      isWhole && !order.isOver && (await this.catchUp(id, place, script, last, join).catch(this.failed));
-    if (isIn) return id;
-    hold.end(id); // its client comes back for the rest
-    this.joining.delete(id);
-    this.dismiss(how.admission);
-    return id;
-  }
-
-  /**
-   * Writes what was published while a response became a stream: its client has had the head of the response since then.
-   * @param {number} id @param {Place} place @param {import('./events.js').Script} script @param {number} after a sequence
-   * @param {() => void} join called once the stream has got everything, in the same step
-   * @returns {Promise<boolean>} false if it is too much for one response, or the order is over
-   */
-  async catchUp(id, place, script, after, join) {
-    const { order } = this;
-    const { window, recovery } = order;
-    for (let through = after; through < window.last; through = window.last) {
-      const plan = recovery.planOf({ after: through, reported: undefined }, place, script);
-      if (!recovery.isReady(plan)) await recovery.prepare(plan);
-      if (order.isOver) return false;
-      const { text, isWhole } = recovery.replay(plan, retryMs());
-      this.hold.write(id, text);
-      if (!isWhole) return false;
-    }
-    join();
-    return true;
-  }
-
-  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {Entrance} how */
-  join(id, place, how) {
-    const { hold } = this;
-    if (!this.joining.delete(id)) return this.dismiss(how.admission); // the client has left meanwhile
-    for (const channel of place.channels) hold.subscribe(id, channel);
-    const labels = labelsOf(place.session, Date.now());
-    if (labels) hold.label(id, labels);
-    this.enter(id, place, how);
   }
 
   /** @returns {import('../../lib/hubcounters.js').HubCounters} */

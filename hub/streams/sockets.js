@@ -1,6 +1,6 @@
 /*
- * The WebSockets of a hub. Their clients may publish, and ask for other topics later, so something is kept for each of them: about 150 bytes,
- * and its session.
+ * The WebSockets of a hub. Their clients may publish, and ask for other topics later, so something is kept for each of them: 110 bytes with
+ * Node 20, besides its place and its session, which equal requests share.
  *
  * When one moves to another process, its channels say what it has asked for, and its tag says which session it has. The sessions
  * themselves come before, as notes.

@@ -21,7 +21,7 @@ export async function openSocket(t, port, query = '', headers = {}) {
 }
 
 /** @param {WebSocket} socket */
-function socketClient(socket) {
+export function socketClient(socket) {
   let lastRef = 0;
   const client = {
     socket,
