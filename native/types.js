@@ -137,6 +137,7 @@
  * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
  * @property {number} timeoutMs
+ * @property {string} format
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
  * @property {{ roots?: Buffer, resumes: boolean }} [security] roots: PEM; none if every certificate is accepted

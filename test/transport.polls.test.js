@@ -176,6 +176,7 @@ for (const kind of KINDS) {
       const clients = [ask('/a', { Connection: 'close' }), ask('/a', {}, '1.0')];
       const kept = ask('/a', { Connection: 'keep-alive' }, '1.0');
       await open(3);
+      clients[0].send(get()); // in vain
       hold.publish('a', 'x');
       for (const client of clients) {
         await client.untilClosed();

@@ -278,7 +278,7 @@ export class Door {
       const goesOn = this.mayGoOn(visit);
       if (goesOn) goOnAfter(response);
       this.begin(socket, this.streams.openPoll(id, response, decision, goesOn ? 'kept' : 'closed'));
-      if (goesOn) return;
+      if (call.response) return; // what comes next waits
     } else this.begin(socket, this.streams.open(id, response, decision));
     const stream = socket[kStream];
     if (!call.response && stream) {
