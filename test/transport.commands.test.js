@@ -85,6 +85,7 @@ test('each operation is written with its operands', () => {
     [(c) => c.drain(70_000), record(OPS.drain, Buffer.from([0x70, 0x11, 1, 0]))],
     [(c) => c.send(id, { data: 'ü' }), record(OPS.send, double(id), 0, sized('ü'))],
     [(c) => c.write(id, 'ü'), record(OPS.write, double(id), sized('ü'))],
+    [(c) => c.reply(id, 'ü'), record(OPS.reply, double(id), sized('ü'))],
     [(c) => c.write(id, Buffer.from('a')), record(OPS.write, double(id), sized('a'))],
     [
       (c) => c.publish(['news'], { id: '1', type: 't', data: '' }, undefined, 7),

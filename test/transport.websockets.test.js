@@ -70,6 +70,26 @@ async function startWebSockets(t, kind, decision = {}, options = {}) {
 
 for (const kind of KINDS) {
   describe(`a WebSocket (${kind})`, () => {
+    test('says thousands of messages at once: all come in order, and before its end', async (t) => {
+      const count = 20_000;
+      /** @type {string[]} */
+      const events = [];
+      const options = {
+        onMessage: (/** @type {number} */ _, /** @type {string} */ data) => void events.push(data),
+        onClose: (/** @type {number} */ _, /** @type {string} */ reason) => void events.push(reason),
+      };
+      const { open } = await startWebSockets(t, kind, {}, options);
+      const client = await open('/a');
+      const texts = Array.from({ length: count }, (_, i) => `${i}`);
+      const frames = texts.map((text) => frame(OPCODES.text, text));
+      client.socket.write(Buffer.concat([...frames, frame(OPCODES.close, closing(1000))]));
+      await until(
+        () => events.length > count,
+        () => `${events.length} events`,
+      );
+      assert.deepEqual(events, [...texts, 'client-gone']);
+    });
+
     test('opens with the answer to its key, and gets what is published', async (t) => {
       const { hold, open, messages } = await startWebSockets(t, kind, {
         welcome: 'Welcome!',
