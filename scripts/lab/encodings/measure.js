@@ -6,7 +6,7 @@ import { HoldfastError, messageOf } from '../../../lib/errors.js';
 import { sizesOf } from '../tls/sizes.js';
 import { busyUs, idleShare, medianPss } from '../usage.js';
 import { measureRate } from './rate.js';
-import { Clients, kindOf, startSubject } from './subjects.js';
+import { Clients, highestOf, kindOf, startSubject } from './subjects.js';
 
 /** Code that runs for the first time takes memory and time that are not the streams'. */
 const WARM_UPS = 2;
@@ -67,7 +67,7 @@ async function start({ lab, plan, name: repeat }, name, part, how = {}) {
   lab.status = () => `[${repeat}] ${name}: ${part}`;
   const subject = await startSubject(lab, kindOf(name), { name: `${name}-${repeat}-${part}`, ...how });
   const clients = new Clients(lab);
-  await clients.aim(subject, { streams: plan.streams, pingIntervalMs: how.pingIntervalMs });
+  await clients.aim(subject, { streams: how.streams ?? plan.streams, pingIntervalMs: how.pingIntervalMs });
   return { subject, clients };
 }
 
@@ -81,8 +81,9 @@ async function stop({ subject, clients }) {
 /** How much PSS grows from `low` to `high` streams, polls or idle connections. @param {Round} round @param {string} name */
 async function measureMemory(round, name) {
   const { lab, plan } = round;
-  const { low, high, settleMs, restMs } = sizesOf(plan);
-  const started = await start(round, name, 'memory', { collects: true });
+  const { low, settleMs, restMs } = sizesOf(plan);
+  const high = highestOf(plan, kindOf(name));
+  const started = await start(round, name, 'memory', { collects: true, streams: high });
   const { subject, clients } = started;
   for (let i = 0; i < WARM_UPS; i++) {
     await clients.open(low);

@@ -134,6 +134,14 @@ export function kinds() {
   ];
 }
 
+/** Streams of ours are so small that the heap of V8 moves as much as thousands of them. */
+const MORE_OF_OURS = 4;
+
+/** @param {import('../plan.js').Plan} plan @param {Kind} kind @returns {number} streams with which its memory is measured */
+export function highestOf({ streams }, { isOurs, what }) {
+  return isOurs && what === 'streams' ? MORE_OF_OURS * streams : streams;
+}
+
 /** @param {string} name @returns {Kind} */
 export function kindOf(name) {
   const found = kinds().find((one) => one.name === name);
@@ -166,6 +174,7 @@ function buildUWebSockets(lab) {
  * @typedef {object} How
  * @property {string} name for its CSV
  * @property {number} [pingIntervalMs] 0 for none
+ * @property {number} [streams] that ours has to have room for
  * @property {boolean} [collects] whether ours collects garbage every second
  * @property {boolean} [isPinned] to one core
  */
@@ -174,11 +183,12 @@ function buildUWebSockets(lab) {
 export async function startSubject(
   lab,
   kind,
-  { name, pingIntervalMs = 0, collects = false, isPinned = false },
+  { name, pingIntervalMs = 0, streams, collects = false, isPinned = false },
 ) {
   if (kind.command) return startOther(lab, kind, { pingIntervalMs, isPinned });
   const args = ['--transport', 'hold', '--workers', '2', '--refresh', '1000', '--anonymous'];
   args.push('--ping-interval', String(pingIntervalMs || NEVER_MS));
+  if (streams) args.push('--streams', String(streams));
   if (collects) args.push('--gc-interval', '1000');
   const server = await startServer(lab, { name, args, nodeFlags: collects ? ['--expose-gc'] : [] });
   return {
