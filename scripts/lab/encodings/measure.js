@@ -11,6 +11,9 @@ import { Clients, highestOf, kindOf, startSubject } from './subjects.js';
 /** Code that runs for the first time takes memory and time that are not the streams'. */
 const WARM_UPS = 2;
 const READINGS = { readings: 9, everyMs: 300 };
+/** Memory is steady when it has changed by less than this from one reading to the next. */
+const STEADY_BYTES = 65_536;
+const MOST_READINGS = 8;
 /** After as many that don't count. */
 const CLIMBS = 2;
 const FAN_OUTS = 3;
@@ -78,6 +81,17 @@ async function stop({ subject, clients }) {
   await subject.stop();
 }
 
+/** V8 gives back memory for some time. @param {import('../lab.js').Lab} lab @param {Subject} subject @returns {Promise<number>} bytes, once they fall no more */
+async function settledPss(lab, subject) {
+  let bytes = await medianPss(lab, subject, READINGS);
+  for (let i = 0; i < MOST_READINGS; i++) {
+    const before = bytes;
+    bytes = await medianPss(lab, subject, READINGS);
+    if (Math.abs(before - bytes) < STEADY_BYTES) break;
+  }
+  return bytes;
+}
+
 /** How much PSS grows from `low` to `high` streams, polls or idle connections. @param {Round} round @param {string} name */
 async function measureMemory(round, name) {
   const { lab, plan } = round;
@@ -94,7 +108,7 @@ async function measureMemory(round, name) {
   const bytesAt = async (/** @type {number} */ streams) => {
     await clients.open(streams);
     await lab.sleep(restMs);
-    return medianPss(lab, subject, READINGS);
+    return settledPss(lab, subject);
   };
   const lowBytes = await bytesAt(low);
   round.record(name, { memoryBytes: ((await bytesAt(high)) - lowBytes) / Math.max(1, high - low) });
