@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { pinned } from '../cores.js';
@@ -16,6 +16,7 @@ import { startProgram } from '../starting.js';
 import { noHold } from '../transports.js';
 
 const FOLDER = fileURLToPath(new URL('servers/', import.meta.url));
+const OWN_PACKAGE = pathToFileURL(join(ROOT, 'index.js')).href;
 const HOST = '127.0.0.1';
 /** An interval so long that no ping is due during a measurement. */
 const NEVER_MS = 3_600_000;
@@ -60,7 +61,12 @@ const file = (name) => join(FOLDER, `${name}.js`);
 export function kinds() {
   const requests = { format: /** @type {const} */ ('text'), what: /** @type {const} */ ('requests') };
   const node = [process.execPath, file('node-http')];
-  const kept = { ...requests, isOurs: true, skip: noHold(), command: [process.execPath, file('hold')] };
+  const kept = {
+    ...requests,
+    isOurs: true,
+    skip: noHold(),
+    command: [process.execPath, file('hold'), OWN_PACKAGE],
+  };
   const onBun = { prepare: prepareBun, isOurs: false };
   const onUWebSockets = { prepare: buildUWebSockets, isOurs: false, command: [uWebSockets()] };
   return [
