@@ -121,6 +121,16 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// The size of a payload, and how many bytes say so: `short` is in the second byte of a frame, and `rest` follows it. None while that is
+/// not complete.
+pub fn length_of(short: u8, rest: &[u8]) -> Option<(u64, usize)> {
+    match short {
+        LENGTH_16 => rest.first_chunk().map(|size| (u64::from(u16::from_be_bytes(*size)), 2)),
+        LENGTH_64 => rest.first_chunk().map(|size| (u64::from_be_bytes(*size), 8)),
+        size => Some((u64::from(size), 0)),
+    }
+}
+
 /// What a frame begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
@@ -145,17 +155,7 @@ impl Head {
             return Err(Code::ProtocolError);
         }
         let rest = &bytes[2..];
-        let (size, length_bytes) = match short {
-            LENGTH_16 => match rest.first_chunk() {
-                Some(&size) => (u64::from(u16::from_be_bytes(size)), 2),
-                None => return Ok(None),
-            },
-            LENGTH_64 => match rest.first_chunk() {
-                Some(&size) => (u64::from_be_bytes(size), 8),
-                None => return Ok(None),
-            },
-            size => (u64::from(size), 0),
-        };
+        let Some((size, length_bytes)) = length_of(short, rest) else { return Ok(None) };
         let Some(&mask) = rest[length_bytes..].first_chunk() else { return Ok(None) };
         let size = usize::try_from(size).map_err(|_| Code::TooLarge)?;
         Ok(Some(Head { is_last, opcode, mask, begin: 2 + length_bytes + MASK, size }))

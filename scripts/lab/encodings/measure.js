@@ -6,11 +6,14 @@ import { HoldfastError, messageOf } from '../../../lib/errors.js';
 import { sizesOf } from '../tls/sizes.js';
 import { busyUs, idleShare, medianPss } from '../usage.js';
 import { measureRate } from './rate.js';
-import { Clients, kindOf, startSubject } from './subjects.js';
+import { Clients, highestOf, kindOf, startSubject } from './subjects.js';
 
 /** Code that runs for the first time takes memory and time that are not the streams'. */
 const WARM_UPS = 2;
 const READINGS = { readings: 9, everyMs: 300 };
+/** Memory is steady when it has changed by less than this from one reading to the next. */
+const STEADY_BYTES = 65_536;
+const MOST_READINGS = 8;
 /** After as many that don't count. */
 const CLIMBS = 2;
 const FAN_OUTS = 3;
@@ -67,7 +70,7 @@ async function start({ lab, plan, name: repeat }, name, part, how = {}) {
   lab.status = () => `[${repeat}] ${name}: ${part}`;
   const subject = await startSubject(lab, kindOf(name), { name: `${name}-${repeat}-${part}`, ...how });
   const clients = new Clients(lab);
-  await clients.aim(subject, { streams: plan.streams, pingIntervalMs: how.pingIntervalMs });
+  await clients.aim(subject, { streams: how.streams ?? plan.streams, pingIntervalMs: how.pingIntervalMs });
   return { subject, clients };
 }
 
@@ -78,11 +81,23 @@ async function stop({ subject, clients }) {
   await subject.stop();
 }
 
+/** V8 gives back memory for some time. @param {import('../lab.js').Lab} lab @param {Subject} subject @returns {Promise<number>} bytes, once they fall no more */
+async function settledPss(lab, subject) {
+  let bytes = await medianPss(lab, subject, READINGS);
+  for (let i = 0; i < MOST_READINGS; i++) {
+    const before = bytes;
+    bytes = await medianPss(lab, subject, READINGS);
+    if (Math.abs(before - bytes) < STEADY_BYTES) break;
+  }
+  return bytes;
+}
+
 /** How much PSS grows from `low` to `high` streams, polls or idle connections. @param {Round} round @param {string} name */
 async function measureMemory(round, name) {
   const { lab, plan } = round;
-  const { low, high, settleMs, restMs } = sizesOf(plan);
-  const started = await start(round, name, 'memory', { collects: true });
+  const { low, settleMs, restMs } = sizesOf(plan);
+  const high = highestOf(plan, kindOf(name));
+  const started = await start(round, name, 'memory', { collects: true, streams: high });
   const { subject, clients } = started;
   for (let i = 0; i < WARM_UPS; i++) {
     await clients.open(low);
@@ -93,7 +108,7 @@ async function measureMemory(round, name) {
   const bytesAt = async (/** @type {number} */ streams) => {
     await clients.open(streams);
     await lab.sleep(restMs);
-    return medianPss(lab, subject, READINGS);
+    return settledPss(lab, subject);
   };
   const lowBytes = await bytesAt(low);
   round.record(name, { memoryBytes: ((await bytesAt(high)) - lowBytes) / Math.max(1, high - low) });

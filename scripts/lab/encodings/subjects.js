@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { HoldfastError } from '../../../lib/errors.js';
 import { freePort } from '../../../lib/port.js';
 import { pinned } from '../cores.js';
@@ -16,6 +16,7 @@ import { startProgram } from '../starting.js';
 import { noHold } from '../transports.js';
 
 const FOLDER = fileURLToPath(new URL('servers/', import.meta.url));
+const OWN_PACKAGE = pathToFileURL(join(ROOT, 'index.js')).href;
 const HOST = '127.0.0.1';
 /** An interval so long that no ping is due during a measurement. */
 const NEVER_MS = 3_600_000;
@@ -60,7 +61,12 @@ const file = (name) => join(FOLDER, `${name}.js`);
 export function kinds() {
   const requests = { format: /** @type {const} */ ('text'), what: /** @type {const} */ ('requests') };
   const node = [process.execPath, file('node-http')];
-  const kept = { ...requests, isOurs: true, skip: noHold(), command: [process.execPath, file('hold')] };
+  const kept = {
+    ...requests,
+    isOurs: true,
+    skip: noHold(),
+    command: [process.execPath, file('hold'), OWN_PACKAGE],
+  };
   const onBun = { prepare: prepareBun, isOurs: false };
   const onUWebSockets = { prepare: buildUWebSockets, isOurs: false, command: [uWebSockets()] };
   return [
@@ -134,6 +140,14 @@ export function kinds() {
   ];
 }
 
+/** Streams of ours are so small that the heap of V8 moves as much as thousands of them. */
+const MORE_OF_OURS = 4;
+
+/** @param {import('../plan.js').Plan} plan @param {Kind} kind @returns {number} streams with which its memory is measured */
+export function highestOf({ streams }, { isOurs, what }) {
+  return isOurs && what === 'streams' ? MORE_OF_OURS * streams : streams;
+}
+
 /** @param {string} name @returns {Kind} */
 export function kindOf(name) {
   const found = kinds().find((one) => one.name === name);
@@ -166,6 +180,7 @@ function buildUWebSockets(lab) {
  * @typedef {object} How
  * @property {string} name for its CSV
  * @property {number} [pingIntervalMs] 0 for none
+ * @property {number} [streams] that ours has to have room for
  * @property {boolean} [collects] whether ours collects garbage every second
  * @property {boolean} [isPinned] to one core
  */
@@ -174,11 +189,12 @@ function buildUWebSockets(lab) {
 export async function startSubject(
   lab,
   kind,
-  { name, pingIntervalMs = 0, collects = false, isPinned = false },
+  { name, pingIntervalMs = 0, streams, collects = false, isPinned = false },
 ) {
   if (kind.command) return startOther(lab, kind, { pingIntervalMs, isPinned });
   const args = ['--transport', 'hold', '--workers', '2', '--refresh', '1000', '--anonymous'];
   args.push('--ping-interval', String(pingIntervalMs || NEVER_MS));
+  if (streams) args.push('--streams', String(streams));
   if (collects) args.push('--gc-interval', '1000');
   const server = await startServer(lab, { name, args, nodeFlags: collects ? ['--expose-gc'] : [] });
   return {

@@ -8,6 +8,7 @@ import { figure } from '../figures.js';
 import { capital, markdownTable, summaryText, valueText } from '../text.js';
 import { sizesOf } from '../tls/sizes.js';
 import { CONNECTIONS } from './rate.js';
+import { highestOf, kindOf } from './subjects.js';
 
 /** @typedef {import('../findings.js').Findings} Findings */
 
@@ -187,7 +188,8 @@ function barsOf(findings, chart) {
 /** @param {import('../report.js').Report} report @param {Findings} findings @returns {string} docs/encodings.md */
 export function pageText({ plan, command, facts, notes, charts }, findings) {
   const { low, high, restMs } = sizesOf(plan);
-  const [lowText, highText] = [low, high].map(formatCount);
+  const more = highestOf(plan, kindOf('events'));
+  const [lowText, highText, moreText] = [low, high, more].map(formatCount);
   return `# What a stream costs in each format
 
 All servers in one run, with the same pings and messages and the same clients. Each cell shows the median, and in brackets the smallest and the
@@ -205,8 +207,8 @@ ${charts.map((path) => `![${capital(path.replace(/^.*\/|\.svg$/g, ''))}](${encod
 
 - Ours is \`server.js\` with two workers; requests are answered by a Hold with a policy in JS. The others are a few lines each
   ([servers](../scripts/lab/encodings/servers)), in one process. Servers and clients share the machine.
-- Memory is PSS of all processes of the server: its growth from ${lowText} to ${highText} streams, after a rest of ${restMs / 1000} s, in a server that has
-  opened and closed ${lowText} before. Ours collects garbage every second, the others as they do by default. A poll counts while it waits. What the
+- Memory is PSS of all processes of the server: its growth from ${lowText} to ${highText} streams (of ours to ${moreText}, because they are so small), after a
+  rest of ${restMs / 1000} s, in a server that has opened and closed ${lowText} before. Ours collects garbage every second, the others as they do by default. A poll counts while it waits. What the
   kernel takes for a socket comes on top of it, for all of them.
 - CPU is the run time of all threads of the server, minus what it used while idle. Servers take turns. ${highText} streams open as fast as the clients can,
   and get messages of 64 bytes, each to all of them. The first climbs and messages don't count. Of a poll, a delivered message is a whole turn: the answer, and the

@@ -808,6 +808,56 @@ mod tests {
         }
     }
 
+    /// The items of a stream of a hub in a format, however its bytes are divided.
+    fn in_format(format: Format, bytes: &[u8]) -> Vec<String> {
+        let read = |size: usize| {
+            let mut answer = Answer::of_hub(true).in_format(format);
+            let (mut partial, mut items) = (Partial::default(), Vec::new());
+            for piece in bytes.chunks(size) {
+                answer.read(piece, &mut partial, &mut |item| {
+                    items.push(match item {
+                        Item::Block(Block { id, data, .. }) => format!("{:?} {:?}", id.map(str::from_utf8), data.map(str::from_utf8)),
+                        Item::Wrong(cause, sample) => format!("{cause:?} {}", String::from_utf8_lossy(sample).escape_debug()),
+                        other => format!("{other:?}"),
+                    })
+                });
+            }
+            items
+        };
+        let whole = read(bytes.len());
+        assert!([1, 2, 3, 7].into_iter().all(|size| read(size) == whole), "{whole:?}");
+        whole.into_iter().map(|item| item.replace("Some(Ok(", "(").replace("))", ")")).collect()
+    }
+
+    #[test]
+    fn lines_of_json_may_be_divided_anywhere() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nLast-Event-ID: #0\r\n\r\n";
+        let lines = "\n{\"id\":\"#1\",\"data\":\"a\\n\"}\n\n{\"n\":1}\nhello\n{}\n";
+        let expected = ["Open", "(\"#0\") None", "Ping", "(\"#1\") (\"a\\n\")", "Ping", "Unexpected hello"];
+        assert_eq!(in_format(Format::Ndjson, format!("{head}{lines}").as_bytes()), expected);
+    }
+
+    #[test]
+    fn answers_of_polls_may_be_divided_anywhere() {
+        let body = "{\"messages\":[{\"id\":\"#1\",\"data\":\"a\"}],\"cursor\":\"#2\",\"missing\":true}";
+        let answers = format!(
+            "HTTP/1.1 204 No Content\r\nLast-Event-ID: #0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}HTTP/1.1 403 No\r\n\r\n",
+            body.len()
+        );
+        let first = ["Open", "(\"#0\") None", "Answered(true)"];
+        let others = ["Gap", "(\"#1\") (\"a\")", "(\"#2\") None", "Answered(true)", "Forbidden HTTP/1.1 403 No"];
+        assert_eq!(in_format(Format::Poll, answers.as_bytes()), [&first[..], &others].concat());
+        assert_eq!(in_format(Format::Poll, b"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n"), ["Open", "Answered(false)"]);
+    }
+
+    #[test]
+    fn frames_of_websockets_may_be_divided_anywhere() {
+        let head = b"HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\r\n";
+        let frames = b"\x81\x0f{\"cursor\":\"#0\"}\x8a\x00\x01\x0a{\"data\":\"a\x89\x00\x80\x02\"}\x88\x02\x03\xe9";
+        let expected = ["Accept([97])", "Open", "(\"#0\") None", "Ping", "Ping", "Asked([])", "None (\"a\")", "Close1001 "];
+        assert_eq!(in_format(Format::WebSocket, &[&head[..], frames].concat()), expected);
+    }
+
     #[test]
     fn complete_pings_are_counted_without_parsing_them() {
         let mut text = Answer::new(true, false);

@@ -1,12 +1,10 @@
 //! WebSockets from the side of the client (RFC 6455): the key, frames that are sent, and the heads of those that arrive. Pure.
 
-use crate::websocket::base64;
+use crate::websocket::{base64, length_of};
 
 const LAST: u8 = 0x80;
 const MASKED: u8 = 0x80;
 const RESERVED: u8 = 0x70;
-const LENGTH_16: u8 = 126;
-const LENGTH_64: u8 = 127;
 /// The most bytes of a control frame.
 const MOST_CONTROL: usize = 125;
 const KEY_LINE: &[u8] = b"Sec-WebSocket-Key: ";
@@ -49,18 +47,7 @@ impl FrameHead {
         if first & RESERVED != 0 || short & MASKED != 0 || (is_control && !is_good_control) {
             return Err(());
         }
-        let rest = &bytes[2..];
-        let (size, more) = match short {
-            LENGTH_16 => match rest.first_chunk() {
-                Some(&size) => (u64::from(u16::from_be_bytes(size)), 2),
-                None => return Ok(None),
-            },
-            LENGTH_64 => match rest.first_chunk() {
-                Some(&size) => (u64::from_be_bytes(size), 8),
-                None => return Ok(None),
-            },
-            size => (u64::from(size), 0),
-        };
+        let Some((size, more)) = length_of(short, &bytes[2..]) else { return Ok(None) };
         let size = usize::try_from(size).map_err(|_| ())?;
         Ok(Some(FrameHead { opcode, is_last, begin: 2 + more, size }))
     }

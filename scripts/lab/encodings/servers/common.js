@@ -1,5 +1,5 @@
 /*
- * What all servers of the comparison share. Each takes a port and a ping interval (ms, 0 for none), listens on loopback, answers
+ * What all servers of the comparison share. Each takes a port and a ping interval (ms, 0 for none) as its last arguments, listens on loopback, answers
  * `GET /bench` and what is not there, and gives the body of `POST /publish` to all its clients.
  */
 
@@ -15,7 +15,7 @@ const ASK_EVERY = 4;
 
 /** @returns {{ port: number, intervalMs: number }} */
 export function startOf() {
-  const [port, intervalMs] = process.argv.slice(2).map(Number);
+  const [port, intervalMs] = process.argv.slice(-2).map(Number);
   return { port, intervalMs };
 }
 
