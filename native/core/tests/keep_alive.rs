@@ -261,3 +261,18 @@ fn an_idle_connection_moves_in_a_handover() {
     pair.taker.say(&respond(id, OK, b"hi"));
     assert!(read_now(&mut client).ends_with("hi"));
 }
+
+#[test]
+fn js_hears_of_the_next_request_at_once() {
+    let mut by_hand = ByHand::new(options());
+    let mut client = by_hand.connect(&get("/1"));
+    let [(id, _)] = by_hand.asked().try_into().unwrap();
+    by_hand.say(&respond(id, OK, b"hi"));
+    read_now(&mut client);
+    client.write_all(&get("/2")).unwrap();
+    by_hand.turn(0);
+    assert_eq!(by_hand.outbox.take(usize::MAX).0.heads.len(), 1);
+    let _other = by_hand.connect(&get("/3"));
+    by_hand.turn(0);
+    assert_eq!(by_hand.outbox.take(usize::MAX).0.heads.len(), 0, "the first one on a connection waits for others");
+}

@@ -147,6 +147,8 @@ struct Mail {
     heads: Heads,
     events: Events,
     told_ns: u64,
+    /// A client waits that does nothing else.
+    is_urgent: bool,
 }
 
 /// Where connections come in.
@@ -203,6 +205,7 @@ impl Shard {
                 heads: Heads::default(),
                 events: Events::default(),
                 told_ns: 0,
+                is_urgent: false,
             },
             transfer: fds.transfer,
             rows: Rows::new(number, options.connection_limit, first_generation),

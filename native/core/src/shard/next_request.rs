@@ -126,6 +126,7 @@ impl Shard {
 
     /// A part of the next head, or all of it, was read already.
     fn begin_head(&mut self, index: u32, read: &[u8]) {
+        self.mail.is_urgent = true;
         self.enter(index, State::Head);
         let address = self.peer_of(index);
         self.expect_head(index, address);
@@ -137,6 +138,7 @@ impl Shard {
 
     /// Something has come on an idle connection, or its client has left.
     pub(super) fn begin_request(&mut self, index: u32, has_ended: bool) {
+        self.mail.is_urgent = true;
         if self.rows.is_backlogged(index) {
             self.rows.row(index).input = Input::Some;
         } else if self.tls.session(index).is_some() {

@@ -19,7 +19,8 @@ use crate::rows::{Input, State};
 pub(super) const LISTENER: u64 = BELL - 1;
 
 /// The shortest time between two reports to JS. Heads that come together are answered together; a single one is reported
-/// at once. Waking JS and being woken by it costs as much as dozens of heads.
+/// at once. Waking JS and being woken by it costs as much as dozens of heads. The next request on a connection that is kept does not wait:
+/// its client would wait for so long after each answer.
 const TELL_EVERY_NS: u64 = 4 * MS;
 const NEVER_NS: u64 = u64::MAX;
 
@@ -222,8 +223,10 @@ impl Shard {
 
     /// Tells JS what was gathered, unless it was told a moment ago.
     fn tell_js(&mut self) {
-        if self.has_news() && self.now_ns >= self.mail.told_ns + TELL_EVERY_NS {
+        let is_time = self.mail.is_urgent || self.now_ns >= self.mail.told_ns + TELL_EVERY_NS;
+        if is_time && self.has_news() {
             self.mail.told_ns = self.now_ns;
+            self.mail.is_urgent = false;
             self.mail.post();
         }
     }
