@@ -215,9 +215,9 @@ export class Door {
     if (isPoll(decision.hold)) {
       const goesOn = this.answers.mayGoOn(visit);
       if (goesOn) goOnAfter(response);
-      this.begin(socket, this.streams.openPoll(id, response, decision, goesOn ? 'kept' : 'closed'));
+      this.begin(socket, this.streams.openings.openPoll(id, response, decision, goesOn ? 'kept' : 'closed'));
       if (call.response) return; // what comes next waits
-    } else this.begin(socket, this.streams.open(id, response, decision));
+    } else this.begin(socket, this.streams.openings.open(id, response, decision));
     const stream = socket[kStream];
     if (!call.response && stream) {
       watchForMore(socket, () => this.endAsBad(socket));
@@ -251,7 +251,7 @@ export class Door {
   holdWebSocket(visit, rest, decision) {
     const { id, request, socket } = visit;
     if (!this.hasRoomFor(visit, decision)) return;
-    const stream = this.streams.openWebSocket(id, { request, socket, rest }, decision);
+    const stream = this.streams.openings.openWebSocket(id, { request, socket, rest }, decision);
     if (stream) this.begin(socket, stream);
     else this.reportLater(id, 'client-gone');
   }
