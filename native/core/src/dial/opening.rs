@@ -10,10 +10,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 use super::answer::Answer;
 use super::attempt::{Attempt, Batch};
 use super::client::Client;
+use super::frames::add_key;
 use super::streams::State;
 use super::subscriber::Subscriber;
 use super::tally::count;
-use super::frames::add_key;
 use super::template::Filling;
 use super::{Cause, Format, Target};
 use crate::clock::{MS, Slice, now_ns};

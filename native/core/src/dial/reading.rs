@@ -3,9 +3,9 @@
 use super::answer::{Item, Partial};
 use super::block::Block;
 use super::client::Client;
+use super::frames::{key_of, pong};
 use super::streams::State;
 use super::tally::count;
-use super::frames::{key_of, pong};
 use super::{Cause, Format, schedule};
 use crate::clock::{Slice, now_ns, unix_us};
 use crate::socket::Stop;
