@@ -38,6 +38,8 @@ import { Waiting } from './waiting.js';
  * still unread, would reset the connection and lose the answer.
  */
 const LINGER_MS = 1000;
+/** Requests of one client that may wait for those before them. Those that have come with them wait, too. */
+const MOST_POSTPONED = 100;
 /** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
 
@@ -195,7 +197,17 @@ export class Door {
   /** @param {DoorSocket} socket whose request waits for a decision or an answer @param {Call} call that came after it */
   postpone(socket, call) {
     socket[kMore] ??= [];
-    socket[kMore].push(call);
+    if (socket[kMore].push(call) > MOST_POSTPONED) setImmediate(pauseCrowded, socket); // node resumes it in this turn
+  }
+
+  /** @param {DoorSocket} socket @returns {Call | undefined} what waits; the client may send more once few are left */
+  nextOf(socket) {
+    const { [kMore]: waiting } = socket;
+    if (!waiting) return undefined;
+    const next = waiting.shift();
+    if (waiting.length > MOST_POSTPONED) setImmediate(pauseCrowded, socket);
+    else socket.resume();
+    return next;
   }
 
   /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
@@ -331,6 +343,8 @@ export class Door {
     this.leave(socket);
     passOn(application, call);
     for (const later of socket[kMore] ?? []) passOn(application, later);
+    socket[kMore] = undefined;
+    socket.resume();
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
@@ -379,7 +393,7 @@ export class Door {
     socket[kState] = isEnding ? ANSWERED : IDLE;
     this.outside.add(socket);
     if (isEnding) return socket.destroySoon();
-    const next = socket[kMore]?.shift();
+    const next = this.nextOf(socket);
     if (next) return this.ask(next.args[0], socket, next);
     if (socket[kError]) return this.fail(socket, socket[kError]);
     socket.setTimeout(this.keepAliveTimeoutMs); // some versions of Node have added a second
@@ -409,6 +423,11 @@ export class Door {
     else if (socket[kState] === ASKED) socket[kError] = error;
     else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
   }
+}
+
+/** @param {DoorSocket} socket that is read again once fewer of its requests wait */
+function pauseCrowded(socket) {
+  if ((socket[kMore]?.length ?? 0) > MOST_POSTPONED) socket.pause();
 }
 
 /** @param {import('node:net').Socket} socket */
