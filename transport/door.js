@@ -47,6 +47,8 @@ import { headOfStream, responseOf } from './responses.js';
 import { Room } from './room.js';
 import { Waiting } from './waiting.js';
 
+/** Requests of one client that may wait for those before them. Those that have come with them wait, too. */
+const MOST_POSTPONED = 100;
 /** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
 
@@ -135,7 +137,17 @@ export class Door {
   /** @param {DoorSocket} socket whose request waits for a decision or an answer @param {Call} call that came after it */
   postpone(socket, call) {
     socket[kMore] ??= [];
-    socket[kMore].push(call);
+    if (socket[kMore].push(call) > MOST_POSTPONED) setImmediate(pauseCrowded, socket); // node resumes it in this turn
+  }
+
+  /** @param {DoorSocket} socket @returns {Call | undefined} what waits; the client may send more once few are left */
+  nextOf(socket) {
+    const { [kMore]: waiting } = socket;
+    if (!waiting) return undefined;
+    const next = waiting.shift();
+    if (waiting.length > MOST_POSTPONED) setImmediate(pauseCrowded, socket);
+    else socket.resume();
+    return next;
   }
 
   /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
@@ -270,6 +282,8 @@ export class Door {
     this.leave(socket);
     passOn(application, call);
     for (const later of socket[kMore] ?? []) passOn(application, later);
+    socket[kMore] = undefined;
+    socket.resume();
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
@@ -281,7 +295,7 @@ export class Door {
     socket[kState] = isEnding ? ANSWERED : IDLE;
     this.room.outside.add(socket);
     if (isEnding) return socket.destroySoon();
-    const next = socket[kMore]?.shift();
+    const next = this.nextOf(socket);
     if (next) return this.ask(next.args[0], socket, next);
     if (socket[kError]) return this.fail(socket, socket[kError]);
     socket.setTimeout(this.keepAliveTimeoutMs); // some versions of Node have added a second
@@ -301,4 +315,9 @@ export class Door {
     else if (socket[kState] === ASKED) socket[kError] = error;
     else if (socket[kState] !== ANSWERED) this.answers.refuse(socket, status, false);
   }
+}
+
+/** @param {DoorSocket} socket that is read again once fewer of its requests wait */
+function pauseCrowded(socket) {
+  if ((socket[kMore]?.length ?? 0) > MOST_POSTPONED) socket.pause();
 }
