@@ -12,8 +12,8 @@
 import { RequestError } from '../../lib/router.js';
 import { Slices } from '../../lib/slices.js';
 import { mayPublish } from '../access/grants.js';
-import { LINES } from '../streams/events.js';
 import { LimitError } from '../streams/limits.js';
+import { LINES } from '../streams/lines.js';
 import { missing, placed } from './beginnings.js';
 import { draftOf, draftsOf } from './drafts.js';
 import { requestErrorOf } from './protocol.js';
