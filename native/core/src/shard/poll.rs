@@ -161,7 +161,9 @@ impl Shard {
         } else {
             format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", body.len())
         };
-        let position = cursor.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
+        // An id may have characters that no header can have.
+        let position = cursor.filter(|cursor| is_field_value(cursor));
+        let position = position.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
         [status.as_bytes(), &position, &template, connection, self.door.date.bytes(), b"\r\n", &body].concat()
     }
 
@@ -173,4 +175,9 @@ impl Shard {
         let is_certain = self.rows.format(index).is_of_updates() && self.channels.has(index) && !self.channels.is_due(index);
         self.pinger.cursor.as_ref().filter(|_| is_certain).map(|cursor| cursor.id().into())
     }
+}
+
+/// RFC 9110, section 5.5. `positionField` in transport/poll.js accepts the same.
+fn is_field_value(text: &[u8]) -> bool {
+    text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
 }
