@@ -104,6 +104,8 @@ for (const kind of KINDS) {
         one('/1', 'Connection: close\r\n'),
         `${one('/1', 'Content-Length: 4\r\n', 'POST')}body`,
         `${one('/1', 'Transfer-Encoding: chunked\r\n', 'POST')}0\r\n\r\n`,
+        `${one('/1', 'Content-Length: 4\r\nExpect: 100-continue\r\n', 'POST')}`,
+        ...(kind === 'JS' ? [one('/1', 'Expect: 100-continue\r\n')] : []),
       ];
       for (const request of requests) {
         const client = rawClient(port, request + one('/2'));

@@ -44,7 +44,7 @@ export class Adopter extends Teller {
     checkEncoding(encoding);
     if (isWebSocket(encoding))
       throw badArgument(
-        `no response is a ${encoding}: call hold.upgrade in the 'upgrade' event of your server`,
+        `a response can't become a ${encoding}: call hold.upgrade in the 'upgrade' event of your server`,
       );
     checkTag(tag);
     checkWait(encoding, waitMs);

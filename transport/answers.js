@@ -51,9 +51,10 @@ export class Answers {
 
   /** @param {Visit} visit @returns {boolean} whether the client may send another request, once this one is answered */
   mayGoOn({ request, call }) {
-    const { 'transfer-encoding': coding, 'content-length': length = '0' } = request.headers;
+    const { 'transfer-encoding': coding, 'content-length': length = '0', expect } = request.headers;
     const hasBody = coding !== undefined || Number(length) !== 0;
-    return call.response?.shouldKeepAlive === true && !hasBody && !this.room.isClosing;
+    const isDone = !hasBody && expect === undefined; // node:http ends the connection if it has not sent 100
+    return call.response?.shouldKeepAlive === true && isDone && !this.room.isClosing;
   }
 
   /** Answers, and ends the connection once its client has read that. @param {DoorSocket} socket @param {Response} response */

@@ -148,7 +148,9 @@ impl Shard {
             let body = body_of(messages, format, cursor.as_deref());
             (format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", body.len()), body)
         };
-        let position = cursor.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
+        // An id may have characters that no header can have.
+        let position = cursor.filter(|cursor| is_field_value(cursor));
+        let position = position.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
         [status.as_bytes(), &position, &template, connection, self.door.date.bytes(), b"\r\n", &body].concat()
     }
 
@@ -171,4 +173,9 @@ fn body_of(messages: &[Arc<Queued>], format: Format, cursor: Option<&[u8]>) -> V
     }
     body.extend_from_slice(b"}\n");
     body
+}
+
+/// RFC 9110, section 5.5. `positionField` in transport/poll.js accepts the same.
+fn is_field_value(text: &[u8]) -> bool {
+    text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
 }
