@@ -224,18 +224,26 @@ export class Door {
   hold(visit, decision) {
     const { id, request, socket, call } = visit;
     const response = call.response ?? bareResponse(request, socket);
-    if (isPoll(decision.hold)) {
-      const goesOn = this.answers.mayGoOn(visit);
-      if (goesOn) goOnAfter(response);
-      this.begin(socket, this.streams.openings.openPoll(id, response, decision, goesOn ? 'kept' : 'closed'));
-      if (call.response) return; // what comes next waits
-    } else this.begin(socket, this.streams.openings.open(id, response, decision));
-    const stream = socket[kStream];
-    if (!call.response && stream) {
-      watchForMore(socket, () => this.endAsBad(socket));
-      socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
-    }
+    const stream = isPoll(decision.hold)
+      ? this.openPoll(visit, response, decision)
+      : this.streams.openings.open(id, response, decision);
+    this.begin(socket, stream);
+    if (!call.response) this.watchBare(socket, stream);
+    else if (stream instanceof Poll) return; // what comes next waits
     if (socket[kMore]?.length || socket[kError]) this.endAsBad(socket);
+  }
+
+  /** @param {Visit} visit @param {import('node:http').ServerResponse} response @param {import('./policy.js').HoldDecision} decision */
+  openPoll(visit, response, decision) {
+    const goesOn = this.answers.mayGoOn(visit);
+    if (goesOn) goOnAfter(response);
+    return this.streams.openings.openPoll(visit.id, response, decision, goesOn ? 'kept' : 'closed');
+  }
+
+  /** Node no longer watches a connection that it has given to us. @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
+  watchBare(socket, stream) {
+    watchForMore(socket, () => this.endAsBad(socket));
+    socket.once('end', () => this.streams.destroy(stream, 'client-gone'));
   }
 
   /** @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
