@@ -222,7 +222,7 @@ export interface HoldOptions {
    */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with each text message of the client of a WebSocket. Without it, a client that sends one is closed with 1003, and the reason is
+   * Called with each text message of a WebSocket client. Without it, a client that sends one is closed with 1003, and the reason is
    * 'bad-request'. While messages wait for it, no more are read.
    */
   onMessage?: (id: number, data: string) => void;
@@ -241,8 +241,9 @@ export interface HoldOptions {
   /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */
   capacity?: number;
   /**
-   * Most connections per shard, up to 2,097,152. When there are more, the oldest that has not sent a complete request head
-   * is cut; if there is none, they wait, or without the native core are cut. By default what the descriptor limit allows.
+   * Most connections per shard, up to 2,097,152. When there are more, the oldest that waits for another request is cut, or else the
+   * oldest that has not sent a complete request head; if there is none, they wait, or without the native core are cut. By default
+   * what the descriptor limit allows.
    */
   connectionLimit?: number;
   /** Whether small writes wait for an acknowledgement (Nagle's algorithm); false by default. */
@@ -251,9 +252,9 @@ export interface HoldOptions {
   maxHeadBytes?: number;
   /** ms until a request head must be complete; after that 408. 10,000 by default. */
   headTimeoutMs?: number;
-  /** ms that a connection that was answered waits for another request; then it is closed. 5000 by default. */
+  /** ms that a connection is kept open for the next request after an answer. 5000 by default. */
   keepAliveTimeoutMs?: number;
-  /** Most bytes of a message of the client of a WebSocket; a longer one is refused with 1009. 65,536 by default. */
+  /** Most bytes of a message from a WebSocket client; a longer one closes the WebSocket with 1009. 65,536 by default. */
   maxMessageBytes?: number;
   /**
    * Most incomplete request heads per shard from one address (of IPv6: from a /64); with more, the oldest connection is cut.

@@ -10,9 +10,9 @@ export const CLOSE_REASONS = [
   'client-gone', // the client closed or reset the connection
   'slow', // its backlog exceeded --max-backlog
   'drain', // the server is shutting down
-  'dead-peer', // a write failed because the other side no longer answers
+  'dead-peer', // a write failed because the other side no longer answers, or a WebSocket client did not answer pings
   'over-capacity', // there was no room for it
-  'bad-request', // the client sent something on a connection that carries a stream
+  'bad-request', // the client sent something on a connection that carries a stream, or something invalid on a WebSocket
   'error', // any other error on the connection
   'failed', // its shard failed
   'expired', // what allowed it was valid until then

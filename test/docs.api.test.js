@@ -66,7 +66,13 @@ describe('docs/api.md: HTTP', () => {
     const [, matchers] = /MATCHERS = \{(.*?)\}/s.exec(source) ?? [];
     const names = [...(matchers ?? '').matchAll(/(\w+): '/g)].map(([, name]) => name);
     const section = sectionOf('Subscribe');
-    assertSame(namesIn(tableIn(section, 'parameter')), [...names, 'topic', 'last_event_id', 'authorization']);
+    assertSame(namesIn(tableIn(section, 'parameter')), [
+      ...names,
+      'topic',
+      'last_event_id',
+      'authorization',
+      'wait',
+    ]);
     const [, cursors] = /CURSORS = \[(.*?)\]/.exec(source) ?? [];
     for (const [, name] of (cursors ?? '').matchAll(/'([^']+)'/g))
       assert.ok(section.includes(`\`${name}\``), name);

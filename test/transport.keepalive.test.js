@@ -2,8 +2,10 @@
  * Connections that are kept after an answer. The same with the native core and without.
  */
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Agent, createServer, get as getHttp } from 'node:http';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { get, rawClient } from './helpers/client.js';
 import { KINDS, startListening } from './helpers/hold.js';
 import { until } from './helpers/until.js';
@@ -61,6 +63,31 @@ for (const kind of KINDS) {
       );
     });
 
+    test('is not read while many of its requests wait, and gets all answers then', async (t) => {
+      const count = kind === 'JS' ? 20_000 : 100; // the native core asks for a few hundred in a second
+      let begun = 0;
+      const onRequest = () => begun++;
+      subscribe('http.server.request.start', onRequest);
+      t.after(() => unsubscribe('http.server.request.start', onRequest));
+      /** @type {import('holdfast').Policy['decide']} */
+      const decide = ({ target }) =>
+        target === '/poll' ? { hold: 'poll', channels: ['a'] } : { answer: { body: '<>' } };
+      const { hold, port } = await startListening(t, kind, { policy: { decide } });
+      const client = rawClient(port, one('/poll') + one('/').repeat(count));
+      t.after(client.close);
+      await until(
+        () => hold.counters().streams === 1,
+        () => 'no poll',
+      );
+      await sleep(1500);
+      assert.ok(begun < count * 0.75, `${begun} requests were read`);
+      hold.publish('a', { data: 'x' });
+      await until(
+        () => client.received.endsWith('<>') && client.received.match(/<>/g)?.length === count,
+        () => `${client.received.match(/<>/g)?.length} answers of ${count}`,
+      );
+    });
+
     test('can become a stream, or be passed on, after an answer', async (t) => {
       const server = createServer((request, response) => response.end(`served ${request.url}`));
       const { port } = await startAnswering(t, kind, { server });
@@ -77,6 +104,8 @@ for (const kind of KINDS) {
         one('/1', 'Connection: close\r\n'),
         `${one('/1', 'Content-Length: 4\r\n', 'POST')}body`,
         `${one('/1', 'Transfer-Encoding: chunked\r\n', 'POST')}0\r\n\r\n`,
+        `${one('/1', 'Content-Length: 4\r\nExpect: 100-continue\r\n', 'POST')}`,
+        ...(kind === 'JS' ? [one('/1', 'Expect: 100-continue\r\n')] : []),
       ];
       for (const request of requests) {
         const client = rawClient(port, request + one('/2'));

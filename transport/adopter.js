@@ -44,7 +44,7 @@ export class Adopter extends Teller {
     checkEncoding(encoding);
     if (isWebSocket(encoding))
       throw badArgument(
-        `no response is a ${encoding}: call hold.upgrade in the 'upgrade' event of your server`,
+        `a response can't become a ${encoding}: call hold.upgrade in the 'upgrade' event of your server`,
       );
     checkTag(tag);
     checkWait(encoding, waitMs);
@@ -79,7 +79,7 @@ export class Adopter extends Teller {
   adoptPoll(response, decision) {
     this.checkRoomInJs(decision.channels ?? []);
     takePoll(response);
-    const poll = this.streams.openPoll(this.streams.nextId(), response, decision, 'theirs');
+    const poll = this.streams.openings.openPoll(this.streams.nextId(), response, decision, 'theirs');
     this.streams.markAdopted(poll);
     return poll.id;
   }
@@ -118,7 +118,7 @@ export class Adopter extends Teller {
    */
   adoptInJs(response, { socket, isCompressed }, encoding, channels) {
     this.checkRoomInJs(channels);
-    const stream = this.streams.adopt(response, { encoding, channels, isCompressed });
+    const stream = this.streams.openings.adopt(response, { encoding, channels, isCompressed });
     if (socket) watchForMore(socket, () => this.streams.destroy(stream, 'bad-request'));
     return stream.id;
   }

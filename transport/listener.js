@@ -11,7 +11,7 @@ const ACCEPT_QUEUE = 65_535;
 const kDoor = Symbol('door');
 
 /** @typedef {import('./door.js').Door} Door */
-/** @typedef {import('./door.js').DoorSocket} DoorSocket */
+/** @typedef {import('./doorsocket.js').DoorSocket} DoorSocket */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {import('node:http').ServerResponse} ServerResponse */
 /** @typedef {import('node:stream').Duplex} Duplex */

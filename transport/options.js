@@ -105,8 +105,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {import('node:http').Server} [server] gets what is passed on
  * @property {(id: number, reason: import('../lib/reasons.js').CloseReason) => void} [onClose] called for every stream
  *   that ends, and with 'over-capacity' for each request that could not be held for lack of room
- * @property {(id: number, data: string) => void} [onMessage] called with what the client of a WebSocket has said; without it, one that
- *   says something is closed
+ * @property {(id: number, data: string) => void} [onMessage] called with each message of a WebSocket client; without it, one that
+ *   sends something is closed
  * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw, and when a shard failed;
  *   without it these become process warnings
  * @property {{ text: string, events: string }} [ping] payload of a ping, for each encoding
@@ -120,8 +120,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]
  * @property {number} [headTimeoutMs]
- * @property {number} [keepAliveTimeoutMs] how long a connection that was answered waits for another request
- * @property {number} [maxMessageBytes] the longest message that the client of a WebSocket may send
+ * @property {number} [keepAliveTimeoutMs] how long a connection is kept open for the next request after an answer
+ * @property {number} [maxMessageBytes] most bytes of a message from a WebSocket client
  * @property {number} [maxHeadsPerAddress] incomplete request heads per shard of one address (IPv6: of a /64); with more,
  *   the oldest connection is cut
  * @property {readonly string[]} [proxies] addresses and ranges to which `maxHeadsPerAddress` does not apply

@@ -6,23 +6,19 @@
  */
 import { Backlogs } from './backlogs.js';
 import { Channels } from './channels.js';
-import { cursorPing, Encoded, pingsOf } from './encodings.js';
+import { Encoded } from './encodings.js';
 import { closeEvenly, closeInTurns } from './evenly.js';
 import { LabelTable } from './labels.js';
+import { Openings } from './openings.js';
 import { Pinger } from './pinger.js';
+import { Pings } from './pings.js';
 import { Poll, Polls } from './poll.js';
-import { streamHeaders, WAIT_MS, welcomesOf } from './responses.js';
-import { CompressedStream, Stream } from './stream.js';
-import { Upgrades, WebSocketStream } from './websocket.js';
 
 /** Ids of streams held in JS have a shard number (the top 8 of 53 bits) that no native shard has. */
 const FIRST_ID = 255 * 2 ** 45;
 
-/** @typedef {import('../native/protocol.js').Format} Format */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./heldstream.js').HeldStream} HeldStream */
-/** @typedef {import('./policy.js').HoldDecision} HoldDecision */
-/** @typedef {import('node:http').ServerResponse} ServerResponse */
 
 /** @param {number} id of a stream @returns {boolean} whether that stream is held in JS */
 export function isInJs(id) {
@@ -44,13 +40,9 @@ export class Streams {
     this.onMessage = onMessage;
     /** Whether clients of WebSockets may say something. */
     this.takesMessages = takesMessages;
-    this.upgrades = new Upgrades(maxMessageBytes);
+    this.openings = new Openings(this, maxMessageBytes);
     this.polls = new Polls((poll) => this.close(poll, 'answered'));
-    this.pings = pingsOf(ping);
-    /** That of streams of updates. @type {string | undefined} */
-    this.cursor = undefined;
-    /** The ping that has it, once it was needed. @type {Buffer | undefined} */
-    this.cursorBytes = undefined;
+    this.pings = new Pings(ping);
     /** @type {Map<number, HeldStream>} held and ending streams */
     this.byId = new Map();
     /** @type {Channels<HeldStream>} */
@@ -62,7 +54,6 @@ export class Streams {
     /** @type {LabelTable<HeldStream>} */
     this.labels = new LabelTable((streams) => this.closeAll(streams, 'expired'));
     this.lastId = FIRST_ID - 1;
-    this.welcomes = 0;
     this.isDraining = false;
     this.onEmpty = () => {};
   }
@@ -74,72 +65,6 @@ export class Streams {
 
   get isFull() {
     return this.isDraining || this.byId.size >= this.capacity;
-  }
-
-  /**
-   * Opens a stream on a response that has not sent anything yet.
-   * @param {number} id @param {ServerResponse} response @param {HoldDecision} decision
-   * @returns {Stream}
-   */
-  open(id, response, { hold: format, headers, welcome, channels = [], labels }) {
-    const stream = new Stream(id, response, format);
-    response.writeHead(200, streamHeaders(format, headers));
-    const bytes = this.welcomeIn(welcomesOf(welcome));
-    if (bytes.length > 0) response.write(bytes);
-    else response.flushHeaders();
-    this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
-    this.add(stream, channels, labels);
-    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
-    return stream;
-  }
-
-  /**
-   * Opens a poll on a response that has not sent anything yet.
-   * @param {number} id @param {ServerResponse} response @param {HoldDecision} decision
-   * @param {import('./poll.js').Afterwards} afterwards
-   * @returns {Poll}
-   */
-  openPoll(id, response, { hold: format, headers, channels = [], labels, waitMs = WAIT_MS }, afterwards) {
-    const poll = new Poll(id, response, format, { waitMs, headers, afterwards });
-    this.add(poll, channels, labels);
-    return poll;
-  }
-
-  /**
-   * Opens a WebSocket.
-   * @param {number} id @param {import('./websocket.js').Upgrade} upgrade @param {HoldDecision} decision
-   * @returns {WebSocketStream | undefined} undefined if the client has left
-   */
-  openWebSocket(id, upgrade, { hold: format, headers = {}, welcome, channels = [], labels }) {
-    const bytesBefore = upgrade.socket.bytesWritten;
-    const socket = this.upgrades.open(upgrade, headers);
-    if (!socket) return undefined;
-    const stream = new WebSocketStream(id, socket, format, upgrade.socket);
-    this.tally.counts.bytesWritten += upgrade.socket.bytesWritten - bytesBefore;
-    this.tally.counts.bytesWritten += stream.write(this.welcomeIn(welcomesOf(welcome)));
-    this.add(stream, channels, labels);
-    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
-    return stream;
-  }
-
-  /** @param {readonly import('./policy.js').Bytes[]} variants used in turn */
-  welcomeIn(variants) {
-    const variant = variants[this.welcomes++ % variants.length] ?? '';
-    return Buffer.from(/** @type {Uint8Array} */ (variant)); // a copy, because the application may change its own
-  }
-
-  /**
-   * Takes over a response whose head was sent.
-   * @param {import('node:http').ServerResponse} response
-   * @param {{ encoding: Format, channels: readonly string[], isCompressed: boolean }} how
-   * @returns {Stream}
-   */
-  adopt(response, { encoding, channels, isCompressed }) {
-    const Kind = isCompressed ? CompressedStream : Stream;
-    const stream = new Kind(this.nextId(), response, encoding);
-    this.markAdopted(stream);
-    this.add(stream, channels);
-    return stream;
   }
 
   /** @param {HeldStream} stream on a connection that somebody else has accepted */
@@ -179,32 +104,11 @@ export class Streams {
   /** @param {HeldStream} stream @param {number} lateMs */
   ping(stream, lateMs) {
     if (!this.mayWrite(stream)) return;
-    const bytes = stream.ping(this.pingOf(stream));
+    const bytes = stream.ping(this.pings.of(stream));
     if (bytes < 0) return this.destroy(stream, 'dead-peer');
     this.noteWrite(stream, bytes);
     this.tally.counts.pings++;
     this.tally.histograms.lateness.record(lateMs * 1000);
-  }
-
-  /** @param {HeldStream} stream */
-  pingOf(stream) {
-    const hasCursor = stream.encoding === 'updates' && this.isUpToDate(stream);
-    return (hasCursor && this.cursorPing()) || this.pings[stream.encoding];
-  }
-
-  /**
-   * Nothing ever waits for a stream here, so each has got everything up to the cursor. One without channels follows nothing
-   * yet: the application may still be writing to it what it has missed.
-   * @param {HeldStream} stream
-   */
-  isUpToDate({ isOfUpdates, channels }) {
-    return isOfUpdates && channels.size > 0;
-  }
-
-  /** @returns {Buffer | undefined} undefined as long as there is no cursor */
-  cursorPing() {
-    if (this.cursor !== undefined) this.cursorBytes ??= cursorPing(this.cursor);
-    return this.cursorBytes;
   }
 
   /**
@@ -213,10 +117,7 @@ export class Streams {
    * @returns {number} the streams it was for
    */
   publish(channels, message, cursor) {
-    if (cursor !== undefined) {
-      this.cursor = cursor;
-      this.cursorBytes = undefined;
-    }
+    if (cursor !== undefined) this.pings.moveTo(cursor);
     if (!message || this.channels.isEmpty) return 0;
     const encoded = new Encoded(message);
     let listeners = 0;
@@ -353,7 +254,7 @@ export class Streams {
 
   /** @param {Poll} poll @param {CloseReason} reason */
   answer(poll, reason) {
-    const cursor = this.isUpToDate(poll) ? this.cursor : undefined;
+    const cursor = this.pings.cursorOf(poll);
     this.release(poll, reason);
     this.tally.counts.bytesWritten += poll.answer(cursor, reason === 'answered' && !this.isDraining);
   }

@@ -102,7 +102,7 @@ export class Upgrader extends Adopter {
     this.checkRoomInJs(channels);
     const decision = { hold: encoding, channels, headers, labels, welcome };
     const upgrade = { request, socket: connection, rest: NOTHING };
-    const stream = this.streams.openWebSocket(this.streams.nextId(), upgrade, decision);
+    const stream = this.streams.openings.openWebSocket(this.streams.nextId(), upgrade, decision);
     if (!stream) return this.streams.miss('client-gone');
     this.streams.markAdopted(stream);
     return stream.id;

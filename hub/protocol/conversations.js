@@ -12,8 +12,8 @@
 import { RequestError } from '../../lib/router.js';
 import { Slices } from '../../lib/slices.js';
 import { mayPublish } from '../access/grants.js';
-import { LINES } from '../streams/events.js';
 import { LimitError } from '../streams/limits.js';
+import { LINES } from '../streams/lines.js';
 import { missing, placed } from './beginnings.js';
 import { draftOf, draftsOf } from './drafts.js';
 import { requestErrorOf } from './protocol.js';
@@ -70,16 +70,17 @@ export class Conversations {
       return true;
     }
     const talk = known ?? { id, socket, waiting: 0, gate: ready, last: ready ?? DONE };
-    if (talk.waiting >= MOST_WAITING)
-      this.reply(
-        id,
-        ref,
-        this.problem(tooMany(`of yours wait to be answered: at most ${MOST_WAITING}`, 429)),
-      );
-    else if (this.bytes + text.length > MOST_WAITING_BYTES)
-      this.reply(id, ref, this.problem(tooMany('wait to be answered', 503)));
+    const excess = this.excess(talk, text.length);
+    if (excess) this.reply(id, ref, this.problem(excess));
     else void this.take(talk, text.length, ref, said ?? problem);
     return true;
+  }
+
+  /** @param {Talk} talk @param {number} size of another request @returns {RequestError | undefined} why it may not wait, too */
+  excess({ waiting }, size) {
+    if (waiting >= MOST_WAITING) return tooMany(`of yours wait to be answered: at most ${MOST_WAITING}`, 429);
+    if (this.bytes + size > MOST_WAITING_BYTES) return tooMany('wait to be answered', 503);
+    return undefined;
   }
 
   /**

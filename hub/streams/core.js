@@ -37,7 +37,7 @@ import { notesOf, QUIET, TakenPlaces } from './taken.js';
  * @property {import('./formats.js').FormatName} format
  * @property {import('../access/grants.js').Dialect} dialect
  * @property {string} address of the client
- * @property {boolean} mayPublish whether the client of a WebSocket may, if its token does
+ * @property {boolean} mayPublish whether a WebSocket client may, if its token does
  * @property {Admission} admission null if the application has opened it
  */
 

@@ -3,7 +3,6 @@
  * (test/hub.protocol.test.js compares them).
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
-import { lineOf } from './lines.js';
 
 /** @typedef {import('../../broker/index.js').Publication} Publication */
 
@@ -38,5 +37,3 @@ export function positionOf(cursor, retryMs) {
 
 /** @type {Script} */
 export const EVENTS = { name: 'event', textOf: eventOf, positionOf };
-/** A position is not written: the head, or another line, says it. @type {Script} */
-export const LINES = { name: 'line', textOf: lineOf, positionOf: () => '' };

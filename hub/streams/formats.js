@@ -1,7 +1,8 @@
 /*
  * What a stream of the hub can be.
  */
-import { EVENTS, LINES } from './events.js';
+import { EVENTS } from './events.js';
+import { LINES } from './lines.js';
 
 /**
  * @typedef {object} Format

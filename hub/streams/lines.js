@@ -5,6 +5,9 @@
 
 /** @typedef {import('../../broker/index.js').Publication} Publication */
 
+/** A position is not written: the head, or another line, says it. @type {import('./events.js').Script} */
+export const LINES = { name: 'line', textOf: lineOf, positionOf: () => '' };
+
 /** @param {Publication} publication @param {string} id its own, or its cursor @returns {string} */
 export function lineOf(publication, id) {
   const { type, data } = publication;

@@ -3,7 +3,8 @@
  * nothing is lost or repeated between the two.
  */
 
-import { EVENTS, LINES } from './events.js';
+import { EVENTS } from './events.js';
+import { LINES } from './lines.js';
 
 /** Clients reconnect after a time of about this, each after another. */
 const RETRY_MIN_MS = 2000;

@@ -69,7 +69,16 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
     }
     out.push(END);
     let is_http_1_0 = request.version == Some(0);
-    Head::Whole(Whole { size, keeps_connection: keeps_connection(request.headers, is_http_1_0), is_http_1_0 })
+    // What follows a CONNECT is no request.
+    let is_request_next = request.method != Some("CONNECT") && has_crlfs(&seen[..size]);
+    let keeps_connection = is_request_next && keeps_connection(request.headers, is_http_1_0);
+    Head::Whole(Whole { size, keeps_connection, is_http_1_0 })
+}
+
+/// Whether all lines end with CRLF. A proxy that takes nothing else for the end of a line may believe that the head goes on, and that we
+/// answer what follows would be request smuggling.
+fn has_crlfs(head: &[u8]) -> bool {
+    head.iter().zip(head.iter().skip(1)).all(|(before, byte)| *byte != b'\n' || *before == b'\r') && head[0] != b'\n'
 }
 
 fn keeps_connection(fields: &[httparse::Header], is_http_1_0: bool) -> bool {
@@ -274,6 +283,17 @@ mod tests {
             let head = format!("GET / HTTP/{version}\r\n{fields}\r\n");
             let Head::Whole(whole) = lines(head.as_bytes()).0 else { panic!("{head}") };
             assert_eq!(whole.keeps_connection, is_kept, "{head}");
+        }
+        for head in [
+            "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\n",
+            "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        ] {
+            let Head::Whole(whole) = lines(head.as_bytes()).0 else { panic!("{head}") };
+            assert!(!whole.keeps_connection, "{head:?}");
         }
     }
 

@@ -113,6 +113,11 @@ impl Row {
         self.detail & KEEPS_CONNECTION != 0
     }
 
+    /// None may follow.
+    pub fn end_connection(&mut self) {
+        self.detail &= !KEEPS_CONNECTION;
+    }
+
     pub fn is_http_1_0(&self) -> bool {
         self.detail & IS_HTTP_1_0 != 0
     }

@@ -12,19 +12,20 @@ pub const PING: [u8; 2] = [LAST | Opcode::Ping as u8, 0];
 /// The length of a Sec-WebSocket-Key: 16 bytes in base64.
 pub const KEY_BYTES: usize = 24;
 
-const LAST: u8 = 0x80;
+pub const LAST: u8 = 0x80;
 const RESERVED: u8 = 0x70;
-const MASKED: u8 = 0x80;
+pub const MASKED: u8 = 0x80;
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
-const MOST_CONTROL: usize = 125;
+/// The most bytes of a control frame.
+pub const MOST_CONTROL: usize = 125;
 const MASK: usize = 4;
 /// Section 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Opcode {
+pub enum Opcode {
     Continuation = 0,
     Text = 1,
     Binary = 2,
@@ -34,12 +35,16 @@ enum Opcode {
 }
 
 impl Opcode {
-    fn of(byte: u8) -> Option<Self> {
+    /// `first` is the first byte of a frame. None if it has an opcode or a bit that means nothing without extensions.
+    pub fn of(first: u8) -> Option<Self> {
         use Opcode::*;
-        [Continuation, Text, Binary, Close, Ping, Pong].into_iter().find(|opcode| *opcode as u8 == byte & 0xf)
+        if first & RESERVED != 0 {
+            return None;
+        }
+        [Continuation, Text, Binary, Close, Ping, Pong].into_iter().find(|opcode| *opcode as u8 == first & 0xf)
     }
 
-    fn is_control(self) -> bool {
+    pub fn is_control(self) -> bool {
         self as u8 & 8 != 0
     }
 }
@@ -121,12 +126,12 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The size of a payload, and how many bytes say so: `short` is in the second byte of a frame, and `rest` follows it. None while that is
-/// not complete.
+/// The size of a payload, and how many bytes of `rest` say so. `short` is the second byte of the frame, without the mask bit; `rest` is what
+/// follows it. None while it is not complete.
 pub fn length_of(short: u8, rest: &[u8]) -> Option<(u64, usize)> {
     match short {
-        LENGTH_16 => rest.first_chunk().map(|size| (u64::from(u16::from_be_bytes(*size)), 2)),
-        LENGTH_64 => rest.first_chunk().map(|size| (u64::from_be_bytes(*size), 8)),
+        LENGTH_16 => rest.first_chunk().map(|&size| (u64::from(u16::from_be_bytes(size)), 2)),
+        LENGTH_64 => rest.first_chunk().map(|&size| (u64::from_be_bytes(size), 8)),
         size => Some((u64::from(size), 0)),
     }
 }
@@ -146,7 +151,7 @@ impl Head {
     /// None while it is not complete. Whatever is wrong with a frame is noticed as early as possible.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Code> {
         let Some(&first) = bytes.first() else { return Ok(None) };
-        let opcode = Opcode::of(first).filter(|_| first & RESERVED == 0).ok_or(Code::ProtocolError)?;
+        let opcode = Opcode::of(first).ok_or(Code::ProtocolError)?;
         let is_last = first & LAST != 0;
         let Some(&second) = bytes.get(1) else { return Ok(None) };
         let short = second & !MASKED;

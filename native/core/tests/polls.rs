@@ -134,6 +134,47 @@ fn a_client_that_leaves_is_gone_and_one_that_sends_its_next_request_early_waits(
 }
 
 #[test]
+fn an_id_that_can_be_no_header_is_only_in_the_body() {
+    for (id, in_body, in_head) in [("a\tb \u{e4}", "a\\tb \u{e4}", "a\tb \u{e4}"), ("a\u{1}b", "a\\u0001b", ""), ("a\u{7f}", "a\u{7f}", "")]
+    {
+        let mut held = Held::start(options());
+        let (mut client, _) = polling(&mut held, POLL, &["news"], LONG_MS);
+        held.command(&publish_event("news", id, "x", b"y"));
+        let body = format!("{{\"messages\":[{{\"id\":\"{in_body}\",\"type\":\"x\",\"data\":\"y\"}}],\"cursor\":\"{in_body}\"}}\n");
+        expect_answer(&mut client, &body, in_head);
+    }
+}
+
+#[test]
+fn what_comes_after_polls_leaves_room_for_heads_in_pieces() {
+    const SIZE: usize = 100_000;
+    let mut by_hand = ByHand::new(options_with(|options| {
+        (options.max_head_bytes, options.capacity, options.connection_limit) = (1 << 20, 200, 300);
+    }));
+    let lines = [opening(POLL, LINES, &[], &["news"]), LONG_MS.to_le_bytes().into()].concat();
+    let mut polls = Vec::new();
+    for _ in 0..200 {
+        let mut client = by_hand.connect(b"GET / HTTP/1.1\r\n");
+        by_hand.turn(0);
+        client.write_all(&[b"\r\n", &vec![b'x'; SIZE][..]].concat()).unwrap();
+        let [(id, _)] = by_hand.asked().try_into().unwrap();
+        by_hand.say(&[lines.clone(), hold_so(id)].concat());
+        polls.push(client);
+    }
+    let mut slow = by_hand.connect(b"GET /slow HTTP/1.1\r\n");
+    by_hand.turn(0);
+    slow.write_all(b"\r\n").unwrap();
+    assert_eq!(by_hand.asked().len(), 1, "it was not cut");
+    by_hand.say(&publish("news", b"x"));
+    by_hand.finish();
+    let answers = polls.iter_mut().map(read_now);
+    let ended = answers
+        .inspect(|answer| assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}"))
+        .filter(|answer| answer.contains("Connection: close"));
+    assert!((100..150).contains(&ended.count()), "those for which there was no room");
+}
+
+#[test]
 fn many_polls_share_their_lines_and_leave_none_behind() {
     let mut by_hand = ByHand::new(options());
     let mut clients: Vec<_> = (0..10).map(|_| by_hand.connect(&get("/"))).collect();

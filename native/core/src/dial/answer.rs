@@ -1,13 +1,14 @@
 //! Parses and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages; of a hub,
-//! the blocks of Server-Sent Events; lines of JSON, answers of polls, and frames of WebSockets. It makes no difference how the bytes are divided into reads. Pure, and the same as
-//! `fleet/drone/answer.js` and `fleet/drone/formats/`.
+//! the blocks of Server-Sent Events; lines of JSON, answers of polls, and frames of WebSockets. It makes no difference how the bytes
+//! are divided into reads. Pure, and the same as `fleet/drone/answer.js` and `fleet/drone/formats/`.
 
 use super::Cause;
 use super::block::{Block, block_of, unit_size};
 use super::format::Format;
-use super::frames::{FrameHead, Opcode};
+use super::frames::FrameHead;
 use super::json::{self, Value};
 use super::pieces::{begins_as_status_line, data_of, find, has_header, header_of, is_header, number_of, sent_us};
+use crate::websocket::Opcode;
 
 const MOST_HEAD_BYTES: usize = 16_384;
 const MOST_UNIT_BYTES: usize = 1_048_576;
@@ -407,7 +408,7 @@ impl Answer {
     fn read_frame(&mut self, bytes: &[u8], message: &mut Vec<u8>, sink: Sink) -> Option<usize> {
         let Ok(head) = FrameHead::read(bytes) else { return self.fail(Cause::Unexpected, bytes, sink) };
         let FrameHead { opcode, is_last, begin, size } = head?;
-        if size + message.len() > MOST_UNIT_BYTES {
+        if size > MOST_UNIT_BYTES.saturating_sub(message.len()) {
             return self.fail(Cause::Unexpected, bytes, sink);
         }
         let payload = bytes.get(begin..begin + size)?;

@@ -1,5 +1,6 @@
 //! WebSockets from the side of the client (RFC 6455): the key, frames that are sent, and the heads of those that arrive. Pure.
 
+<<<<<<< HEAD
 use crate::websocket::{base64, length_of};
 
 const LAST: u8 = 0x80;
@@ -7,17 +8,11 @@ const MASKED: u8 = 0x80;
 const RESERVED: u8 = 0x70;
 /// The most bytes of a control frame.
 const MOST_CONTROL: usize = 125;
-const KEY_LINE: &[u8] = b"Sec-WebSocket-Key: ";
+=======
+use crate::websocket::{LAST, MASKED, MOST_CONTROL, Opcode, base64, length_of};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Opcode {
-    Continuation = 0,
-    Text = 1,
-    Close = 8,
-    Ping = 9,
-    Pong = 10,
-}
+>>>>>>> h19-rev
+const KEY_LINE: &[u8] = b"Sec-WebSocket-Key: ";
 
 /// What a frame begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,23 +28,19 @@ impl FrameHead {
     /// None while it is not complete. Err if no server of ours sends it.
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, ()> {
         let Some(&[first, short]) = bytes.first_chunk() else { return Ok(None) };
-        let opcode = match first & !LAST & !RESERVED {
-            0 => Opcode::Continuation,
-            1 => Opcode::Text,
-            8 => Opcode::Close,
-            9 => Opcode::Ping,
-            10 => Opcode::Pong,
-            _ => return Err(()),
-        };
+        let opcode = Opcode::of(first).filter(|opcode| *opcode != Opcode::Binary).ok_or(())?;
         let is_last = first & LAST != 0;
-        let is_control = opcode as u8 & 8 != 0;
         let is_good_control = is_last && usize::from(short) <= MOST_CONTROL;
-        if first & RESERVED != 0 || short & MASKED != 0 || (is_control && !is_good_control) {
+        if short & MASKED != 0 || (opcode.is_control() && !is_good_control) {
             return Err(());
         }
+<<<<<<< HEAD
         let Some((size, more)) = length_of(short, &bytes[2..]) else { return Ok(None) };
+=======
+        let Some((size, length_bytes)) = length_of(short, &bytes[2..]) else { return Ok(None) };
+>>>>>>> h19-rev
         let size = usize::try_from(size).map_err(|_| ())?;
-        Ok(Some(FrameHead { opcode, is_last, begin: 2 + more, size }))
+        Ok(Some(FrameHead { opcode, is_last, begin: 2 + length_bytes, size }))
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use super::door::MOST_ARRIVING_BYTES;
 use super::{LINGER_MS, Shard};
 use crate::framing::Format;
 use crate::id::Id;
@@ -12,6 +13,9 @@ use crate::rows::{Input, State};
 use crate::socket::{Socket, Stop};
 use crate::tls::Alert;
 
+/// What was read of next requests may take so much of the memory for heads: it stays for as long as a poll waits, so the rest is for heads
+/// that are not complete.
+const MOST_KEPT_BYTES: usize = MOST_ARRIVING_BYTES / 2;
 /// The list of idle connections may have so many that are not idle any more, and as many as are.
 const MOST_STALE: usize = 64;
 
@@ -48,7 +52,9 @@ impl Shard {
     /// Writes a response after which the client may send another request.
     pub(super) fn answer_and_go_on(&mut self, index: u32, bytes: &[u8]) {
         let Some(rest) = self.take_head(index) else { return };
-        self.keep_for_later(index, &rest);
+        if !self.keep_for_later(index, &rest) {
+            return self.answer(index, bytes);
+        }
         self.become_idle(index);
         self.write_and_go_on(index, bytes);
     }
@@ -63,13 +69,20 @@ impl Shard {
         }
     }
 
-    /// Keeps what was read after a request until that is answered. It does not count as incomplete meanwhile.
-    pub(super) fn keep_for_later(&mut self, index: u32, rest: &[u8]) {
-        if !rest.is_empty() {
-            self.door.arriving.insert(index, None, None);
-            self.door.arriving.append(index, rest);
-            self.door.arriving.complete(index);
+    /// Keeps what was read after a request until that is answered. It does not count as incomplete meanwhile. False if there is no room for
+    /// it: then the connection ends after the answer.
+    pub(super) fn keep_for_later(&mut self, index: u32, rest: &[u8]) -> bool {
+        if rest.is_empty() {
+            return true;
         }
+        if self.door.arriving.bytes() + rest.len() > MOST_KEPT_BYTES {
+            self.rows.row(index).end_connection();
+            return false;
+        }
+        self.door.arriving.insert(index, None, None);
+        self.door.arriving.append(index, rest);
+        self.door.arriving.complete(index);
+        true
     }
 
     /// Nothing is known of its next request. Its answer may still be in the backlog.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use crate::command::Opening;
+use crate::framing::Format;
 use crate::json;
 use crate::queue::Queued;
 use crate::rows::{Input, State};
@@ -141,27 +142,15 @@ impl Shard {
         let cursor = self.poll_cursor(index, messages);
         let connection = self.connection_line(index, goes_on);
         let template = self.polls.lines(self.rows.row(index).aside()).clone();
-        let mut body = Vec::new();
-        if !messages.is_empty() {
-            body.extend_from_slice(b"{\"messages\":[");
-            for (place, queued) in messages.iter().enumerate() {
-                if place > 0 {
-                    body.push(b',');
-                }
-                body.extend_from_slice(queued.message.frame(format));
-            }
-            body.push(b']');
-            if let Some(cursor) = &cursor {
-                json::push_member(&mut body, "{\"cursor\":", cursor);
-            }
-            body.extend_from_slice(b"}\n");
-        }
-        let status = if messages.is_empty() {
-            "HTTP/1.1 204 No Content\r\n".into()
+        let (status, body) = if messages.is_empty() {
+            ("HTTP/1.1 204 No Content\r\n".into(), Vec::new())
         } else {
-            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+            let body = body_of(messages, format, cursor.as_deref());
+            (format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", body.len()), body)
         };
-        let position = cursor.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
+        // An id may have characters that no header can have.
+        let position = cursor.filter(|cursor| is_field_value(cursor));
+        let position = position.map_or(Vec::new(), |cursor| [b"Last-Event-ID: ", &cursor[..], b"\r\n"].concat());
         [status.as_bytes(), &position, &template, connection, self.door.date.bytes(), b"\r\n", &body].concat()
     }
 
@@ -173,4 +162,20 @@ impl Shard {
         let is_certain = self.rows.format(index).is_of_updates() && self.channels.has(index) && !self.channels.is_due(index);
         self.pinger.cursor.as_ref().filter(|_| is_certain).map(|cursor| cursor.id().into())
     }
+}
+
+/// `{"messages":[…],"cursor":"…"}`, with the messages as they are framed for polls: as JSON.
+fn body_of(messages: &[Arc<Queued>], format: Format, cursor: Option<&[u8]>) -> Vec<u8> {
+    let frames: Vec<&[u8]> = messages.iter().map(|queued| queued.message.frame(format)).collect();
+    let mut body = [b"{\"messages\":[", frames.join(&b","[..]).as_slice(), b"]"].concat();
+    if let Some(cursor) = cursor {
+        json::push_member(&mut body, "{\"cursor\":", cursor);
+    }
+    body.extend_from_slice(b"}\n");
+    body
+}
+
+/// RFC 9110, section 5.5. `positionField` in transport/poll.js accepts the same.
+fn is_field_value(text: &[u8]) -> bool {
+    text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
 }
