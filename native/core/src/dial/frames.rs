@@ -1,17 +1,7 @@
 //! WebSockets from the side of the client (RFC 6455): the key, frames that are sent, and the heads of those that arrive. Pure.
 
-<<<<<<< HEAD
-use crate::websocket::{base64, length_of};
-
-const LAST: u8 = 0x80;
-const MASKED: u8 = 0x80;
-const RESERVED: u8 = 0x70;
-/// The most bytes of a control frame.
-const MOST_CONTROL: usize = 125;
-=======
 use crate::websocket::{LAST, MASKED, MOST_CONTROL, Opcode, base64, length_of};
 
->>>>>>> h19-rev
 const KEY_LINE: &[u8] = b"Sec-WebSocket-Key: ";
 
 /// What a frame begins with.
@@ -34,11 +24,7 @@ impl FrameHead {
         if short & MASKED != 0 || (opcode.is_control() && !is_good_control) {
             return Err(());
         }
-<<<<<<< HEAD
-        let Some((size, more)) = length_of(short, &bytes[2..]) else { return Ok(None) };
-=======
         let Some((size, length_bytes)) = length_of(short, &bytes[2..]) else { return Ok(None) };
->>>>>>> h19-rev
         let size = usize::try_from(size).map_err(|_| ())?;
         Ok(Some(FrameHead { opcode, is_last, begin: 2 + length_bytes, size }))
     }
