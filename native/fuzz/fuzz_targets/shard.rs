@@ -273,7 +273,10 @@ impl World {
                 let queue = self.queue.clone();
                 // Also those that are longer than a backlog may be.
                 self.command_to(who, |id, number| {
-                    (Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)), is_exempt: what % 2 == 0 }, Said::Write { id })
+                    (
+                        Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)), is_exempt: what % 2 == 0 },
+                        Said::Write { id },
+                    )
                 });
             }
             19 => self.command_to(who, |id, _| {
