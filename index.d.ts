@@ -4,13 +4,42 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
+import type { Duplex } from 'node:stream';
 
 /**
- * How messages are written: only the data, or Server-Sent Events. `updates` are events too, but their pings contain the
- * cursor (see `publish`): an event that has only an id, so that clients send it as Last-Event-ID when they reconnect. As long
- * as there is no cursor, the stream has no channels, or something that was published waits for it, the ping is ':\n\n'.
+ * What a stream is, and how messages are written to it:
+ *
+ * - `text`: only the data. `events`: Server-Sent Events.
+ * - `ndjson`: a JSON object in each line, with id, type, topic and data, as far as the message has them. Pings are empty lines.
+ * - `poll`: the request waits until there is something to say, and is then answered with `{ messages, cursor }`, JSON objects as above
+ *   and the id of the last one; or, once its time is over, with 204. The stream has ended then, with the reason 'answered'. The connection
+ *   can be used for the next request.
+ * - `websocket`: each message is a text message that contains only the data. A request that does not ask for a WebSocket is refused with
+ *   426, and one with a bad key with 400. Compression (permessage-deflate) is not offered: it takes more memory than the stream itself.
+ *
+ * Those of `updates` are for streams of a hub. `updates` are events whose pings contain the cursor (see `publish`): an event that has
+ * only an id, so that clients send it as Last-Event-ID when they reconnect. As long as there is no cursor, the stream has no channels, or
+ * something that was published waits for it, the ping is ':\n\n'. Messages of `websocketUpdates` are JSON objects.
  */
-export type Encoding = 'text' | 'events' | 'updates';
+export type Encoding =
+  | 'text'
+  | 'events'
+  | 'updates'
+  | 'ndjson'
+  | 'ndjsonUpdates'
+  | 'poll'
+  | 'pollUpdates'
+  | 'websocket'
+  | 'websocketUpdates';
+
+/** The names of what you can hold, if you like constants better than strings: `{ hold: FORMATS.websocket }`. */
+export declare const FORMATS: {
+  readonly text: 'text';
+  readonly events: 'events';
+  readonly ndjson: 'ndjson';
+  readonly poll: 'poll';
+  readonly websocket: 'websocket';
+};
 
 /** A string is written as UTF-8. */
 export type Bytes = string | Uint8Array;
@@ -24,6 +53,8 @@ export interface Message {
   id?: string;
   type?: string;
   retry?: number;
+  /** What it is about. Only JSON contains it. One line without NUL. */
+  topic?: string;
   data: Bytes;
 }
 
@@ -55,7 +86,10 @@ export type CloseReason =
   | 'dead-peer'
   /** There was no room for it, or for another channel that it subscribed to; or it was to be held too late. */
   | 'over-capacity'
-  /** The client sent something on a connection that carries a stream. */
+  /**
+   * The client sent something on a connection that carries a stream; or it asked for a WebSocket in the wrong way, broke its rules, or
+   * said something although there is no `onMessage`.
+   */
   | 'bad-request'
   /** Any other error of the connection. */
   | 'error'
@@ -70,7 +104,9 @@ export type CloseReason =
   /** The client reported a failure of TLS. */
   | 'tls-alert'
   /** The client sent something that is not a valid TLS record. */
-  | 'bad-record';
+  | 'bad-record'
+  /** It was a poll, and has got its answer, with messages or without. */
+  | 'answered';
 
 /** Reasons with which `endChannel`, `endLabelled` and `endUpdates` can end streams. */
 export type EndReason = 'revoked' | 'expired' | 'restarted' | 'drain';
@@ -90,7 +126,7 @@ export interface Labels {
 }
 
 /** Statuses that Holdfast itself refuses requests with. */
-export type RefusalStatus = 400 | 404 | 405 | 408 | 431 | 503 | 505;
+export type RefusalStatus = 400 | 404 | 405 | 408 | 426 | 431 | 503 | 505;
 
 /** Opens a stream; a HEAD request gets only the head of the response. */
 export interface HoldDecision {
@@ -100,12 +136,14 @@ export interface HoldDecision {
   /**
    * Headers of the response. They are added to the defaults, or replace them: Content-Type according to the encoding,
    * Cache-Control: no-store, X-Accel-Buffering: no, and for text X-Content-Type-Options: nosniff (without it, browsers
-   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set.
+   * show nothing at first). Content-Length, Transfer-Encoding, Date, Connection and Trailer can't be set; nor can Content-Type and
+   * Last-Event-ID of a poll, and Upgrade, Sec-WebSocket-Accept and Sec-WebSocket-Extensions of a WebSocket.
    */
   headers?: Record<string, string>;
   /**
    * Written right after the head, without encoding it as a message. A list has up to 1024 variants, used in turn, for
-   * example to spread the `retry:` of events.
+   * example to spread the `retry:` of events. A WebSocket gets it as a text message, one of `websocketUpdates` each line of it; a poll
+   * can have none.
    */
   welcome?: Bytes | readonly Bytes[];
   /**
@@ -120,9 +158,14 @@ export interface HoldDecision {
    * bytes. Not allowed together with `always`.
    */
   tag?: string;
+  /** How many ms a poll waits before it is answered without a message; 25,000 by default. Only for polls. */
+  waitMs?: number;
 }
 
-/** A complete response, after which the connection ends. */
+/**
+ * A complete response. The connection is kept for another request, unless the client doesn't want that (Connection: close, HTTP/1.0
+ * without keep-alive), or this one has a body.
+ */
 export interface Answer {
   /** 200 to 599; 200 by default. */
   status?: number;
@@ -175,11 +218,16 @@ export interface HoldOptions {
   /**
    * Called for every stream that ends. Every decision to hold leads to exactly one call, even if there is no stream: with
    * 'over-capacity' if there was no room or the decision came too late, with 'client-gone' if the client has left before,
-   * and with 'drain' if the request was a HEAD.
+   * with 'drain' if the request was a HEAD, and with 'bad-request' if it was to become a WebSocket, but did not ask for one.
    */
   onClose?: (id: number, reason: CloseReason) => void;
   /**
-   * Called with what `decide` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
+   * Called with each text message of a WebSocket client. Without it, a client that sends one is closed with 1003, and the reason is
+   * 'bad-request'. While messages wait for it, no more are read.
+   */
+  onMessage?: (id: number, data: string) => void;
+  /**
+   * Called with what `decide`, `onMessage` or `onClose` threw, with BAD_ARGUMENT for an invalid decision, with SHARD_FAILED, and with
    * DECISION_TIMEOUT if decisions took too long (at most once a second, with their number). Without it, these become
    * process warnings.
    */
@@ -193,8 +241,9 @@ export interface HoldOptions {
   /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */
   capacity?: number;
   /**
-   * Most connections per shard, up to 2,097,152. When there are more, the oldest that has not sent a complete request head
-   * is cut; if there is none, they wait, or without the native core are cut. By default what the descriptor limit allows.
+   * Most connections per shard, up to 2,097,152. When there are more, the oldest that waits for another request is cut, or else the
+   * oldest that has not sent a complete request head; if there is none, they wait, or without the native core are cut. By default
+   * what the descriptor limit allows.
    */
   connectionLimit?: number;
   /** Whether small writes wait for an acknowledgement (Nagle's algorithm); false by default. */
@@ -203,6 +252,10 @@ export interface HoldOptions {
   maxHeadBytes?: number;
   /** ms until a request head must be complete; after that 408. 10,000 by default. */
   headTimeoutMs?: number;
+  /** ms that a connection is kept open for the next request after an answer. 5000 by default. */
+  keepAliveTimeoutMs?: number;
+  /** Most bytes of a message from a WebSocket client; a longer one closes the WebSocket with 1009. 65,536 by default. */
+  maxMessageBytes?: number;
   /**
    * Most incomplete request heads per shard from one address (of IPv6: from a /64); with more, the oldest connection is cut.
    * 256 by default.
@@ -265,6 +318,18 @@ export interface TakeOverOptions extends HoldOptions {
    * used, so clients can resume their sessions.
    */
   tls?: TlsOptions;
+}
+
+/** Options of `hold.upgrade`: those of a decision, but for `welcome`, which has no variants. */
+export interface UpgradeOptions {
+  channels?: readonly string[];
+  /** 'websocket' by default. */
+  encoding?: 'websocket' | 'websocketUpdates';
+  headers?: Record<string, string>;
+  /** The first message. */
+  welcome?: Bytes;
+  labels?: Labels;
+  tag?: string;
 }
 
 /** A histogram: its non-empty buckets. */
@@ -376,14 +441,33 @@ export class Hold {
    * request gets the head of the stream, and `onClose(id, 'drain')` follows.
    * @param response of node:http, node:https or HTTP/2, with status 200 and without Content-Length. If its head was not sent
    *   yet, it is sent now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
-   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision
+   * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision.
+   *   With `encoding: 'poll'`, nothing is sent until there is something to say; the response is always held in JS, and your server goes
+   *   on with its connection; `waitMs`: as in a decision. For WebSockets, there is `upgrade`
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
    */
   adopt(
     response: ServerResponse | Http2ServerResponse,
-    options?: { channels?: readonly string[]; encoding?: Encoding; tag?: string },
+    options?: { channels?: readonly string[]; encoding?: Encoding; tag?: string; waitMs?: number },
+  ): Promise<number>;
+
+  /**
+   * Makes a WebSocket of a request that your server got ('upgrade' event of node:http or node:https), and answers it. Connections of
+   * node:http, and those with TLS that this Hold has passed on, are held natively; others in JS.
+   *
+   * If it fails, the request has been refused: with 400, 405 or 426 if it does not ask for a WebSocket in the right way, otherwise with
+   * 503. You need not answer it. If the client has already left, this still resolves to an id, and `onClose(id, 'client-gone')` follows.
+   * @param head must be empty: a client may say nothing before it is answered
+   * @returns the id of the stream
+   * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED; BAD_ARGUMENT: only then the request is still yours
+   */
+  upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+    options?: UpgradeOptions,
   ): Promise<number>;
 
   /**
@@ -413,7 +497,8 @@ export class Hold {
 
   /**
    * Writes to one stream as it is, without encoding it as a message: a replay, for example. It is never too much for the stream
-   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery.
+   * (`maxBacklogBytes`) or for the queue (`maxQueueBytes`), so limit it yourself. It does not count as a delivery. A WebSocket gets it as
+   * a text message, one of `websocketUpdates` each line of it; a poll ignores it.
    * @throws {HoldfastError} BAD_ARGUMENT
    */
   write(id: number, payload: Bytes): void;
@@ -667,6 +752,13 @@ export class Hub {
    * @param next called for other requests; without it they get 404
    */
   handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+
+  /**
+   * For the event `upgrade` of a server of `node:http` or `node:https`: makes a WebSocket of a request on its path, or refuses it, as in
+   * `server.on('upgrade', hub.upgrade)`. It is bound to the hub.
+   * @param next called for other requests; without it they get 404
+   */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array, next?: () => void): void;
 
   /** Whether a request is for the hub. @param target of the request, such as `request.url` */
   owns(target: string | undefined): boolean;

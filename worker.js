@@ -17,7 +17,7 @@ import { dispatch } from './primary/messages.js';
 import { withConsent } from './transport/consent.js';
 import { createTransport } from './transport/index.js';
 import { innerServer, retire } from './transport/inner.js';
-import { serve } from './transport/serve.js';
+import { serve, serveUpgrade } from './transport/serve.js';
 import { refusalOf, serverPolicy } from './transport/wire.js';
 
 if (!process.send) {
@@ -128,6 +128,14 @@ async function start({ type, config, transport: name, takesOver, place, ...share
     if (hub.owns(request.url ?? '/')) hub.handler(request, response);
     else void serve(made, own, request, response).catch(crash);
   }, config);
+  inner.on('upgrade', (request, socket, head) =>
+    hub.upgrade(
+      request,
+      socket,
+      head,
+      () => void serveUpgrade(made, own, request, socket, head).catch(crash),
+    ),
+  );
   const made = await createTransport(name, { ...config, ...share, policy: withHub(own), server: inner });
   if (secure) made.setSecureContext(secureOptions(secure)); // before listening sockets of others come
   listener = made;

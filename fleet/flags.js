@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { HoldfastError } from '../lib/errors.js';
 import { FLAG, integer, option, text } from '../lib/options.js';
+import { FORMER } from './drone/formats/params.js';
 import { changedParams, defaultParams, PARAMS } from './drone/params.js';
 import { certificatesIn } from './drone/tls/params.js';
 import { splitServers } from './drone/topics/servers.js';
@@ -15,8 +16,8 @@ const MOST_DRONES = 1024;
 const HTTPS_PORT = '443';
 /** The parameter whose value is in a file. */
 const CA = 'tls-ca';
-/** Parameters that these commands take as a total and divide among the drones, or choose themselves. */
-const SHARED = ['n', 'ramp', 'churn', 'first', 'step'];
+/** Parameters that these commands take as a total and divide among the drones, or choose themselves, and a former name. */
+const SHARED = ['n', 'ramp', 'churn', 'first', 'step', FORMER];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 
@@ -78,9 +79,6 @@ export const LOAD_OPTIONS = [
   option('drones', 'drones', integer(0, MOST_DRONES), 0, 'drones to start; 0: as many as needed'),
 ];
 
-/** A drone's parameter is called --n, so this is accepted too. */
-export const ALIASES = [option('n', 'streams', integer(0, MOST_STREAMS), 0, '')];
-
 /** Parameters passed on to each drone as they are. @type {Option[]} */
 export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag)).map((param) =>
   option(
@@ -91,6 +89,12 @@ export const PARAM_OPTIONS = PARAMS.filter(({ flag }) => !SHARED.includes(flag))
     String(param.default) === '' || param.kind === FLAG ? param.help : `${param.help} (${param.default})`,
   ),
 );
+
+/** A drone's parameter is called --n, so this is accepted too, and so is the former name of --format. */
+export const ALIASES = [
+  option('n', 'streams', integer(0, MOST_STREAMS), 0, ''),
+  option(FORMER, 'param-format', paramKind('format'), '', ''),
+];
 
 /** @param {Option} param @returns {import('../lib/options.js').Kind} whose values are the texts that were given, if they are good */
 function textKindOf({ flag, kind }) {

@@ -16,6 +16,14 @@ import { checkedRevocations } from './revocations.js';
 
 const OPTIONS = ['topics', 'patterns', 'cursor', 'grants', 'subject', 'expiresAtMs'];
 const GRANTS = ['topics', 'patterns'];
+/** How its streams are opened. @type {import('./streams/core.js').Entrance} */
+const OWN = Object.freeze({
+  format: 'events',
+  dialect: 'draft',
+  address: '',
+  mayPublish: false,
+  admission: null,
+});
 /** What a URI can't contain. RFC 3986, section 2. */
 const NOT_IN_URI = /[^\w\-.~:/?#[\]@!$&'()*+,;=%]+/g;
 
@@ -58,12 +66,13 @@ export async function subscribeTo(hub, response, options) {
   const session = sessionOf(grantsOf(grants, hub), subject, expiresAtMs);
   const place = hub.core.placeOf(wanted, session);
   const opening = await hub.core.prepare(givenCursor(cursor, response), place);
+  const beginning = opening.begin();
   const { origin } = response.req.headers;
   beginStream(response, {
     ...streamHeaders('draft', opening.reported),
     ...hub.cors.headersFor({ headers: { origin } }),
   });
-  return hub.core.adopt(response, place, opening);
+  return hub.core.joining.adopt(response, place, beginning, OWN);
 }
 
 /**

@@ -4,8 +4,10 @@
 import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
 import { Nodes } from './nodes/index.js';
+import { Conversations } from './protocol/conversations.js';
 import { ALLOW } from './protocol/cors.js';
-import { handle } from './protocol/handler.js';
+import { handle, upgrade } from './protocol/handler.js';
+import { checkPage } from './protocol/origin.js';
 import { decide, HEADERS } from './protocol/policy.js';
 import { notAllowed, nothingThere, resourceOf } from './protocol/protocol.js';
 import { pairsOf, queryOf } from './protocol/query.js';
@@ -52,6 +54,9 @@ export class Hub {
     this.nodes = null;
     this.subscribers = new Subscribers(this);
     this.handler = this.handler.bind(this);
+    this.upgrade = this.upgrade.bind(this);
+    const conversations = new Conversations(this);
+    this.core.hold.onStreamMessage((id, data) => conversations.hear(id, data));
   }
 
   /** @returns {Promise<void>} once its keys are loaded, and what was published before is known */
@@ -102,6 +107,18 @@ export class Hub {
     const target = request.originalUrl ?? request.url ?? '/'; // frameworks cut off the path under which they mount something
     if (next && !this.owns(target)) return next();
     void handle(this, request, response, target);
+  }
+
+  /**
+   * For the 'upgrade' event of a server of node:http or node:https: makes a WebSocket of a request whose path is the hub's, or refuses it. Others
+   * go to `next`, or get 404.
+   * @param {import('node:http').IncomingMessage} request @param {import('node:stream').Duplex} socket @param {Uint8Array} head
+   * @param {() => void} [next]
+   */
+  upgrade(request, socket, head, next) {
+    const { url = '/' } = request;
+    if (next && !this.owns(url)) return next();
+    void upgrade(this, [request, socket, head], url);
   }
 
   /**
@@ -167,6 +184,20 @@ export class Hub {
   }
 
   /**
+   * @param {import('./access/index.js').Request} request for a WebSocket, whose token was found
+   * @returns {ReturnType<typeof checkPage>}
+   * @throws {RequestError} 403
+   */
+  checkPage(request) {
+    const { cors, url } = this;
+    return checkPage(request, {
+      cors,
+      url,
+      access: /** @type {import('./access/index.js').Access} */ (this.access),
+    });
+  }
+
+  /**
    * Whatever is neither a stream nor a publication.
    * @param {Request} request
    * @returns {Answer | Promise<Answer>}
@@ -222,14 +253,14 @@ export class Hub {
     this.core.takeIn(stream);
   }
 
-  /** @returns {import('./streams/taken.js').Note[]} what the hub that takes its streams has to `learn` before */
+  /** @returns {import('./streams/core.js').Note[]} what the hub that takes its streams has to `learn` before */
   notes() {
     return this.core.notes();
   }
 
-  /** @param {import('./streams/taken.js').Note[]} notes of all hubs whose streams come next */
+  /** @param {import('./streams/core.js').Note[]} notes of all hubs whose streams come next */
   learn(notes) {
-    this.core.taken.learn(notes);
+    this.core.learn(notes);
   }
 
   /** Streams whose channels all begin with one of these need not be taken in. */

@@ -2,7 +2,10 @@
  * Who asks for a stream: what follows from a request (its place, the headers of its response), remembered for equal requests.
  */
 import { BoundedMap } from '../lib/boundedmap.js';
-import { streamHeaders } from './protocol/protocol.js';
+import { RequestError } from '../lib/router.js';
+import { formatOf } from '../lib/wishes.js';
+import { commonHeaders } from './protocol/beginnings.js';
+import { checkWanted } from './protocol/subscription.js';
 import { Wishes } from './protocol/wishes.js';
 
 /** How long a token that was checked is not checked again for an equal request. */
@@ -17,11 +20,14 @@ const MOST_KNOWN = 256;
 /**
  * What is known about a request for a stream.
  * @typedef {object} Subscriber
+ * @property {import('./streams/formats.js').FormatName} format
+ * @property {number} waitMs of a poll
  * @property {import('./protocol/subscription.js').Dialect} dialect
  * @property {string | undefined} cursor
  * @property {import('./streams/audience.js').Place} place
  * @property {Record<string, string>} cors headers of the response for pages of other origins
- * @property {Record<string, string>} headers of the response to a stream without a cursor
+ * @property {Record<string, string>} headers that all responses of this format have
+ * @property {boolean} mayPublish whether a WebSocket may, if its token does: a cookie alone is not enough for pages of every origin
  * @property {number} version of the access before its token was checked
  * @property {number} checkedMs
  */
@@ -33,8 +39,8 @@ export class Subscribers {
     this.wishes = new Wishes(hub.rules);
     /** By the headers of a request, which are the same object for equal heads. @type {BoundedMap<object, Subscriber>} */
     this.known = new BoundedMap(MOST_KNOWN);
-    /** By the headers of `cors`, which are the same object for the same origin. @type {WeakMap<object, Readonly<Record<string, string>>>} */
-    this.headers = new WeakMap();
+    /** By format, and by the headers of `cors`, which are the same object for the same origin. @type {Map<string, WeakMap<object, Readonly<Record<string, string>>>>} */
+    this.headers = new Map();
   }
 
   /**
@@ -58,11 +64,17 @@ export class Subscribers {
   find(request, more) {
     const wish = this.wishes.of(request, more);
     const { method, headers, address } = request;
+    const { format, waitMs = 0, problem } = formatOf(headers, wish.pairs);
+    if (problem !== undefined) throw new RequestError(400, problem);
+    if (format !== 'websocket') checkWanted(wish);
+    const asked = { format: /** @type {Subscriber['format']} */ (format || 'events'), waitMs };
     const version = this.version; // of now: what is revoked while the token is verified is asked for again
-    const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, dialect: wish.dialect });
+    // A browser can't set headers of a WebSocket, so its token may be where 0.x has it.
+    const places = format === 'websocket' ? {} : { dialect: wish.dialect };
+    const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, ...places });
     if (session instanceof Promise)
-      return session.then((one) => this.subscriber(request, wish, one, version));
-    return this.subscriber(request, wish, session, version);
+      return session.then((one) => this.subscriber(request, { ...wish, ...asked }, one, version));
+    return this.subscriber(request, { ...wish, ...asked }, session, version);
   }
 
   /** Of the access; 0 as long as its keys are not loaded. */
@@ -71,18 +83,24 @@ export class Subscribers {
   }
 
   /**
-   * @param {Request} request @param {Wish} wish @param {Session | null} session
+   * @param {Request} request @param {Wish & Pick<Subscriber, 'format' | 'waitMs'>} wish @param {Session | null} session
    * @param {number} version of the access before the token was checked
    * @returns {Subscriber}
+   * @throws {RequestError} 403
    */
-  subscriber(request, { dialect, selectors, cursor }, session, version) {
+  subscriber(request, { format, waitMs, dialect, selectors, cursor, pairs }, session, version) {
     const cors = this.hub.corsOf(request);
+    const { mayPublish } =
+      format === 'websocket' ? this.hub.checkPage({ ...request, query: pairs }) : { mayPublish: false };
     return {
+      format,
+      waitMs,
       dialect,
       cursor,
       place: this.hub.core.placeOf(selectors, session),
       cors,
-      headers: this.headersWith(cors),
+      headers: this.headersWith(format, cors),
+      mayPublish,
       version,
       checkedMs: Date.now(),
     };
@@ -105,12 +123,17 @@ export class Subscribers {
     );
   }
 
-  /** @param {Readonly<Record<string, string>>} cors @returns {Readonly<Record<string, string>>} of a stream without a cursor; always the same object */
-  headersWith(cors) {
-    const known = this.headers.get(cors);
+  /**
+   * @param {Subscriber['format']} format @param {Readonly<Record<string, string>>} cors
+   * @returns {Readonly<Record<string, string>>} always the same object
+   */
+  headersWith(format, cors) {
+    const byCors = this.headers.get(format) ?? new WeakMap();
+    this.headers.set(format, byCors);
+    const known = byCors.get(cors);
     if (known) return known;
-    const headers = Object.freeze({ ...streamHeaders('draft', undefined), ...cors });
-    this.headers.set(cors, headers);
+    const headers = Object.freeze(commonHeaders(format, cors));
+    byCors.set(cors, headers);
     return headers;
   }
 }

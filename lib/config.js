@@ -39,9 +39,11 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {boolean} nagle
  * @property {number} maxHeadBytes
  * @property {number} headTimeoutMs
+ * @property {number} keepAliveTimeoutMs
  * @property {number} maxHeadsPerAddress
  * @property {readonly string[]} proxies
  * @property {number} maxBacklogBytes
+ * @property {number} maxMessageBytes
  * @property {number} maxQueueBytes
  * @property {number} historyCount
  * @property {number} historyAgeMs
@@ -163,9 +165,11 @@ export const OPTIONS = [
   option('nagle', 'nagle', FLAG, false, 'keep Nagle\'s algorithm on: small writes wait for an acknowledgement'),
   option('max-head', 'maxHeadBytes', integer(256, 1_048_576), 8192, 'most bytes of a request head; above it 431'),
   option('head-timeout', 'headTimeoutMs', integer(100, DAY_MS), 10_000, 'ms within which a request head must be complete; after it 408'),
+  option('keep-alive-timeout', 'keepAliveTimeoutMs', integer(100, DAY_MS), 5000, 'ms that a connection is kept open for the next request after an answer'),
   option('max-heads-per-address', 'maxHeadsPerAddress', integer(1, 1_048_576), 256, 'most incomplete request heads of one address per shard; above it the oldest connection is cut'),
   option('proxy', 'proxies', listed(RANGE), LOOPBACK, 'addresses or ranges of proxies, exempt from limits per address; separated by commas, or repeated'),
   option('max-backlog', 'maxBacklogBytes', integer(0, 1_073_741_824), 65_536, 'most bytes waiting to be written to a stream; above it the stream is closed as slow'),
+  option('max-message', 'maxMessageBytes', integer(1, 16_777_216), 65_536, 'most bytes of a message from a WebSocket client; above it the WebSocket is closed with 1009'),
   option('max-queue', 'maxQueueBytes', integer(131_072, 1_073_741_824), 16_777_216, 'most bytes of publications waiting for delivery; above it /publish answers 503'),
   option('history-count', 'historyCount', integer(0, 1_000_000_000), 10_000, 'most publications kept for clients that reconnect; 0 keeps none'),
   option('history-age', 'historyAgeMs', integer(0, 3650 * DAY_MS), 3_600_000, 'ms for which they are kept; 0 keeps none'),

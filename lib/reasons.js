@@ -3,16 +3,16 @@
  * metrics are generated from these two lists. Native has the same reasons in the same order (`Reason` in native/core/src/telemetry.rs).
  */
 
-/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted' | 'tls-alert' | 'bad-record'} CloseReason */
+/** @typedef {'client-gone' | 'slow' | 'drain' | 'dead-peer' | 'over-capacity' | 'bad-request' | 'error' | 'failed' | 'expired' | 'revoked' | 'restarted' | 'tls-alert' | 'bad-record' | 'answered'} CloseReason */
 
 /** @type {readonly CloseReason[]} */
 export const CLOSE_REASONS = [
   'client-gone', // the client closed or reset the connection
   'slow', // its backlog exceeded --max-backlog
   'drain', // the server is shutting down
-  'dead-peer', // a write failed because the other side no longer answers
+  'dead-peer', // a write failed because the other side no longer answers, or a WebSocket client did not answer pings
   'over-capacity', // there was no room for it
-  'bad-request', // the client sent something on a connection that carries a stream
+  'bad-request', // the client sent something on a connection that carries a stream, or something invalid on a WebSocket
   'error', // any other error on the connection
   'failed', // its shard failed
   'expired', // what allowed it was valid until then
@@ -20,12 +20,13 @@ export const CLOSE_REASONS = [
   'restarted', // what it followed has begun anew, so it can't be continued
   'tls-alert', // the client reported a failure of TLS
   'bad-record', // the client sent something that is not a valid TLS record
+  'answered', // it was a poll, and has got its answer
 ];
 
-/** @typedef {400 | 404 | 405 | 408 | 431 | 503 | 505} RefusalStatus */
+/** @typedef {400 | 404 | 405 | 408 | 426 | 431 | 503 | 505} RefusalStatus */
 
 /** @type {readonly RefusalStatus[]} */
-export const REFUSAL_STATUSES = [400, 404, 405, 408, 431, 503, 505];
+export const REFUSAL_STATUSES = [400, 404, 405, 408, 426, 431, 503, 505];
 
 /**
  * One counter for each name of a list, all at 0.

@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 8;
+export const PROTOCOL = 11;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {
@@ -25,26 +25,59 @@ export const OPS = {
   endLabelled: 16,
   endUpdates: 17,
   tag: 18,
+  reply: 19,
 };
 
-/** How a message is written. `updates` are events whose pings contain the cursor. */
-export const ENCODINGS = { text: 0, events: 1, updates: 2 };
+/** How a message is written. Those of updates are for streams of a hub; pings of `updates` contain the cursor. */
+export const ENCODINGS = { text: 0, events: 1, updates: 2, json: 3, jsonUpdates: 4 };
 
 /** How a payload is wrapped on the connection. */
-export const FRAMINGS = { raw: 0, chunked: 1 };
+export const FRAMINGS = { raw: 0, chunked: 1, websocket: 2, poll: 3 };
+
+/**
+ * What a stream can be: an encoding, and perhaps a framing. Without one, it is a response of HTTP that does not end.
+ * @type {Record<Format, { encoding: Encoding, framing?: 'websocket' | 'poll' }>}
+ */
+export const FORMATS = {
+  text: { encoding: 'text' },
+  events: { encoding: 'events' },
+  updates: { encoding: 'updates' },
+  ndjson: { encoding: 'json' },
+  ndjsonUpdates: { encoding: 'jsonUpdates' },
+  poll: { encoding: 'json', framing: 'poll' },
+  pollUpdates: { encoding: 'jsonUpdates', framing: 'poll' },
+  websocket: { encoding: 'text', framing: 'websocket' },
+  websocketUpdates: { encoding: 'jsonUpdates', framing: 'websocket' },
+};
 
 /** Labels by which streams can be ended. */
 export const LABELS = { subject: 0, token: 1 };
 
 /** @typedef {keyof typeof ENCODINGS} Encoding */
+/** @typedef {'text' | 'events' | 'updates' | 'ndjson' | 'ndjsonUpdates' | 'poll' | 'pollUpdates' | 'websocket' | 'websocketUpdates'} Format */
 /** @typedef {keyof typeof LABELS} Label */
-/** @typedef {keyof typeof FRAMINGS} Framing */
 
 /**
- * @param {Encoding} encoding
- * @param {boolean} isChunked
- * @returns {number} one byte that contains both
+ * @param {Format} format
+ * @param {boolean} isChunked whether its response would be chunked
+ * @returns {number} one byte that contains encoding and framing
  */
-export function formatOf(encoding, isChunked) {
-  return ENCODINGS[encoding] | ((isChunked ? FRAMINGS.chunked : FRAMINGS.raw) << 4);
+export function formatByte(format, isChunked) {
+  const { encoding, framing = isChunked ? 'chunked' : 'raw' } = FORMATS[format];
+  return ENCODINGS[encoding] | (FRAMINGS[framing] << 4);
+}
+
+/** @param {Format} format @returns {boolean} whether its streams are those of a hub */
+export function isOfUpdates(format) {
+  return format.toLowerCase().endsWith('updates');
+}
+
+/** @param {Format} format @returns {boolean} whether it is one answer, not a stream */
+export function isPoll(format) {
+  return FORMATS[format].framing === 'poll';
+}
+
+/** @param {Format} format @returns {boolean} */
+export function isWebSocket(format) {
+  return FORMATS[format].framing === 'websocket';
 }

@@ -45,6 +45,8 @@
  * @property {Float64Array} heads ids of the connections whose heads are in `lines`
  * @property {Buffer} lines
  * @property {Float64Array} closed id, index of the reason, id, index…
+ * @property {Float64Array} said id, bytes of its message, id…: what the clients of WebSockets have said
+ * @property {Buffer} saidText their messages, one after the other
  * @property {Float64Array} adopted token, id (negative if refused), token, id…
  * @property {Float64Array} published token, number of streams, token…
  * @property {{ token: number, leftOut: number, names: string[], streams: number[] }[]} counted the largest channels of a shard
@@ -86,7 +88,7 @@
  * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
  * @property {(records: Uint8Array) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
- * @property {(fd: number, token: number, format: number, channels: string[], relayed: number) => '' | 'full' | 'busy'} adopt copies
+ * @property {(fd: number, token: number, format: number, channels: string[], relayed: number, opening?: string) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
  * @property {(token: number, most: number) => void} countChannels every shard reports those with most streams
  * @property {() => string[]} offer lets other shards connect; returns the names under which they can, by shard
@@ -135,6 +137,7 @@
  * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
  * @property {number} timeoutMs
+ * @property {string} format
  * @property {boolean} isStrict
  * @property {boolean} allowsMessages
  * @property {{ roots?: Buffer, resumes: boolean }} [security] roots: PEM; none if every certificate is accepted

@@ -8,6 +8,7 @@ import { connect } from 'node:http2';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
+import { WebSocket } from 'ws';
 import { NEEDS_CHROMIUM, startBrowser } from './helpers/browser.js';
 import {
   configurationOf,
@@ -169,6 +170,39 @@ for (const [proxy, { program }] of Object.entries(PROXIES)) {
     assert.deepEqual([session.closed, ...new Set(streams.map(({ seen }) => seen.problem))], [false, '']);
   });
 
+  test(`${proxy}: WebSockets, lines of JSON and polls go through`, { skip }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, ['--subscriptions']);
+    const token = legacyToken({ subscribe: ['*'], publish: ['*'] });
+    const headers = { Authorization: `Bearer ${token}` };
+    const socket = new WebSocket(`${behind.url.replace('https', 'wss')}?topic=news`, {
+      headers,
+      rejectUnauthorized: false,
+    });
+    t.after(() => socket.terminate());
+    /** @type {Record<string, string>[]} */
+    const messages = [];
+    socket.on('message', (data) => messages.push(JSON.parse(String(data))));
+    await until(() => messages.length === 1, 'the cursor');
+    const lines = await behind.fetch(`${behind.url}?topic=news`, {
+      headers: { Accept: 'application/x-ndjson', ...headers },
+    });
+    const poll = behind.fetch(`${behind.url}?topic=news&wait=30`, { headers });
+    await behind.servers[0].untilTotals(({ streams }) => streams === 3, 'all of them');
+    socket.send('{"publish":{"topic":"news","data":"one"}}');
+    await until(() => messages.length === 3, 'the publication, and the answer');
+    assert.deepEqual(messages[1], { id: messages[2].id, topic: 'news', data: 'one' });
+    const polled = await poll.then((answer) => answer.json());
+    assert.deepEqual(polled, { messages: [messages[1]], cursor: messages[2].id });
+    for await (const bytes of lines.body) {
+      const text = Buffer.from(bytes).toString().trim();
+      if (text === '') continue; // a ping
+      assert.deepEqual(JSON.parse(text), messages[1]);
+      break;
+    }
+    await behind.servers[0].untilTotals(({ pings }) => pings >= 6, 'pings');
+    assert.equal(socket.readyState, WebSocket.OPEN);
+  });
+
   test(`${proxy}: Chromium has more streams than HTTP/1.1 would give it`, {
     skip: skip || NEEDS_CHROMIUM.skip,
   }, async (t) => {
@@ -228,6 +262,34 @@ for (const [proxy, { program }] of Object.entries(PROXIES)) {
     assert.equal(clients.filter(({ cursors }) => cursors.some((cursor) => cursor !== null)).length, 2);
   });
 }
+
+for (const proxy of Object.keys(PROXIES).filter((name) => name.startsWith('haproxy')))
+  test(`${proxy}: a WebSocket comes over HTTP/2 (RFC 8441)`, { skip: missing('haproxy') }, async (t) => {
+    const behind = await startBehind(t, proxy, 1, []);
+    const session = connect(behind.url, { rejectUnauthorized: false });
+    t.after(() => session.destroy());
+    await until(() => session.remoteSettings.enableConnectProtocol, 'its settings');
+    const stream = session.request({
+      ':method': 'CONNECT',
+      ':protocol': 'websocket',
+      ':path': `${PATH}?topic=news`,
+      'sec-websocket-version': '13',
+      authorization: `Bearer ${SUBSCRIBER}`,
+    });
+    /** @type {Buffer[]} */
+    const received = [];
+    let status = 0;
+    stream.on('response', (headers) => {
+      status = headers[':status'] ?? 0;
+    });
+    stream.on('error', () => {}); // when the servers end, after the test
+    stream.on('data', (data) => received.push(data));
+    await until(
+      () => /\{"cursor":"#[\w-]{22}"\}$/.test(Buffer.concat(received).toString('latin1')),
+      'the cursor',
+    );
+    assert.equal(status, 200);
+  });
 
 test('haproxy: the streams of a node that is not ready any more are ended, and come back elsewhere', {
   skip: missing('haproxy'),

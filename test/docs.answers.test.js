@@ -20,7 +20,7 @@ describe('docs/api.md: the examples', () => {
     const commands = [...API.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(
       ([, code]) => code.match(/^curl(?:.*\\\n)*.*$/gm) ?? [],
     );
-    assert.equal(commands.length, 7);
+    assert.equal(commands.length, 10);
     const hasDashboard = existsSync(join(ROOT, 'monitor/web'));
     for (const command of commands.filter((one) => hasDashboard || !one.includes('X-Holdfast'))) {
       const ported = command.replaceAll(':8888', `:${port}`).replaceAll(':8890', `:${adminPort}`);
@@ -84,6 +84,8 @@ const ANSWERS = [
   ['an unknown path', 404, { path: '/other' }],
   ['presence that is off', 404, { path: `${PATH}/subscriptions` }],
   ['a preflight', 204, { method: 'OPTIONS' }],
+  ['a poll without a publication in time', 204, { query: 'match=a&wait=0' }],
+  ['a poll that wants to wait for too long', 400, { query: 'match=a&wait=61' }],
   ['parameters in a body', 200, { method: 'QUERY', body: 'match=a', isStream: true }],
   ['too long a body with parameters', 413, { method: 'QUERY', body: `match=${'a'.repeat(65_536)}` }],
   ['a form', 200, { method: 'POST', body: 'topic=a&data=b' }],

@@ -11,9 +11,10 @@ import { MemoryBroker } from '../broker/memory.js';
 import { draftGrants, Session } from '../hub/access/grants.js';
 import { parseSelector } from '../hub/matching/selectors.js';
 import { Presence } from '../hub/presence/index.js';
+import { isTextOfStream } from '../hub/presence/others.js';
 import { RemotePresence } from '../hub/presence/remote.js';
 import { PresenceServer } from '../hub/presence/server.js';
-import { subscriptionsIn, textOf } from '../hub/presence/texts.js';
+import { changeOf, countIn, subscriptionsIn, textOf } from '../hub/presence/texts.js';
 import { HoldfastError } from '../lib/errors.js';
 import { KINDS, listening } from './helpers/hold.js';
 import { datasOf, draftToken, legacyToken, PATH, startHub, tokenOf } from './helpers/hub.js';
@@ -668,11 +669,44 @@ test('the payload of a stream is kept once, however many subscriptions have it',
   const selectors = topics.map((topic) => parseSelector('exact', topic, ''));
   const text = textOf('draft', selectors, session);
   assert.ok(text.length < 2000, `got ${text.length} characters`);
-  const expected = topics.map((topic) => {
+  const expected = topics.map((topic, number) => {
     const payload = payloads[/** @type {'a' | 'b'} */ (topic[0])];
-    return { key: `=${topic}`, payload: payload ? JSON.stringify(payload) : '' };
+    return { key: `=${topic}`, payload: payload ? JSON.stringify(payload) : '', number };
   });
   assert.deepEqual(subscriptionsIn(text), expected);
+});
+
+test('subscriptions that change have numbers of their own, and those that stay keep theirs, and their payload', () => {
+  const first = '8=a\t{"n":1}\n~/b/:id\t\n*';
+  const second = changeOf(first, '8*\n=a\n=c:d\t{"n":2}\n=9\t');
+  assert.equal(second.text, '85:2*\n0=a\t{"n":1}\n3=c:d\t{"n":2}\n4=9\t');
+  assert.deepEqual([second.begun, second.ended], ['85:3=c:d\t{"n":2}\n4=9\t', '85:1~/b/:id\t{"n":1}']);
+  assert.deepEqual(subscriptionsIn(second.text).at(-1), { key: '=9', payload: '{"n":2}', number: 4 });
+  const none = changeOf(second.text, '8');
+  assert.deepEqual(
+    [none.text, countIn(none.text), countIn(none.ended), countIn(none.begun)],
+    ['85:', 0, 4, 0],
+  );
+  const again = changeOf(none.text, '8=a');
+  assert.deepEqual([again.text, again.begun], ['86:5=a', '86:5=a']);
+  for (const text of [first, second.text, none.text, again.text]) assert.ok(isTextOfStream(text), text);
+  for (const text of ['8', '8:', '85', '85:=a', '85:0', '85:0=a\n=b', '80=a', '8x:0=a'])
+    assert.ok(!isTextOfStream(text), text);
+});
+
+test('another node hears of a stream whose subscriptions change', (t) => {
+  const { presence } = presenceAlone(t);
+  const { others } = presence;
+  const node = others.begin('x'.repeat(22), 0, Buffer.alloc(16));
+  assert.ok(others.enter(node, 1, 7, '8=a'));
+  assert.ok(others.enter(node, 1, 7, '83:1=b\n2=c'));
+  assert.equal(presence.count, 2);
+  assert.deepEqual(
+    [...node.streams()].map(({ text }) => text),
+    ['83:1=b\n2=c'],
+  );
+  others.leave(node, 1, 7);
+  assert.equal(presence.count, 0);
 });
 
 test('what a worker said last, and what arrives only after its death, does not come back on the list', async (t) => {

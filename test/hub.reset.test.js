@@ -168,19 +168,19 @@ for (const kind of KINDS)
       assert.deepEqual([datasOf(first), second.events()], [[], []]);
       await until(() => closes.length === 2, 'their ends');
       hold.adopt = adopt;
-      const { catchUp } = hub.core;
-      hub.core.catchUp = async (...given) => {
+      const { catchUp } = hub.core.joining;
+      hub.core.joining.catchUp = async (...given) => {
         await publish('a', 'meanwhile');
-        hub.core.catchUp = catchUp;
+        hub.core.joining.catchUp = catchUp;
         hub.core.order.recovery.isReady = () => false;
         hub.core.order.recovery.prepare = () => copy.restart(order(9, 20));
-        return catchUp.apply(hub.core, given);
+        return catchUp.apply(hub.core.joining, given);
       };
       const third = open();
       await third.untilClosed();
       assert.deepEqual(datasOf(third), []);
       await until(() => closes.length === 3, 'its end');
-      assert.deepEqual([hub.core.places.size, hub.core.joining.size, hold.counters().streams], [0, 0, 0]);
+      assert.deepEqual([hub.core.places.size, hub.core.joining.ids.size, hold.counters().streams], [0, 0, 0]);
     });
 
     test('what waits for room in the Hold is dropped, and nobody waits for it', async (t) => {

@@ -63,6 +63,14 @@ const FORMS = [
     frame: (m) => m,
     ping: 'ping',
   },
+  {
+    name: 'lines of JSON',
+    encoding: 'ndjson',
+    type: 'application/x-ndjson',
+    version: '1.1',
+    frame: (m) => `${JSON.stringify({ data: m })}\n`,
+    ping: '\n',
+  },
 ];
 
 /** @param {string} response @param {string} version @returns {string} its body, as far as it is here */
@@ -141,7 +149,7 @@ for (const kind of KINDS) {
           const body = () => bodyOf(client.received, version);
           const untilBody = (/** @type {string} */ text) =>
             until(
-              () => body().replaceAll(ping, '') === text,
+              () => body().replaceAll(ping, '') === text.replaceAll(ping, ''),
               () => `${text} in ${body()}`,
             );
           const id = await until(() => app.ids.length === 1 && app.ids, 'the adoption').then(([one]) => one);

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatOf, OPS } from '../native/protocol.js';
+import { formatByte, OPS } from '../native/protocol.js';
 import { Commands } from '../transport/commands.js';
 
 /** @param {string | Buffer} text */
@@ -59,7 +59,12 @@ const OPENING_RECORD = record(
 
 test('a format is one byte: the encoding below, the framing above', () => {
   assert.deepEqual(
-    [formatOf('text', false), formatOf('events', false), formatOf('text', true), formatOf('events', true)],
+    [
+      formatByte('text', false),
+      formatByte('events', false),
+      formatByte('text', true),
+      formatByte('events', true),
+    ],
     [0x00, 0x01, 0x10, 0x11],
   );
 });
@@ -80,6 +85,7 @@ test('each operation is written with its operands', () => {
     [(c) => c.drain(70_000), record(OPS.drain, Buffer.from([0x70, 0x11, 1, 0]))],
     [(c) => c.send(id, { data: 'ü' }), record(OPS.send, double(id), 0, sized('ü'))],
     [(c) => c.write(id, 'ü'), record(OPS.write, double(id), sized('ü'))],
+    [(c) => c.reply(id, 'ü'), record(OPS.reply, double(id), sized('ü'))],
     [(c) => c.write(id, Buffer.from('a')), record(OPS.write, double(id), sized('a'))],
     [
       (c) => c.publish(['news'], { id: '1', type: 't', data: '' }, undefined, 7),

@@ -69,7 +69,7 @@ for (const kind of KINDS) {
           () =>
             decisions[target],
       );
-      const [held, ...others] = Object.keys(decisions).map((target) => ask(target));
+      const [held, ...others] = Object.keys(decisions).map((target) => ask(target, { Connection: 'close' }));
       await held.untilRead(/Welcome!/);
       for (const client of others) await client.untilClosed();
       assert.deepEqual(
@@ -142,7 +142,7 @@ for (const kind of KINDS) {
         return target === '/' ? decision : Promise.resolve(() => decision);
       });
       for (const target of ['/', '/later']) {
-        const client = rawClient(port, get().replace('GET /', `HEAD ${target}`));
+        const client = rawClient(port, get({ Connection: 'close' }).replace('GET /', `HEAD ${target}`));
         await client.untilClosed();
         assert.match(client.received, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n$/);
       }

@@ -51,7 +51,13 @@ test('a string or bytes are the data of a message', () => {
   assert.deepEqual(messageOf(new Uint8Array([97, 0xff])), { data: 'a\ufffd' });
   assert.deepEqual(messageOf(new Uint8Array()), { data: '' });
   const message = { id: '1', type: 'news', data: Buffer.from('__grüße__').subarray(2, -2) };
-  assert.deepEqual(messageOf(message), { id: '1', type: 'news', retry: undefined, data: 'grüße' });
+  assert.deepEqual(messageOf(message), {
+    id: '1',
+    type: 'news',
+    retry: undefined,
+    topic: undefined,
+    data: 'grüße',
+  });
 });
 
 test('invalid messages are refused, and the error says what was given', () => {
@@ -81,7 +87,7 @@ test('invalid messages are refused, and the error says what was given', () => {
   ])
     assert.throws(() => messageOf(/** @type {any} */ (bad)), withCode('BAD_ARGUMENT'));
   assert.throws(() => messageOf(/** @type {any} */ (undefined)), {
-    message: 'a message must be a string, bytes or an object { id, type, retry, data }, not undefined',
+    message: 'a message must be a string, bytes or an object { id, type, retry, topic, data }, not undefined',
   });
   assert.throws(() => messageOf({ data: '', id: 'a\nb'.repeat(1000) }), withCode('BAD_ARGUMENT'));
 });
@@ -108,23 +114,23 @@ async function everyForm(t, kind) {
     },
   });
   const clients = ['1.0', '1.1'].flatMap((version) =>
-    ['/text', '/events', '/updates'].map((target) => ask(target, {}, version)),
+    ['/text', '/events', '/updates', '/ndjson'].map((target) => ask(target, {}, version)),
   );
-  await until(() => hold.counters().streams === 6, 'six streams');
+  await until(() => hold.counters().streams === 8, 'eight streams');
   for (const message of MESSAGES) hold.publish('all', message);
   hold.publish('all', 'the end');
-  for (const client of clients) await client.untilRead(/the end\s*$/);
+  for (const client of clients) await client.untilRead(/the end\W*$/);
   return clients.map(({ received }) => bodyOf(received));
 }
 
 for (const kind of KINDS) {
   test(`messages arrive in every encoding and framing (${kind})`, async (t) => {
-    const encoded = (/** @type {import('holdfast').Encoding} */ encoding) =>
+    const encoded = (/** @type {import('../native/protocol.js').Encoding} */ encoding) =>
       [...MESSAGES, { data: 'the end' }]
         .map((message) => Buffer.from(ENCODERS[encoding].encode(message)).toString('latin1'))
         .join('');
     const forms = await everyForm(t, kind);
-    const expected = [encoded('text'), encoded('events'), encoded('updates')];
+    const expected = [encoded('text'), encoded('events'), encoded('updates'), encoded('json')];
     assert.deepEqual(forms, [...expected, ...expected]);
   });
 }

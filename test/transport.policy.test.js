@@ -16,7 +16,10 @@ import { until } from './helpers/until.js';
 /** @typedef {import('holdfast').Decision} Decision */
 
 /** Statuses of refusals whose body also says what they usually mean. */
-const EXPLAINED = [400, 404, 405, 408, 431, 503, 505];
+const EXPLAINED = [400, 404, 405, 408, 426, 431, 503, 505];
+
+/** For clients that wait until the connection ends. */
+const CLOSE = { Connection: 'close' };
 
 /** @param {string} received @returns {Record<string, string>} header lines by lower-case name */
 function headersOf(received) {
@@ -49,7 +52,7 @@ for (const kind of KINDS) {
       });
       const extra = 'Cookie: a=1\r\nX-Other: x\r\ncookie: b=ü\r\n';
       const client = rawClient(port);
-      client.socket.write(Buffer.from(get().replace('\r\n\r\n', `\r\n${extra}\r\n`), 'latin1'));
+      client.socket.write(Buffer.from(get(CLOSE).replace('\r\n\r\n', `\r\n${extra}\r\n`), 'latin1'));
       await client.untilClosed();
       assert.match(client.received, /^HTTP\/1\.1 404 /);
       assert.deepEqual(heads, [
@@ -70,7 +73,7 @@ for (const kind of KINDS) {
           },
         },
       });
-      const client = ask('/', { ['__proto__']: 'a value' });
+      const client = ask('/', { ['__proto__']: 'a value', ...CLOSE });
       await client.untilClosed();
       assert.deepEqual(values, [[['__proto__', 'a value']]]);
     });
@@ -102,7 +105,7 @@ for (const kind of KINDS) {
       const port = await hold.listen();
       for (const from of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {
         const socket = connect({ port, host: '127.0.0.1', localAddress: from });
-        socket.resume().write(get());
+        socket.resume().write(get(CLOSE));
         await once(socket, 'close');
       }
       assert.deepEqual(addresses, ['127.0.0.1', '127.0.0.2', '127.0.0.1']);
@@ -110,7 +113,7 @@ for (const kind of KINDS) {
       const clients = Array.from({ length: 20 }, (_, i) =>
         connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${1 + (i % 2)}` }),
       );
-      for (const socket of clients) socket.resume().write(get());
+      for (const socket of clients) socket.resume().write(get(CLOSE));
       await Promise.all(clients.map((socket) => once(socket, 'close')));
       const count = (/** @type {string} */ address) => addresses.filter((one) => one === address).length;
       assert.deepEqual([count('127.0.0.1'), count('127.0.0.2')], [12, 11]);
@@ -271,7 +274,7 @@ for (const kind of KINDS) {
 
     test('that holds a HEAD request sends only the head', async (t) => {
       const { hold, port } = await startDeciding(t, () => ({ hold: 'events', headers: { 'X-Own': '1' } }));
-      const client = rawClient(port, get().replace('GET', 'HEAD'));
+      const client = rawClient(port, get(CLOSE).replace('GET', 'HEAD'));
       await client.untilClosed();
       assert.match(client.received, /^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
       assert.equal(headersOf(client.received)['x-own'], '1');
@@ -283,8 +286,8 @@ for (const kind of KINDS) {
       const { hold, port, ask } = await startDeciding(t, ({ target }) => ({
         refuse: Number(target.slice(1)),
       }));
-      for (const status of [400, 401, 404, 405, 408, 429, 431, 500, 503, 505, 599]) {
-        const client = ask(`/${status}`);
+      for (const status of [400, 401, 404, 405, 408, 426, 429, 431, 500, 503, 505, 599]) {
+        const client = ask(`/${status}`, CLOSE);
         await client.untilClosed();
         const headers = headersOf(client.received);
         const [head, body] = client.received.split('\r\n\r\n');
@@ -299,12 +302,12 @@ for (const kind of KINDS) {
         assert.equal(headers.allow, status === 405 ? 'GET, HEAD' : undefined);
         assert.equal(headers['retry-after'], status === 503 ? '5' : undefined);
       }
-      const head = rawClient(port, get().replace('GET /', 'HEAD /404'));
+      const head = rawClient(port, get(CLOSE).replace('GET /', 'HEAD /404'));
       await head.untilClosed();
       assert.match(head.received, /^HTTP\/1\.1 404 [\s\S]*\r\n\r\n$/);
       assert.deepEqual(hold.counters().refused, {
         ...Object.fromEntries(
-          [400, 401, 405, 408, 429, 431, 500, 503, 505, 599].map((status) => [status, 1]),
+          [400, 401, 405, 408, 426, 429, 431, 500, 503, 505, 599].map((status) => [status, 1]),
         ),
         404: 2,
       });
@@ -322,8 +325,8 @@ for (const kind of KINDS) {
       const { hold, port, ask } = await startDeciding(t, ({ target, method }) =>
         target === '/later' || method === 'HEAD' ? Promise.resolve(decisions[target]) : decisions[target],
       );
-      const clients = Object.keys(decisions).map((target) => ask(target));
-      const head = rawClient(port, get().replace('GET /', 'HEAD /login'));
+      const clients = Object.keys(decisions).map((target) => ask(target, CLOSE));
+      const head = rawClient(port, get(CLOSE).replace('GET /', 'HEAD /login'));
       for (const client of [...clients, head]) await client.untilClosed();
       const [login, json, busy, silent, later] = clients.map(({ received }) => received);
       const bytes = Buffer.from('who are you? grüße\n').toString('latin1');
@@ -394,7 +397,7 @@ for (const kind of KINDS) {
         '/default': { answer: {} },
       };
       const { port, ask } = await startDeciding(t, ({ target }) => decisions[target]);
-      const [text, bytes, nothing, byDefault] = Object.keys(decisions).map((target) => ask(target));
+      const [text, bytes, nothing, byDefault] = Object.keys(decisions).map((target) => ask(target, CLOSE));
       for (const client of [text, bytes, nothing, byDefault]) await client.untilClosed();
       const utf8 = Buffer.from(body).toString('latin1');
       assert.match(text.received, new RegExp(`^HTTP/1\\.1 401 Unauthorized\r\n[\\s\\S]*\r\n\r\n${utf8}$`));
@@ -405,7 +408,7 @@ for (const kind of KINDS) {
       assert.match(nothing.received, /^HTTP\/1\.1 204 No Content\r\n[\s\S]*\r\n\r\n$/);
       assert.equal(headersOf(nothing.received)['content-length'], undefined);
       assert.equal(headersOf(byDefault.received)['content-length'], '0');
-      const head = rawClient(port, get().replace('GET /', 'HEAD /text'));
+      const head = rawClient(port, get(CLOSE).replace('GET /', 'HEAD /text'));
       await head.untilClosed();
       assert.match(head.received, /^HTTP\/1\.1 401 [\s\S]*\r\nContent-Length: 7\r\n[\s\S]*\r\n\r\n$/i);
     });
@@ -513,7 +516,7 @@ for (const kind of KINDS) {
 
     test('answers 404 if there is no server to pass to', async (t) => {
       const { hold } = startHold(t, kind);
-      const client = rawClient(await hold.listen(0, '127.0.0.1'), get());
+      const client = rawClient(await hold.listen(0, '127.0.0.1'), get(CLOSE));
       await client.untilClosed();
       assert.match(client.received, /^HTTP\/1\.1 404 /);
     });

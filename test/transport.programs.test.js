@@ -8,6 +8,7 @@ import { get as getHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { WebSocket } from 'ws';
 import { chunksOf, get, leavingClient, rawClient } from './helpers/client.js';
 import { KINDS, listening, NEEDS_NATIVE } from './helpers/hold.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
@@ -30,9 +31,10 @@ const NEWS = get().replace('/ HTTP', '/news HTTP');
  * The program in the guide.
  * @param {import('node:test').TestContext} t
  * @param {import('./helpers/hold.js').Kind} kind
+ * @param {string} [name] of the fixture
  */
-async function startReadme(t, kind) {
-  const program = runProgram(t, kind, ['test/fixtures/own.js'], { PORT: '0' });
+async function startReadme(t, kind, name = 'own.js') {
+  const program = runProgram(t, kind, [`test/fixtures/${name}`], { PORT: '0' });
   const port = await until(
     () => Number(/port: (\d+)/.exec(program.output.stdout)?.[1]),
     () => `a port in ${program.output.stderr}`,
@@ -151,6 +153,30 @@ for (const kind of KINDS) {
       assertWarnings(kind, program.output.stderr);
     });
 
+    test('as in the guide has WebSockets and polls', async (t) => {
+      const { program, port } = await startReadme(t, kind, 'sockets.js');
+      const client = new WebSocket(`ws://127.0.0.1:${port}/news`);
+      /** @type {string[]} */
+      const heard = [];
+      client.onmessage = ({ data }) => void heard.push(String(data));
+      await until(() => heard.length === 1, 'the welcome');
+      const poll = rawClient(port, NEWS);
+      t.after(poll.close);
+      await until(() => {
+        client.send('from a client');
+        return poll.received !== '';
+      }, 'an answer');
+      await poll.untilRead(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n\{"messages":\[\{"data":"from a client"\}/);
+      await until(() => heard.length > 1, 'its own message');
+      assert.deepEqual(heard.slice(0, 2), ['Hello!', 'from a client']);
+      const closed = new Promise((resolve) => client.once('close', resolve));
+      program.child.kill('SIGTERM');
+      assert.equal(await closed, 1001);
+      poll.close();
+      assert.deepEqual(await program.exit, { code: 0, signal: null });
+      assertWarnings(kind, program.output.stderr);
+    });
+
     test('as in the guide delivers at once behind nginx', async (t) => {
       const { port } = await startReadme(t, kind);
       const socketPath = startNginx(t, port);
@@ -180,9 +206,12 @@ for (const kind of KINDS) {
   });
 }
 
-test('the program in the guide is the one that is tested', () => {
-  const program = readFileSync(join(ROOT, 'test/fixtures/own.js'), 'utf8').replace(/^\/\*[\s\S]*?\*\/\n/, '');
-  assert.ok(readFileSync(join(ROOT, 'docs/guide.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``));
+test('the programs in the guide are those that are tested', () => {
+  for (const name of ['own.js', 'sockets.js']) {
+    const text = readFileSync(join(ROOT, 'test/fixtures', name), 'utf8');
+    const program = text.replace(/^\/\*[\s\S]*?\*\/\n/, '');
+    assert.ok(readFileSync(join(ROOT, 'docs/guide.md'), 'utf8').includes(`\`\`\`js\n${program}\`\`\``), name);
+  }
 });
 
 test('a program in CommonJS can require it, without a warning', async (t) => {

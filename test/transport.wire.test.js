@@ -51,12 +51,26 @@ test('GET / opens a stream of text, or of events if the client accepts them', ()
     assert.equal(encodingOf({ headers: { accept } }), 'text', accept);
 });
 
+test('GET / is a poll, lines of JSON or a WebSocket if the client asks for it', () => {
+  assert.equal(encodingOf({ headers: { accept: 'application/x-ndjson' } }), 'ndjson');
+  assert.equal(encodingOf({ headers: { upgrade: 'websocket', accept: '*/*' } }), 'websocket');
+  assert.equal(encodingOf({ headers: { accept: 'text/plain, application/json;q=0.5' } }), 'text');
+  const polls = [{ headers: { accept: 'application/json' } }, { target: '/?wait=25' }];
+  for (const head of polls)
+    assert.deepEqual(decisionOn(head), { hold: 'poll', waitMs: 25_000, always: true });
+  const decision = decisionOn({ target: '/?channel=a&wait=1.5', headers: { accept: 'text/html' } });
+  assert.deepEqual(decision, { hold: 'poll', waitMs: 1500, always: true, channels: ['a'] });
+  const why = 'wait takes 0 to 60 seconds, as in ?wait=25 or ?wait=0.5, not "61"';
+  assert.deepEqual(decisionOn({ target: '/?wait=61' }), refusedWith(400, why));
+});
+
 test('a browser that opens the address gets a page, and nobody else does', () => {
   const BROWSERS = [
     'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
     'Text/HTML',
     'text/html, */*',
     'text/html;q=0.9, text/plain;q=0.8, text/event-stream;q=0.1',
+    'text/html, application/json;q=0.9',
   ];
   for (const accept of BROWSERS)
     for (const head of [{}, { method: 'HEAD' }, { target: '/?channel=news' }, { target: 'http://host/?x' }])
@@ -204,8 +218,7 @@ test('a refusal has what it must: Allow with 405, Retry-After with 503, Date and
     whole(431),
     /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n(.+\r\n)*\r\n431 Request Header Fields Too Large: the request head is too large\n$/,
   );
-  for (const line of [/\r\nContent-Length: 67\r\n/, /\r\nDate: .+ GMT\r\n/, /\r\nConnection: close\r\n/])
-    assert.match(whole(431), line);
+  for (const line of [/\r\nContent-Length: 67\r\n/, /\r\nDate: .+ GMT\r\n/]) assert.match(whole(431), line);
   assert.match(whole(404, true), /\r\nContent-Length: 48\r\n(.+\r\n)*\r\n$/);
 });
 

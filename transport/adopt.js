@@ -7,7 +7,7 @@ import { HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { badArgument } from './checks.js';
 import { isRelayed } from './relayed.js';
-import { streamHeaders } from './responses.js';
+import { headOfStream } from './responses.js';
 
 /**
  * Parts of Node's objects that its types lack (they are the same in every version from 20 to 26), and what compression
@@ -51,7 +51,7 @@ export function checkOpen(given) {
 /**
  * Answers a HEAD with the head of the stream that a GET would get.
  * @param {import('node:http').ServerResponse} response after `checkOpen`
- * @param {import('../native/protocol.js').Encoding} encoding
+ * @param {import('../native/protocol.js').Format} encoding
  */
 export function answerHead(response, encoding) {
   if (!response.headersSent) setDefaults(response, encoding);
@@ -62,7 +62,7 @@ export function answerHead(response, encoding) {
  * Checks everything it can before anything is sent, then sends the head and checks that too.
  * @param {import('node:http').ServerResponse} given
  * @param {HandledSocket | null} socket from `checkOpen`
- * @param {import('../native/protocol.js').Encoding} encoding
+ * @param {import('../native/protocol.js').Format} encoding
  * @returns {Adoptable}
  * @throws {HoldfastError} NOT_ADOPTABLE with the reason
  */
@@ -81,14 +81,26 @@ export function adoptable(given, socket, encoding) {
   return { socket, isChunked, isCompressed, canLeaveJs: !isCompressed && isPlain(socket) };
 }
 
-/** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Encoding} encoding */
+/**
+ * Checks that a response can be the answer of a poll.
+ * @param {import('node:http').ServerResponse} response after `checkOpen`
+ * @throws {HoldfastError} NOT_ADOPTABLE with the reason
+ */
+export function takePoll(response) {
+  checkLength((name) => response.hasHeader(name));
+  if (response.headersSent)
+    throw notAdoptable('its head was sent already: that of a poll comes with its answer');
+  taken.add(response);
+}
+
+/** @param {import('node:http').ServerResponse} response @param {import('../native/protocol.js').Format} encoding */
 function setDefaults(response, encoding) {
-  for (const [name, value] of Object.entries(streamHeaders(encoding)))
-    if (name !== 'Connection' && !response.hasHeader(name)) response.setHeader(name, value);
+  for (const [name, value] of Object.entries(headOfStream(encoding).headers))
+    if (!response.hasHeader(name)) response.setHeader(name, value);
 }
 
 /** @param {HandledSocket | null} socket @returns {boolean} */
-function isPlain(socket) {
+export function isPlain(socket) {
   if (socket?._handle == null || (socket.encrypted && !isRelayed(socket))) return false;
   return socket._handle.fd >= 0;
 }

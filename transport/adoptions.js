@@ -3,7 +3,7 @@
  * what is said of them must reach the process that has them.
  */
 import { codeOf } from '../lib/errors.js';
-import { formatOf } from '../native/protocol.js';
+import { formatByte } from '../native/protocol.js';
 import { stopReading } from './adopt.js';
 import { withCode } from './bind.js';
 import { closed, overCapacity } from './failures.js';
@@ -16,7 +16,7 @@ const MOST_WAITS = 200;
 /** Errors of a process, or a system, that may open no more. */
 const NO_DESCRIPTORS = ['EMFILE', 'ENFILE'];
 
-/** @typedef {{ token: number, format: number, channels: string[], relayed: number }} How */
+/** @typedef {{ token: number, format: number, channels: string[], relayed: number, opening: string }} How */
 /** @typedef {{ resolve: (id: number) => void, reject: (error: Error) => void }} Adoption */
 /** @typedef {Pick<import('./shards.js').Shards, 'core' | 'isDraining' | 'flush' | 'nextToken'>} Shards */
 
@@ -32,20 +32,22 @@ export class Adoptions {
   /**
    * Takes over a connection on which everything has been written.
    * @param {import('./adopt.js').HandledSocket} socket destroyed once native has a copy of the descriptor
-   * @param {import('../native/protocol.js').Encoding} encoding
+   * @param {import('../native/protocol.js').Format} encoding
    * @param {boolean} isChunked
    * @param {readonly string[]} channels
+   * @param {string} [opening] Latin-1, written first
    * @returns {Promise<number>} its id
    * @throws {import('../lib/errors.js').HoldfastError} OVER_CAPACITY, CLOSED, CLIENT_GONE
    */
-  async adopt(socket, encoding, isChunked, channels) {
+  async adopt(socket, encoding, isChunked, channels, opening = '') {
     const token = this.shards.nextToken();
     try {
       const how = {
         token,
-        format: formatOf(encoding, isChunked),
+        format: formatByte(encoding, isChunked),
         channels: [...channels],
         relayed: relayedId(socket),
+        opening,
       };
       await this.give(stopReading(socket), how);
     } catch (error) {
@@ -70,9 +72,9 @@ export class Adoptions {
   }
 
   /** @param {number} fd @param {How} how */
-  tryToGive(fd, { token, format, channels, relayed }) {
+  tryToGive(fd, { token, format, channels, relayed, opening }) {
     try {
-      return withCode('dup', () => this.shards.core.adopt(fd, token, format, channels, relayed));
+      return withCode('dup', () => this.shards.core.adopt(fd, token, format, channels, relayed, opening));
     } catch (error) {
       if (NO_DESCRIPTORS.includes(codeOf(error))) throw overCapacity('no file descriptor is left');
       throw error;

@@ -5,7 +5,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { types } from 'node:util';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
-import { ENCODINGS, LABELS } from '../native/protocol.js';
+import { FORMATS, isPoll, isWebSocket, LABELS } from '../native/protocol.js';
 
 export const DAY_MS = 86_400_000;
 /** Channels that a stream can be opened with; native counts them in 16 bits. `subscribe` adds more. */
@@ -19,13 +19,20 @@ const END_REASONS = ['revoked', 'expired', 'restarted', 'drain'];
 /** Characters that a line of an event can't contain. */
 export const LINE_BREAK = /[\r\n\0]/;
 /** The largest record of an adoption in native, minus its fixed part. */
-const MOST_ADOPTION_BYTES = 16_384 - 16;
+const MOST_ADOPTION_BYTES = 16_384 - 20;
 /** So many channels are compared with each other faster than put into a set. */
 const FEW = 8;
 /** Frozen lists and objects that were checked. @type {WeakSet<object>} */
 const valid = new WeakSet();
 /** Holdfast writes these itself: they determine where the response ends. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'date', 'connection'];
+/** The same of polls, and of WebSockets. */
+const POLL_HEADERS = ['content-type', 'last-event-id'];
+const WEBSOCKET_HEADERS = ['upgrade', 'sec-websocket-accept', 'sec-websocket-extensions'];
+/** @type {readonly string[]} */
+const NO_NAMES = [];
+
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 
 /**
  * Checks a value.
@@ -164,21 +171,46 @@ export function checkEndReason(reason) {
     throw badArgument(`streams can be ended with one of ${END_REASONS.join(', ')}, not ${shown(reason)}`);
 }
 
-/** @param {readonly string[]} channels of an adoption @throws {HoldfastError} BAD_ARGUMENT */
-export function checkAdoptionBytes(channels) {
+/**
+ * @param {readonly string[]} channels of an adoption
+ * @param {string} [opening] Latin-1
+ * @throws {HoldfastError} BAD_ARGUMENT
+ */
+export function checkAdoptionBytes(channels, opening = '') {
   const bytes = channels.reduce((sum, name) => sum + Buffer.byteLength(name) + 4, 0);
-  if (bytes > MOST_ADOPTION_BYTES)
+  const most = MOST_ADOPTION_BYTES - opening.length;
+  if (bytes > most)
     throw badArgument(
-      `the names of the channels take ${bytes} bytes, more than ${MOST_ADOPTION_BYTES}: subscribe it to the rest`,
+      `the names of the channels take ${bytes} bytes, more than ${most}: subscribe it to the rest`,
     );
 }
 
 /** @param {string} encoding @throws {HoldfastError} BAD_ARGUMENT */
 export function checkEncoding(encoding) {
-  if (typeof encoding !== 'string' || !Object.hasOwn(ENCODINGS, encoding))
+  if (typeof encoding !== 'string' || !Object.hasOwn(FORMATS, encoding))
     throw badArgument(
-      `an encoding must be one of ${Object.keys(ENCODINGS).join(', ')}, not ${shown(encoding)}`,
+      `an encoding must be one of ${Object.keys(FORMATS).join(', ')}, not ${shown(encoding)}`,
     );
+}
+
+/** @param {Encoding} format @param {number | undefined} waitMs of a poll @throws {HoldfastError} BAD_ARGUMENT */
+export function checkWait(format, waitMs) {
+  if (waitMs === undefined) return;
+  if (!isPoll(format)) throw badArgument(`only a poll has a waitMs, not a stream of ${format}`);
+  if (!PERIOD.accepts(waitMs))
+    throw badArgument(`the waitMs of a poll must be ${PERIOD.expected} (ms), not ${shown(waitMs)}`);
+}
+
+/**
+ * @param {Encoding} format @param {Record<string, string>} headers that were checked
+ * @throws {HoldfastError} BAD_ARGUMENT for those that belong to what the response is
+ */
+export function checkFormatHeaders(format, headers) {
+  const own = isPoll(format) ? POLL_HEADERS : isWebSocket(format) ? WEBSOCKET_HEADERS : NO_NAMES;
+  if (own.length === 0) return;
+  const name = Object.keys(headers).find((given) => own.includes(given.toLowerCase()));
+  if (name !== undefined)
+    throw badArgument(`the header ${name} of a ${format} can't be set: Holdfast writes it`);
 }
 
 /**

@@ -11,6 +11,7 @@ import { channelBytesOf, MESSAGE_BYTES } from './encodings.js';
 const HAS_ID = 1;
 const HAS_TYPE = 2;
 const HAS_RETRY = 4;
+const HAS_TOPIC = 8;
 /** Flags of a publication. */
 const HAS_MESSAGE = 1;
 const HAS_CURSOR = 2;
@@ -27,6 +28,7 @@ const MOST_KEPT = 1_048_576;
  * @property {string} head Latin-1: status line and header lines
  * @property {readonly import('./policy.js').Bytes[]} welcomes variants, used in turn
  * @property {readonly string[]} channels that it listens to
+ * @property {number} [waitMs] how long a poll waits
  */
 
 const NO_OPENING = { last: undefined, start: 0, end: 0 };
@@ -97,6 +99,12 @@ export class Commands {
   /** @param {number} id @param {import('./policy.js').Bytes} payload */
   write(id, payload) {
     this.op(OPS.write, id);
+    this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
+  }
+
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    this.op(OPS.reply, id);
     this.rawBytes += this.payload(payload) + MESSAGE_BYTES;
   }
 
@@ -182,7 +190,7 @@ export class Commands {
   open(opening) {
     const { last, start, end } = this.opening;
     if (last && isSame(last, opening)) return;
-    const { format, head, welcomes, channels } = opening;
+    const { format, head, welcomes, channels, waitMs } = opening;
     const from = this.size;
     this.u8(OPS.opening);
     this.u8(format);
@@ -191,21 +199,24 @@ export class Commands {
     for (const welcome of welcomes) this.payload(welcome);
     this.u16(channels.length);
     for (const channel of channels) this.utf8(channel);
+    if (waitMs !== undefined) this.u32(waitMs);
     if (this.buffer.subarray(start, end).equals(this.buffer.subarray(from, this.size))) this.size = from;
     else this.opening = { last: opening, start: from, end: this.size };
   }
 
   /** @param {import('./encodings.js').Message} message */
-  message({ id, type, retry, data }) {
+  message({ id, type, retry, topic, data }) {
     this.u8(
       (id === undefined ? 0 : HAS_ID) |
         (type === undefined ? 0 : HAS_TYPE) |
-        (retry === undefined ? 0 : HAS_RETRY),
+        (retry === undefined ? 0 : HAS_RETRY) |
+        (topic === undefined ? 0 : HAS_TOPIC),
     );
     const idBytes = id === undefined ? 0 : this.utf8(id);
     const typeBytes = type === undefined ? 0 : this.utf8(type);
     if (retry !== undefined) this.u32(retry);
-    this.queuedBytes += idBytes + typeBytes + this.utf8(data) + MESSAGE_BYTES;
+    const topicBytes = topic === undefined ? 0 : this.utf8(topic);
+    this.queuedBytes += idBytes + typeBytes + topicBytes + this.utf8(data) + MESSAGE_BYTES;
   }
 
   /** @param {number} op @param {number} id */
@@ -290,7 +301,7 @@ export class Commands {
 /** @param {Opening} one @param {Opening} other @returns {boolean} whether they are known to begin alike without looking at bytes, which can change */
 function isSame(one, other) {
   if (one === other) return true; // then nobody changes its bytes
-  const isAlike = one.format === other.format && one.head === other.head;
+  const isAlike = one.format === other.format && one.head === other.head && one.waitMs === other.waitMs;
   return isAlike && areSame(one.welcomes, other.welcomes) && areSame(one.channels, other.channels);
 }
 

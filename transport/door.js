@@ -2,12 +2,16 @@
  * Accepts connections for streams held in JS: counts them, asks the policy about their requests, and carries out its
  * decisions. listener.js is the node:http server in front. The states of a connection:
  *
- *     new --a request--> asked --hold--> held
+ *     new --a request--> asked --hold--> held --a poll was answered--> idle
  *      |                   |----pass--> passed: the application's server takes over
- *      |                   \----refuse, answer, or no decision in time--> answered
- *      |--a bad request, or none in time--------------------------------> answered --the client closes, or
- *      |                                                                    |     a second passes--> gone
- *      \--no room, and it is the oldest-------------------------------------\--> cut
+ *      |                   |----answer, or refuse with 404 or 405--> idle --another request--> asked
+ *      |                   |                                          \--none in time, or a drain--> gone
+ *      |                   \----refuse, or no decision in time--------> answered
+ *      |--a bad request, or none in time----------------------------> answered --the client closes, or
+ *      |                                                                |     a second passes--> gone
+ *      \--no room, and it is the oldest (idle ones too)-----------------\--> cut
+ *
+ * Requests that come while another one is asked about, or while a poll is held, wait for their turn.
  *
  * The native core passes on connections before reading from them. Here Node has already parsed the request, so the
  * application's server gets it as an event, as it does all later requests on the same connection.
@@ -15,56 +19,46 @@
 import { Server } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { plainAddress } from '../lib/addresses.js';
+import { isPoll, isWebSocket } from '../native/protocol.js';
 import { watchForMore } from './adopt.js';
+import { Answers } from './answers.js';
+import {
+  ANSWERED,
+  ASKED,
+  destroySoon,
+  HELD,
+  IDLE,
+  kError,
+  kMore,
+  kState,
+  kStream,
+  kVisit,
+  NEW,
+  PASSED,
+} from './doorsocket.js';
 import { reasonOfError, statusOfError } from './failures.js';
+import { problemOf } from './handshake.js';
 import { LateDecisions } from './late.js';
-import { listenOn, openServer, release } from './listener.js';
-import { expendable, Newcomers } from './newcomers.js';
+import { goOnAfter, listenOn, openServer, release } from './listener.js';
 import { bareResponse, passOn } from './passing.js';
 import { decisionOn, hasValidHost, headersNamed, headOf } from './policy.js';
-import { answerOf, refusal, streamLines, withDate } from './responses.js';
+import { Poll } from './poll.js';
+import { headOfStream, responseOf } from './responses.js';
+import { Room } from './room.js';
 import { Waiting } from './waiting.js';
 
-/**
- * How long a client may take to read an answer and close before it is cut. Closing at once, with bytes from the client
- * still unread, would reset the connection and lose the answer.
- */
-const LINGER_MS = 1000;
+/** Requests of one client that may wait for those before them. Those that have come with them wait, too. */
+const MOST_POSTPONED = 100;
 /** How often errors of accepting are reported at most. */
 const REPORT_EVERY_MS = 1000;
-const NO_BODY = Buffer.alloc(0);
-
-const NEW = 0;
-const ASKED = 1;
-const HELD = 2;
-const PASSED = 3;
-const ANSWERED = 4;
-
-const kState = Symbol('state');
-const kVisit = Symbol('visit');
-const kStream = Symbol('stream');
-const kMore = Symbol('more');
-const kError = Symbol('error');
 
 /** @typedef {import('./policy.js').Decision} Decision */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./passing.js').Call} Call */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 
-/**
- * A connection with our symbols on it: its state, the request waiting for a decision, its stream, and what the client sent
- * in the meantime: more requests, and perhaps an error of the parser after them.
- * @typedef {import('node:net').Socket & { [kState]?: number, [kVisit]?: Visit, [kStream]?: import('./stream.js').Stream, [kMore]?: Call[], [kError]?: Error }} DoorSocket
- */
-
-/**
- * A request that the policy is asked about.
- * @typedef {object} Visit
- * @property {number} id of the stream that it may become
- * @property {IncomingMessage} request
- * @property {DoorSocket} socket
- * @property {Call} call
- */
+/** @typedef {import('./doorsocket.js').DoorSocket} DoorSocket */
+/** @typedef {import('./doorsocket.js').Visit} Visit */
 
 export class Door {
   /**
@@ -78,22 +72,15 @@ export class Door {
     this.policy = settings.policy;
     this.names = new Set(settings.policy.headers);
     this.application = settings.server;
-    this.connectionLimit = connectionLimit;
+    this.keepAliveTimeoutMs = settings.keepAliveTimeoutMs;
     this.streams = streams;
-    this.tally = tally;
     this.onClose = onClose;
     this.onError = onError;
-    /** @type {Set<DoorSocket>} connections that carry no stream and were not passed on */
-    this.outside = new Set();
-    /** Those of them that are new. */
-    this.newcomers = new Newcomers(settings.maxHeadsPerAddress, settings.proxies);
-    /** Those that were answered, the oldest first. @type {Map<DoorSocket, { sinceMs: number }>} */
-    this.answered = new Map();
+    this.room = new Room(settings, connectionLimit, tally);
+    this.answers = new Answers(this.room, tally);
     /** @type {Waiting<Visit>} requests whose decision is a promise */
     this.waiting = new Waiting(settings.answerTimeoutMs, (visit) => this.giveUp(visit));
     this.late = new LateDecisions(settings.answerTimeoutMs, onError);
-    this.connections = 0;
-    this.onEmpty = () => {};
     this.reportedMs = Number.NEGATIVE_INFINITY;
     this.server = openServer(this, settings);
   }
@@ -118,50 +105,20 @@ export class Door {
   async close() {
     // Unlike the close of node:http, this leaves connections open that wait for a request or were passed on.
     Server.prototype.close.call(this.server);
-    const empty = new Promise((resolve) => {
-      this.onEmpty = () => resolve(undefined);
-      if (this.connections === 0) this.onEmpty();
-    });
-    const cut = setTimeout(() => this.outside.forEach(destroySocket), LINGER_MS);
-    await empty;
-    clearTimeout(cut);
+    await this.room.close();
     this.server.close();
   }
 
   /** @param {DoorSocket} socket */
   accept(socket) {
-    this.connections++;
-    this.tally.counts.connections++;
-    this.outside.add(socket);
     socket[kState] = NEW;
-    this.newcomers.add(socket);
-    const crowded = this.newcomers.oldestOfCrowd(socket);
-    if (crowded) this.cut(crowded);
-    else if (this.connections > this.connectionLimit) this.makeRoom(socket);
-  }
-
-  /** Cuts one that was answered, or else one without a head. @param {DoorSocket} newest cut if nobody else may be yet */
-  makeRoom(newest) {
-    this.cut(expendable(this.answered) ?? this.newcomers.oldest() ?? newest);
-  }
-
-  /** Closes a connection without an answer, or without waiting until its client has read one. @param {DoorSocket} socket */
-  cut(socket) {
-    this.newcomers.delete(socket);
-    this.answered.delete(socket);
-    this.tally.counts.cut++;
-    socket.destroy();
+    this.room.enter(socket);
   }
 
   /** @param {DoorSocket} socket that has closed or was passed on */
   leave(socket) {
     if (socket[kVisit]) this.waiting.delete(socket[kVisit]);
-    this.newcomers.delete(socket);
-    this.answered.delete(socket);
-    this.outside.delete(socket);
-    this.connections--;
-    this.tally.counts.connections--;
-    if (this.connections === 0) this.onEmpty();
+    this.room.leave(socket);
   }
 
   /**
@@ -171,22 +128,32 @@ export class Door {
   enter(request, call) {
     const socket = /** @type {DoorSocket} */ (request.socket);
     if (socket[kState] === PASSED && this.application) passOn(this.application, call);
+    else if (socket[kState] === ASKED || socket[kStream] instanceof Poll) this.postpone(socket, call);
     else if (socket[kState] === HELD) this.endAsBad(socket);
-    else if (socket[kState] === ASKED) this.postpone(socket, call);
     else if (socket[kState] === ANSWERED) request.resume();
     else this.ask(request, socket, call);
   }
 
-  /** @param {DoorSocket} socket whose request waits for a decision @param {Call} call that came after it */
+  /** @param {DoorSocket} socket whose request waits for a decision or an answer @param {Call} call that came after it */
   postpone(socket, call) {
     socket[kMore] ??= [];
-    socket[kMore].push(call);
+    if (socket[kMore].push(call) > MOST_POSTPONED) setImmediate(pauseCrowded, socket); // node resumes it in this turn
+  }
+
+  /** @param {DoorSocket} socket @returns {Call | undefined} what waits; the client may send more once few are left */
+  nextOf(socket) {
+    const { [kMore]: waiting } = socket;
+    if (!waiting) return undefined;
+    const next = waiting.shift();
+    if (waiting.length > MOST_POSTPONED) setImmediate(pauseCrowded, socket);
+    else socket.resume();
+    return next;
   }
 
   /** @param {IncomingMessage} request @param {DoorSocket} socket @param {Call} call */
   ask(request, socket, call) {
     socket[kState] = ASKED;
-    this.newcomers.delete(socket);
+    this.room.noteRequest(socket);
     const visit = { id: this.streams.nextId(), request, socket, call };
     if (!hasValidHost(request.rawHeaders)) return this.act(visit, { refuse: 400 });
     const head = this.headOf(request);
@@ -231,43 +198,89 @@ export class Door {
 
   /** @param {Visit} visit @param {Decision} decision */
   act(visit, decision) {
-    const { request, socket } = visit;
+    const { request } = visit;
     const isHead = request.method === 'HEAD';
     if ('pass' in decision && this.application) return this.pass(visit, this.application);
     request.resume();
-    if ('pass' in decision) this.refuse(socket, 404, isHead);
-    else if ('refuse' in decision) this.refuse(socket, decision.refuse, isHead, decision);
-    else if ('answer' in decision) this.answer(socket, decision.answer, isHead);
+    if ('pass' in decision) this.answers.decline(visit, { refuse: 404 });
+    else if ('refuse' in decision) this.answers.decline(visit, decision);
+    else if ('answer' in decision) this.answers.respond(visit, responseOf(decision.answer, isHead));
+    else if (isWebSocket(decision.hold)) this.upgrade(visit, decision);
     else if (isHead) {
-      const head = streamLines(decision.hold, false, decision.headers);
-      this.write(socket, withDate(head, NO_BODY));
+      this.answers.respond(visit, headOfStream(decision.hold, decision.headers));
       this.reportLater(visit.id, 'drain');
-    } else this.hold(visit, decision);
+    } else if (this.hasRoomFor(visit, decision)) this.hold(visit, decision);
+  }
+
+  /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision @returns {boolean} false if it was refused */
+  hasRoomFor({ id, socket }, { channels = [] }) {
+    if (!this.streams.isFull && this.streams.channels.hasRoomFor(channels)) return true;
+    this.answers.refuse(socket, 503, false);
+    this.onClose(id, 'over-capacity');
+    return false;
   }
 
   /** @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
-  hold({ id, request, socket, call }, decision) {
-    if (this.streams.isFull || !this.streams.channels.hasRoomFor(decision.channels ?? [])) {
-      this.refuse(socket, 503, false);
-      return this.onClose(id, 'over-capacity');
-    }
+  hold(visit, decision) {
+    const { id, request, socket, call } = visit;
     const response = call.response ?? bareResponse(request, socket);
-    const stream = this.streams.open(id, response, decision);
+    const stream = isPoll(decision.hold)
+      ? this.openPoll(visit, response, decision)
+      : this.streams.openings.open(id, response, decision);
+    this.begin(socket, stream);
+    if (!call.response) this.watchBare(socket, stream);
+    else if (stream instanceof Poll) return; // what comes next waits
+    if (socket[kMore]?.length || socket[kError]) this.endAsBad(socket);
+  }
+
+  /** @param {Visit} visit @param {import('node:http').ServerResponse} response @param {import('./policy.js').HoldDecision} decision */
+  openPoll(visit, response, decision) {
+    const goesOn = this.answers.mayGoOn(visit);
+    if (goesOn) goOnAfter(response);
+    return this.streams.openings.openPoll(visit.id, response, decision, goesOn ? 'kept' : 'closed');
+  }
+
+  /** Node no longer watches a connection that it has given to us. @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
+  watchBare(socket, stream) {
+    watchForMore(socket, () => this.endAsBad(socket));
+    socket.once('end', () => this.streams.destroy(stream, 'client-gone'));
+  }
+
+  /** @param {DoorSocket} socket @param {import('./heldstream.js').HeldStream} stream */
+  begin(socket, stream) {
     socket[kState] = HELD;
     socket[kStream] = stream;
-    this.outside.delete(socket);
-    if (!call.response) {
-      watchForMore(socket, () => this.endAsBad(socket));
-      socket.once('end', () => this.streams.destroy(stream, 'client-gone')); // node no longer watches it
-    }
-    if (socket[kMore] || socket[kError]) this.endAsBad(socket);
+    this.room.outside.delete(socket);
+  }
+
+  /** A request that asks for a WebSocket is an 'upgrade' event. @param {Visit} visit @param {import('./policy.js').HoldDecision} decision */
+  upgrade(visit, decision) {
+    const { request, call } = visit;
+    const { status } = problemOf(request);
+    if (status || call.response) this.refuseUpgrade(visit, status || 400);
+    else this.holdWebSocket(visit, call.args[2], decision);
+  }
+
+  /** @param {Visit} visit @param {400 | 405 | 426} status */
+  refuseUpgrade({ id, socket, request }, status) {
+    this.answers.refuse(socket, status, request.method === 'HEAD');
+    this.reportLater(id, 'bad-request');
+  }
+
+  /** @param {Visit} visit @param {Buffer} rest what the client has sent after its request @param {import('./policy.js').HoldDecision} decision */
+  holdWebSocket(visit, rest, decision) {
+    const { id, request, socket } = visit;
+    if (!this.hasRoomFor(visit, decision)) return;
+    const stream = this.streams.openings.openWebSocket(id, { request, socket, rest }, decision);
+    if (stream) this.begin(socket, stream);
+    else this.reportLater(id, 'client-gone');
   }
 
   /** What was written to the stream is still sent. @param {DoorSocket} socket whose client sent more although it carries a stream */
   endAsBad(socket) {
     if (!socket[kStream]) return;
     this.streams.close(socket[kStream], 'bad-request');
-    setTimeout(destroySocket, LINGER_MS, socket).unref();
+    destroySoon(socket);
   }
 
   /** @param {Visit} visit @param {import('node:http').Server} application */
@@ -277,32 +290,24 @@ export class Door {
     this.leave(socket);
     passOn(application, call);
     for (const later of socket[kMore] ?? []) passOn(application, later);
+    socket[kMore] = undefined;
+    socket.resume();
     if (socket[kError]) this.fail(socket, socket[kError]);
   }
 
-  /**
-   * @param {DoorSocket} socket @param {number} status @param {boolean} isHead
-   * @param {import('./policy.js').Refusal} [decision] of the policy
-   */
-  refuse(socket, status, isHead, decision = { refuse: status }) {
-    this.tally.refuse(status);
-    this.answer(socket, refusal(decision), isHead);
-  }
-
-  /** @param {DoorSocket} socket @param {import('./policy.js').Answer} answer @param {boolean} isHead */
-  answer(socket, answer, isHead) {
-    const { head, body } = answerOf(answer, isHead);
-    this.write(socket, withDate(head, body));
-  }
-
-  /** @param {DoorSocket} socket @param {Buffer} response complete; the connection ends after it */
-  write(socket, response) {
-    socket[kState] = ANSWERED;
-    this.newcomers.delete(socket);
-    this.answered.set(socket, { sinceMs: performance.now() });
-    socket.end(response);
-    socket.resume();
-    setTimeout(destroySocket, LINGER_MS, socket).unref();
+  /** An answer was written. @param {DoorSocket} socket which node:http keeps, unless it has said otherwise */
+  goOn(socket) {
+    if (socket.destroyed) return;
+    const isEnding = this.room.isClosing || (socket[kStream]?.reason ?? 'answered') !== 'answered';
+    socket[kStream] = undefined;
+    socket[kState] = isEnding ? ANSWERED : IDLE;
+    this.room.outside.add(socket);
+    if (isEnding) return socket.destroySoon();
+    const next = this.nextOf(socket);
+    if (next) return this.ask(next.args[0], socket, next);
+    if (socket[kError]) return this.fail(socket, socket[kError]);
+    socket.setTimeout(this.keepAliveTimeoutMs); // some versions of Node have added a second
+    this.room.noteAnswer(socket);
   }
 
   /** @param {DoorSocket} socket @param {Error & { code?: string }} error of the parser or of the connection */
@@ -311,15 +316,16 @@ export class Door {
     const status = statusOfError(code);
     if (socket[kState] === PASSED && this.application?.listenerCount('clientError'))
       this.application.emit('clientError', error, socket);
+    else if (socket[kStream] instanceof Poll && status && socket.writable) socket[kError] = error;
     else if (socket[kStream] && status) this.endAsBad(socket);
     else if (socket[kStream]) this.streams.destroy(socket[kStream], reasonOfError(code));
     else if (!status || !socket.writable) socket.destroy();
     else if (socket[kState] === ASKED) socket[kError] = error;
-    else if (socket[kState] !== ANSWERED) this.refuse(socket, status, false);
+    else if (socket[kState] !== ANSWERED) this.answers.refuse(socket, status, false);
   }
 }
 
-/** @param {import('node:net').Socket} socket */
-function destroySocket(socket) {
-  socket.destroy();
+/** @param {DoorSocket} socket that is read again once fewer of its requests wait */
+function pauseCrowded(socket) {
+  if ((socket[kMore]?.length ?? 0) > MOST_POSTPONED) socket.pause();
 }

@@ -14,6 +14,7 @@ import { badArgument, checkKeys, LINE_BREAK, whole } from './checks.js';
  * @property {string} [id] the event's id, which clients send back as Last-Event-ID
  * @property {string} [type] the event's type
  * @property {number} [retry] ms after which clients reconnect
+ * @property {string} [topic] what it is about: JSON says so
  * @property {string} data
  */
 
@@ -35,26 +36,28 @@ export const ENCODERS = {
   events: { contentType: 'text/event-stream', ping: ': ping\n\n', encode: eventOf },
   // This ping is used as long as a stream has no cursor.
   updates: { contentType: 'text/event-stream', ping: ':\n\n', encode: eventOf },
+  json: { contentType: 'application/x-ndjson', ping: '\n', encode: lineOf },
+  jsonUpdates: { contentType: 'application/x-ndjson', ping: '\n', encode: lineOf },
 };
 
 /** What a message takes besides its text while it waits; native/core/src/queue.rs has the same constant. */
 export const MESSAGE_BYTES = 256;
 /** What a channel takes besides its name, from the second one of a publication on; also there. */
 const CHANNEL_BYTES = 64;
-const FIELDS = ['id', 'type', 'retry', 'data'];
+const FIELDS = ['id', 'type', 'retry', 'topic', 'data'];
+const LONE_SURROGATE = /\p{Cs}/u;
 const RETRY = whole(1, 2 ** 31 - 1);
 
 /**
  * @param {{ text: string, events: string }} given by the application
- * @returns {Record<Encoding, Buffer>} payload of a ping, for each encoding
+ * @returns {Record<Encoding, Buffer>} payload of a ping, for each encoding, in the order of their numbers
  */
 export function pingsOf(given) {
-  const pings = { ...given, updates: ENCODERS.updates.ping };
-  return {
-    text: Buffer.from(pings.text),
-    events: Buffer.from(pings.events),
-    updates: Buffer.from(pings.updates),
-  };
+  const rows = Object.entries(ENCODERS).map(([encoding, { ping }]) => {
+    const payload = encoding in given ? given[/** @type {'text' | 'events'} */ (encoding)] : ping;
+    return [encoding, Buffer.from(payload)];
+  });
+  return Object.fromEntries(rows);
 }
 
 /** A message for streams held in JS: encoded once for each encoding in use. */
@@ -91,6 +94,25 @@ function eventOf({ id, type, retry, data }) {
 }
 
 /**
+ * A message as a JSON object, byte for byte what native/core/src/framing.rs writes.
+ * @param {Message} message
+ * @returns {string}
+ */
+export function jsonOf({ id, type, topic, data }) {
+  return JSON.stringify({ id, type, topic, data: wellFormed(data) });
+}
+
+/** NDJSON. @param {Message} message @returns {string} */
+function lineOf(message) {
+  return `${jsonOf(message)}\n`;
+}
+
+/** JSON.stringify would escape half a surrogate pair, which can't be sent as UTF-8. @param {string} text */
+function wellFormed(text) {
+  return LONE_SURROGATE.test(text) ? Buffer.from(text).toString() : text;
+}
+
+/**
  * The ping of streams of updates: an event that has only an id, so it changes the last event id of a client, and nothing else.
  * @param {string} cursor
  */
@@ -108,17 +130,18 @@ export function messageOf(given) {
   if (types.isUint8Array(given)) return { data: textOf(given) };
   if (typeof given !== 'object' || given === null)
     throw badArgument(
-      `a message must be a string, bytes or an object { id, type, retry, data }, not ${shown(given)}`,
+      `a message must be a string, bytes or an object { id, type, retry, topic, data }, not ${shown(given)}`,
     );
   checkKeys('a message', given, FIELDS);
-  const { id, type, retry, data } = given;
+  const { id, type, retry, topic, data } = given;
   if (typeof data !== 'string' && !types.isUint8Array(data))
     throw badArgument(`the data of a message must be a string or bytes, not ${shown(data)}`);
   checkField('id', id);
   checkField('type', type);
+  checkField('topic', topic);
   if (retry !== undefined && !RETRY.accepts(retry))
     throw badArgument(`the retry of a message must be ${RETRY.expected} (ms), not ${shown(retry)}`);
-  return { id, type, retry, data: textOf(data) };
+  return { id, type, retry, topic, data: textOf(data) };
 }
 
 /** @param {string | Uint8Array} data @returns {string} */
@@ -140,8 +163,8 @@ function checkField(name, value) {
  * @param {Message} message
  * @returns {number} bytes that it takes while it waits
  */
-export function queuedBytesOf({ id = '', type = '', data }) {
-  return Buffer.byteLength(id) + Buffer.byteLength(type) + Buffer.byteLength(data) + MESSAGE_BYTES;
+export function queuedBytesOf({ id = '', type = '', topic = '', data }) {
+  return [id, type, topic, data].reduce((bytes, text) => bytes + Buffer.byteLength(text), MESSAGE_BYTES);
 }
 
 /** @param {readonly string[]} channels of a publication @returns {number} bytes that they add to it while it waits */

@@ -4,10 +4,10 @@
  */
 import { BoundedMap } from '../lib/boundedmap.js';
 import { REFUSAL_STATUSES } from '../lib/reasons.js';
-import { formatOf } from '../native/protocol.js';
+import { formatByte, isPoll, isWebSocket } from '../native/protocol.js';
 import { LateDecisions } from './late.js';
 import { decisionOn, headOf } from './policy.js';
-import { answerOf, refusal, streamLines, welcomesOf } from './responses.js';
+import { answerOf, headLines, headOfStream, refusal, streamLines, WAIT_MS, welcomesOf } from './responses.js';
 import { Waiting } from './waiting.js';
 
 /** The end of a record, and the value of a header that was not sent. */
@@ -166,24 +166,33 @@ export class Heads {
   hold(
     id,
     known,
-    { hold: encoding, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag },
+    { hold: format, headers: own, welcome, channels = NO_CHANNELS, always = false, labels, tag, waitMs },
   ) {
-    if (known.head.method === 'HEAD') {
-      this.onMiss(id, 'drain');
-      return this.commands.respond(id, streamLines(encoding, false, own), NO_BODY);
-    }
+    if (known.head.method === 'HEAD') return this.answerHead(id, format, own);
     const isChunked = known.head.version !== '1.0';
     const opening = {
-      format: formatOf(encoding, isChunked),
-      head: streamLines(encoding, isChunked, own),
+      format: formatByte(format, isChunked),
+      head: streamLines(format, isChunked, own),
       welcomes: welcomesOf(welcome),
       channels,
+      waitMs: isPoll(format) ? (waitMs ?? WAIT_MS) : undefined,
     };
     // The application may change its bytes later.
     if (always) known.opening = { ...opening, welcomes: opening.welcomes.map((bytes) => Buffer.from(bytes)) };
     this.commands.hold(id, opening);
     if (labels) this.commands.label(id, labels);
     if (tag) this.commands.tag(id, tag);
+  }
+
+  /** @param {number} id @param {import('../native/protocol.js').Format} format @param {Record<string, string>} [own] */
+  answerHead(id, format, own) {
+    if (isWebSocket(format)) {
+      this.onMiss(id, 'bad-request');
+      return this.refuse(id, { refuse: 426 }, true);
+    }
+    this.onMiss(id, 'drain');
+    const { status = 200, headers = {} } = headOfStream(format, own);
+    this.commands.respond(id, headLines(status, headers), NO_BODY);
   }
 
   /** @param {number} id @param {Known} known @param {Opening} opening of every stream with this head */

@@ -1,6 +1,6 @@
 /*
  * Holds streams: natively in shards if it gets the native core, otherwise (and for what native can't take) in JS. What is
- * said to the streams goes through teller.js, and responses become streams in adopter.js.
+ * said to the streams goes through teller.js, responses become streams in adopter.js, and requests WebSockets in upgrader.js.
  *
  * `Hold` (hold.js) extends it; native.js and http.js make transports from it.
  */
@@ -10,7 +10,6 @@ import { setTimeout as after } from 'node:timers/promises';
 import { codeOf, HoldfastError } from '../lib/errors.js';
 import { shown } from '../lib/shown.js';
 import { mergeTops } from '../lib/tops.js';
-import { Adopter } from './adopter.js';
 import { badArgument, checkKeys, checkPeriod, checkPort, checkSignal } from './checks.js';
 import { Door } from './door.js';
 import { closed, listenFailure } from './failures.js';
@@ -23,6 +22,7 @@ import { Streams } from './streams.js';
 import { notNative } from './takeover.js';
 import { Tally } from './tally.js';
 import { noTls, Tls } from './tls.js';
+import { Upgrader } from './upgrader.js';
 import { warn, warnOnce } from './warnings.js';
 
 /** @typedef {import('./options.js').HoldOptions} HoldOptions */
@@ -36,7 +36,7 @@ const AGAIN_TRIES = 100;
 
 /** @typedef {{ periodMs?: number, signal?: AbortSignal }} HandOverOptions */
 
-export class StreamHolder extends Adopter {
+export class StreamHolder extends Upgrader {
   /**
    * @param {HoldOptions} options
    * @param {import('../native/types.js').Native | null} native null to hold everything in JS
@@ -49,19 +49,23 @@ export class StreamHolder extends Adopter {
     /** @type {import('./shards.js').Listener} */
     const listener = {
       onClose: (id, reason) => this.reportClose(id, reason),
+      onMessage: (id, data) => this.reportMessage(id, data),
       onError: (error) => this.report(error),
       onRefusal: (status) => tally.refuse(status),
     };
     const { capacity, connectionLimit, maxChannelBytes } = native ? settings : limitsInJs(settings);
-    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener.onClose);
+    const streams = new Streams(settings, { capacity, maxChannelBytes }, tally, listener);
     super(
       streams,
       native ? new Shards(native, settings, sharesPort, listener) : null,
       settings.maxQueueBytes,
     );
     this.closeListener = settings.onClose;
+    this.messageListener = settings.onMessage;
     /** Others that are told, such as a hub. @type {((id: number, reason: CloseReason) => void)[]} */
     this.closeListeners = [];
+    /** Those that are asked first whether a message is for them. @type {((id: number, data: string) => boolean)[]} */
+    this.messageListeners = [];
     this.errorListener = settings.onError ?? warn;
     this.tally = tally;
     /** Accepts connections. */
@@ -276,6 +280,21 @@ export class StreamHolder extends Adopter {
     for (const listener of this.closeListeners) listener(id, reason);
     try {
       this.closeListener?.(id, reason);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** @param {(id: number, data: string) => boolean} listener true if the message is its own, so `onMessage` is not called; must not throw */
+  onStreamMessage(listener) {
+    this.messageListeners.push(listener);
+  }
+
+  /** @param {number} id @param {string} data */
+  reportMessage(id, data) {
+    for (const listener of this.messageListeners) if (listener(id, data)) return;
+    try {
+      this.messageListener?.(id, data);
     } catch (error) {
       this.report(error);
     }

@@ -26,8 +26,11 @@ import { MOST_SHARDS } from './options.js';
  * @property {import('./holder.js').StreamHolder['endLabelled']} endLabelled
  * @property {import('./holder.js').StreamHolder['endUpdates']} endUpdates
  * @property {import('./holder.js').StreamHolder['adopt']} adopt
+ * @property {import('./holder.js').StreamHolder['upgrade']} upgrade
  * @property {import('./handover.js').Handover | null} handover null if this transport can't hand its streams over
  * @property {import('./holder.js').StreamHolder['onStreamClose']} onStreamClose
+ * @property {import('./holder.js').StreamHolder['onStreamMessage']} onStreamMessage
+ * @property {import('./holder.js').StreamHolder['reply']} reply
  * @property {import('./holder.js').StreamHolder['countChannels']} countChannels
  * @property {(options?: { reset?: boolean }) => import('../lib/counters.js').TransportCounters} counters since the
  *   start; histograms since the last reset

@@ -5,6 +5,7 @@
 import { createServer } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { limitConnections } from '../lib/crowd.js';
+import { incomingWith, takeOnlyWebSockets } from './incoming.js';
 
 /** Connections of one worker. */
 const MOST_CONNECTIONS = 4096;
@@ -23,6 +24,7 @@ const LOOK_MS = 20;
 export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
   const server = createServer(
     {
+      IncomingMessage: incomingWith(() => false),
       noDelay: true,
       maxHeaderSize: maxHeadBytes,
       headersTimeout: headTimeoutMs,
@@ -32,6 +34,7 @@ export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
     },
     listener,
   );
+  takeOnlyWebSockets(server);
   limitConnections(server, MOST_CONNECTIONS);
   server.on('connection', (socket) => {
     const open = openOf(server);

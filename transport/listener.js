@@ -3,7 +3,7 @@
  * the door, and all listeners are functions of this module, so no closure is created per connection.
  */
 import { createServer } from 'node:http';
-import { upgradeLike } from './passing.js';
+import { incomingWith, takesUpgrades } from './incoming.js';
 
 /** Length of the accept queue: the kernel reduces it to somaxconn. */
 const ACCEPT_QUEUE = 65_535;
@@ -11,7 +11,7 @@ const ACCEPT_QUEUE = 65_535;
 const kDoor = Symbol('door');
 
 /** @typedef {import('./door.js').Door} Door */
-/** @typedef {import('./door.js').DoorSocket} DoorSocket */
+/** @typedef {import('./doorsocket.js').DoorSocket} DoorSocket */
 /** @typedef {import('node:http').IncomingMessage} IncomingMessage */
 /** @typedef {import('node:http').ServerResponse} ServerResponse */
 /** @typedef {import('node:stream').Duplex} Duplex */
@@ -23,8 +23,11 @@ const kDoor = Symbol('door');
  * @param {import('./options.js').Settings} settings
  * @returns {DoorServer} not listening yet
  */
-export function openServer(door, { server: application, nagle, maxHeadBytes, headTimeoutMs }) {
+export function openServer(door, settings) {
+  const { server: application, nagle, maxHeadBytes, headTimeoutMs, keepAliveTimeoutMs } = settings;
   const server = createServer({
+    IncomingMessage: incomingWith(() => takesUpgrades(application)),
+    keepAliveTimeout: keepAliveTimeoutMs,
     noDelay: !nagle,
     maxHeaderSize: maxHeadBytes,
     headersTimeout: headTimeoutMs,
@@ -39,7 +42,7 @@ export function openServer(door, { server: application, nagle, maxHeadBytes, hea
   server.on('checkExpectation', onCheckExpectation);
   server.on('connect', onConnect);
   server.on('clientError', onClientError);
-  upgradeLike(server, application, onUpgrade);
+  server.on('upgrade', onUpgrade);
   return Object.assign(server, { [kDoor]: door });
 }
 
@@ -63,6 +66,17 @@ export function listenOn(server, address, port, onError) {
 /** Undoes `onConnection`. @param {MarkedSocket} socket that was passed on */
 export function release(socket) {
   socket.off('close', onSocketClose);
+}
+
+/** Has the door told when a response is written. @param {ServerResponse} response */
+export function goOnAfter(response) {
+  response.on('finish', onFinish);
+}
+
+/** @this {ServerResponse} */
+function onFinish() {
+  const socket = /** @type {MarkedSocket} */ (this.req.socket);
+  socket[kDoor]?.goOn(socket);
 }
 
 /** @this {DoorServer} @param {MarkedSocket} socket */

@@ -71,6 +71,7 @@ export const OPTIONS = [
   inJs('policy', POLICY, () => PASS_EVERYTHING),
   inJs('server', SERVER, () => undefined),
   inJs('onClose', FUNCTION, () => undefined),
+  inJs('onMessage', FUNCTION, () => undefined),
   inJs('onError', FUNCTION, () => undefined),
   inJs('ping', PINGS, () => PINGS_BY_ENCODING),
   inJs('maxQueueBytes', whole(1024, 2 ** 40), () => 16_777_216),
@@ -85,12 +86,15 @@ export const OPTIONS = [
   inNative('nagle', SWITCH, () => false),
   inNative('maxHeadBytes', whole(64, 2 ** 20), () => 8192),
   inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
+  inNative('keepAliveTimeoutMs', whole(1, DAY_MS), () => 5000),
   inNative('maxHeadsPerAddress', whole(1, MOST), () => 256),
   inNative('answerTimeoutMs', whole(1, DAY_MS), () => 10_000),
   inNative('maxBacklogBytes', whole(0, 2 ** 30), () => 65_536),
   inNative('maxChannelBytes', whole(0, 2 ** 40), () => 16_777_216),
   inNative('userTimeoutMs', null, ({ pingIntervalMs }) => Math.max(2 * pingIntervalMs, USER_TIMEOUT_MIN_MS)),
   inNative('reportsAddresses', null, ({ policy }) => policy.address === true),
+  inNative('maxMessageBytes', whole(1, 2 ** 24), () => 65_536),
+  inNative('takesMessages', null, ({ onMessage }) => onMessage !== undefined),
 ];
 
 const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => name);
@@ -101,6 +105,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {import('node:http').Server} [server] gets what is passed on
  * @property {(id: number, reason: import('../lib/reasons.js').CloseReason) => void} [onClose] called for every stream
  *   that ends, and with 'over-capacity' for each request that could not be held for lack of room
+ * @property {(id: number, data: string) => void} [onMessage] called with each message of a WebSocket client; without it, one that
+ *   sends something is closed
  * @property {(error: unknown) => void} [onError] called with what `decide` or `onClose` threw, and when a shard failed;
  *   without it these become process warnings
  * @property {{ text: string, events: string }} [ping] payload of a ping, for each encoding
@@ -114,6 +120,8 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]
  * @property {number} [headTimeoutMs]
+ * @property {number} [keepAliveTimeoutMs] how long a connection is kept open for the next request after an answer
+ * @property {number} [maxMessageBytes] most bytes of a message from a WebSocket client
  * @property {number} [maxHeadsPerAddress] incomplete request heads per shard of one address (IPv6: of a /64); with more,
  *   the oldest connection is cut
  * @property {readonly string[]} [proxies] addresses and ranges to which `maxHeadsPerAddress` does not apply
@@ -125,9 +133,9 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
 
 /**
  * All options with their defaults filled in, and values derived from them.
- * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onError'>>
- *   & Pick<HoldOptions, 'server' | 'onClose' | 'onError'>
- *   & { ownTables: boolean, userTimeoutMs: number, reportsAddresses: boolean }} Settings
+ * @typedef {Required<Omit<HoldOptions, 'server' | 'onClose' | 'onMessage' | 'onError'>>
+ *   & Pick<HoldOptions, 'server' | 'onClose' | 'onMessage' | 'onError'>
+ *   & { ownTables: boolean, userTimeoutMs: number, reportsAddresses: boolean, takesMessages: boolean }} Settings
  */
 
 /** @param {string} name @param {Check | null} check @param {Option['default']} byDefault @returns {Option} */

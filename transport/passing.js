@@ -20,20 +20,8 @@ export function passOn(server, { event, args, response }) {
     response?.writeContinue();
     server.emit('request', ...args);
   } else if (event === 'checkExpectation') response?.writeHead(417).end();
+  else if (event === 'upgrade') server.emit('request', args[0], lastResponse(args[0], args[1]));
   else if (!response) args[1].destroy();
-}
-
-/**
- * Adds a listener for upgrades as soon as the other server has one. Not earlier: without such a listener, Node treats
- * requests for an upgrade as ordinary requests.
- * @param {Server} server
- * @param {Server | undefined} other
- * @param {(...args: any[]) => void} onUpgrade
- */
-export function upgradeLike(server, other, onUpgrade) {
-  const listen = () => server.listenerCount('upgrade') === 0 && server.on('upgrade', onUpgrade);
-  if (other?.listenerCount('upgrade')) listen();
-  other?.on('newListener', (event) => event === 'upgrade' && listen());
 }
 
 /**
@@ -44,5 +32,16 @@ export function upgradeLike(server, other, onUpgrade) {
 export function bareResponse(request, socket) {
   const response = new ServerResponse(request);
   response.assignSocket(socket);
+  return response;
+}
+
+/**
+ * @param {import('node:http').IncomingMessage} request @param {import('node:net').Socket} socket without a response of Node's
+ * @returns {ServerResponse} after which the connection ends
+ */
+export function lastResponse(request, socket) {
+  const response = bareResponse(request, socket);
+  response.shouldKeepAlive = false;
+  response.once('finish', () => socket.destroySoon());
   return response;
 }

@@ -4,14 +4,17 @@
 
 import { types } from 'node:util';
 import { shown } from '../lib/shown.js';
+import { isPoll } from '../native/protocol.js';
 import {
   badArgument,
   checkEncoding,
   checkedChannels,
   checkedHeaders,
   checkedLabels,
+  checkFormatHeaders,
   checkKeys,
   checkTag,
+  checkWait,
 } from './checks.js';
 
 /** Variants of a welcome; native counts them in 16 bits. */
@@ -20,7 +23,7 @@ const MOST_WELCOMES = 1024;
 const KINDS = {
   hold: {
     name: "a decision with 'hold'",
-    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels', 'tag'],
+    keys: ['hold', 'channels', 'headers', 'welcome', 'always', 'labels', 'tag', 'waitMs'],
   },
   refuse: { name: "a decision with 'refuse'", keys: ['refuse', 'headers', 'body'] },
   answer: { name: "a decision with 'answer'", keys: ['answer'] },
@@ -33,7 +36,7 @@ const BODILESS = [204, 304];
 /** A name or an address in brackets, either with a port (RFC 9110, section 7.2); native/core/src/head.rs accepts the same. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 /** @typedef {string | Uint8Array} Bytes a string is written as UTF-8 */
 
 /**
@@ -51,12 +54,12 @@ const HOST = /^(?:\[[\w.~!$&'()*+,;=%:-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
  * Opens a stream. `channels`: those it listens to. `headers`: added to the default headers of the response, or replacing
  * them. `welcome`: payload written right after the head, not encoded; a list has variants, used in turn. `always`:
  * identical heads always get this decision, so native may cache it. `labels`: those of the stream. `tag`: what the application
- * finds its own state by after the stream was taken over.
- * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels, tag?: string }} HoldDecision
+ * finds its own state by after the stream was taken over. `waitMs`: how long a poll waits (25 s).
+ * @typedef {{ hold: Encoding, channels?: readonly string[], headers?: Record<string, string>, welcome?: Bytes | readonly Bytes[], always?: boolean, labels?: import('./labels.js').Labels, tag?: string, waitMs?: number }} HoldDecision
  */
 
 /**
- * A complete response, after which the connection ends.
+ * A complete response. The connection goes on after it, if its client wants that and the request had no body.
  * @typedef {{ status?: number, headers?: Record<string, string>, body?: Bytes }} Answer
  */
 
@@ -151,7 +154,7 @@ function checked(given) {
 
 /** @param {HoldDecision} given @returns {HoldDecision} */
 function checkedHold(given) {
-  const { hold, always, channels: names, labels: own, tag } = given;
+  const { hold, always, channels: names, labels: own, tag, waitMs } = given;
   const headers = checkedHeaders(given.headers);
   const welcome = copyOf(given.welcome);
   checkEncoding(hold);
@@ -159,9 +162,13 @@ function checkedHold(given) {
   checkWelcome(welcome);
   const labels = own === undefined ? undefined : checkedLabels(own);
   checkTag(tag);
+  checkWait(hold, waitMs);
+  if (headers) checkFormatHeaders(hold, headers);
+  if (isPoll(hold) && welcome !== undefined)
+    throw badArgument('a poll has no welcome: answer it at once if there is something to say');
   if (always && (labels || tag !== undefined))
     throw badArgument("a decision with 'always' can't have labels or a tag: each stream has its own");
-  return { hold, channels, headers, welcome, always, labels, tag };
+  return { hold, channels, headers, welcome, always, labels, tag, waitMs };
 }
 
 /** @param {HoldDecision['welcome']} welcome */

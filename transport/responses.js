@@ -3,9 +3,14 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { types } from 'node:util';
-import { formatOf } from '../native/protocol.js';
+import { FORMATS, formatByte, isPoll } from '../native/protocol.js';
 import { ENCODERS } from './encodings.js';
 
+/** How long a poll waits unless the application says otherwise. */
+export const WAIT_MS = 25_000;
+const NO_BODY = Buffer.alloc(0);
+/** The Content-Type of the answer of a poll. */
+export const POLL_TYPE = 'application/json';
 /** The Retry-After of a 503, in seconds. */
 const RETRY_AFTER_S = 5;
 
@@ -19,27 +24,30 @@ const EXPLANATIONS = {
   404: 'there is nothing at this address',
   405: 'the Allow header lists the methods',
   408: 'the request took too long to arrive',
+  426: 'this address expects a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13',
   431: 'the request head is too large',
   503: 'no stream can be opened now, try again later',
   505: 'use HTTP/1.1 or HTTP/1.0',
 };
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
+/** @typedef {import('../native/protocol.js').Format} Encoding */
 /** @typedef {Record<string, string>} Headers */
 
 /**
  * Caches must not store a stream, proxies must not buffer it, and the connection ends with it. Without nosniff, a browser
  * shows nothing of a text until it has enough to guess its type.
- * @type {Record<Encoding, Headers>}
+ * @type {Record<string, Headers>}
  */
-const STREAM_HEADERS = {
-  text: streamDefaults('text'),
-  events: streamDefaults('events'),
-  updates: streamDefaults('updates'),
-};
+const STREAM_HEADERS = Object.fromEntries(
+  /** @type {Encoding[]} */ (Object.keys(FORMATS)).map((format) => [format, streamDefaults(format)]),
+);
 
-/** @param {Encoding} encoding @returns {Headers} */
-function streamDefaults(encoding) {
+/** @param {Encoding} format @returns {Headers} */
+function streamDefaults(format) {
+  const { encoding, framing } = FORMATS[format];
+  if (framing === 'websocket') return { Upgrade: 'websocket', Connection: 'Upgrade' };
+  // Whoever answers a poll adds the rest.
+  if (framing === 'poll') return { 'Cache-Control': 'no-store' };
   return {
     'Content-Type': ENCODERS[encoding].contentType,
     'Cache-Control': 'no-store',
@@ -73,18 +81,25 @@ const known = new WeakMap();
 /**
  * @param {Encoding} encoding @param {boolean} isChunked
  * @param {Headers} [own]
- * @returns {string} Latin-1: the head lines of a stream; the native core adds Date
+ * @returns {string} Latin-1: the head lines of a stream, to which the native core adds Date; of a poll only the header lines of the
+ *   application, because its status and its length are not known yet
  */
 export function streamLines(encoding, isChunked, own = NO_HEADERS) {
-  const format = formatOf(encoding, isChunked);
+  const format = formatByte(encoding, isChunked);
   const kept = Object.isFrozen(own) ? linesWith(own) : undefined;
   const before = kept?.get(format);
   if (before !== undefined) return before;
-  /** @type {Headers} */
-  const framing = isChunked ? { 'Transfer-Encoding': 'chunked' } : {};
-  const lines = headLines(200, { ...streamHeaders(encoding, own), ...framing });
+  const lines = linesOf(encoding, isChunked, streamHeaders(encoding, own));
   kept?.set(format, lines);
   return lines;
+}
+
+/** @param {Encoding} format @param {boolean} isChunked @param {Headers} headers */
+function linesOf(format, isChunked, headers) {
+  const { framing } = FORMATS[format];
+  if (framing === 'poll') return headerLines(headers);
+  if (framing === 'websocket') return headLines(101, headers);
+  return headLines(200, isChunked ? { ...headers, 'Transfer-Encoding': 'chunked' } : headers);
 }
 
 /** @param {Headers} own frozen @returns {Map<number, string>} */
@@ -95,32 +110,62 @@ function linesWith(own) {
 }
 
 /**
+ * What a HEAD gets: the head that a GET would get, without what is said of the connection. That of a poll is the one of an answer.
+ * @param {Encoding} format @param {Headers} [own]
+ * @returns {Response}
+ */
+export function headOfStream(format, own) {
+  const { Connection, ...others } = streamHeaders(format, own);
+  const headers = isPoll(format) ? { 'Content-Type': POLL_TYPE, ...others } : others;
+  return { status: 200, headers, body: NO_BODY };
+}
+
+/**
  * @param {number} status @param {Headers} headers
  * @returns {string} Latin-1: the status line and the header lines, without Date and the empty line
  */
 export function headLines(status, headers) {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${lines.join('')}`;
+  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${headerLines(headers)}`;
+}
+
+/** @param {Headers} headers @returns {string} */
+function headerLines(headers) {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
 }
 
 /** @param {number} status */
-function nameOf(status) {
+export function nameOf(status) {
   return STATUS_CODES[status] ?? 'Unknown';
 }
 
+/** A complete response, without Connection and Date. @typedef {{ status: number, headers: Headers, body: Buffer }} Response */
+
 /**
- * The head lines and body of a decision's answer.
- * @param {import('./policy.js').Answer} answer
+ * @param {import('./policy.js').Answer} answer of a decision
  * @param {boolean} isHead whether to leave out the body, because the request was a HEAD
- * @returns {{ head: string, body: Buffer }}
+ * @returns {Response}
  */
-export function answerOf({ status = 200, headers = {}, body = '' }, isHead) {
+export function responseOf({ status = 200, headers = {}, body = '' }, isHead) {
   const bytes = Buffer.from(/** @type {Uint8Array} */ (body));
   /** @type {Headers} */
   const length = status === 204 || status === 304 ? {} : { 'Content-Length': String(bytes.length) };
-  const head = headLines(status, { ...headers, ...length, Connection: 'close' });
-  return { head, body: isHead ? Buffer.alloc(0) : bytes };
+  return { status, headers: { ...headers, ...length }, body: isHead ? NO_BODY : bytes };
 }
+
+/**
+ * The same with its head as lines. Whoever writes it adds Connection and Date.
+ * @param {import('./policy.js').Answer} answer @param {boolean} isHead
+ * @returns {{ head: string, body: Buffer }}
+ */
+export function answerOf(answer, isHead) {
+  const { status, headers, body } = responseOf(answer, isHead);
+  return { head: headLines(status, headers), body };
+}
+
+/** What a client is to ask for (RFC 9110, section 15.5.22). */
+const UPGRADE = { Upgrade: 'websocket', Connection: 'Upgrade', 'Sec-WebSocket-Version': '13' };
 
 /**
  * The answer that refuses a request. The native core writes the same bytes itself, for the statuses that it knows.
@@ -131,6 +176,7 @@ export function refusal({ refuse: status, headers = {}, body = refusalBody(statu
   const defaults = {
     'Content-Type': 'text/plain; charset=utf-8',
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+    ...(status === 426 ? UPGRADE : {}),
     ...(status === 503 ? { 'Retry-After': String(RETRY_AFTER_S) } : {}),
   };
   return { status, headers: replaced(defaults, headers), body };

@@ -19,13 +19,15 @@ import { relayedSocket } from './relayed.js';
 
 /** The most heads answered before other callbacks can run. */
 const HEADS_PER_BATCH = 64;
+/** How long reports may keep other callbacks waiting. */
+const REPORT_MS = 5;
 const MOST_TOKENS = 2 ** 32 - 1;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
 /** @typedef {import('./encodings.js').Message} Message */
-/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
+/** @typedef {{ onClose: (id: number, reason: CloseReason) => void, onMessage: (id: number, data: string) => void, onError: (error: unknown) => void, onRefusal: (status: number) => void }} Listener */
 /** @typedef {import('../lib/tops.js').Top} Top */
 
 export class Shards {
@@ -35,12 +37,13 @@ export class Shards {
    * @param {boolean} sharesPort whether other processes may listen on the same port
    * @param {Listener} listener
    */
-  constructor(native, settings, sharesPort, { onClose, onError, onRefusal }) {
+  constructor(native, settings, sharesPort, { onClose, onMessage, onError, onRefusal }) {
     this.native = native;
     this.count = settings.shards;
     this.sharesPort = sharesPort || cluster.isWorker;
     this.application = settings.server;
     this.onClose = onClose;
+    this.onMessage = onMessage;
     this.onError = onError;
     this.commands = new Commands();
     this.heads = new Heads(settings, this.commands, {
@@ -71,6 +74,8 @@ export class Shards {
     this.anchor = undefined;
     /** Where it listens. @type {{ address: string, port: number } | null} */
     this.place = null;
+    /** What is being reported. @type {Generator<void> | null} */
+    this.reports = null;
     this.takeEvents = this.takeEvents.bind(this);
     this.core = new native.Core({
       options: nativeOptions(settings),
@@ -171,6 +176,12 @@ export class Shards {
     this.flushSoon();
   }
 
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    this.commands.reply(id, payload);
+    this.flushSoon();
+  }
+
   /** @param {number} id @param {import('./labels.js').Labels} labels */
   label(id, labels) {
     this.commands.label(id, labels);
@@ -247,6 +258,8 @@ export class Shards {
     this.handover.fail('this Hold was closed');
     this.heads.stop();
     this.core.stop();
+    for (const _ of this.reports ?? []); // what ended before is reported before
+    this.reports = null;
     this.reportEnds(this.core.takeEvents(0).closed, 0);
     this.bell.destroy();
     this.adoptions.stop();
@@ -295,12 +308,14 @@ export class Shards {
 
   /** Takes what has happened from native, and handles it. */
   takeEvents() {
-    if (this.isStopped) return;
+    if (this.isStopped || this.reports) return; // it goes on once all is reported
     const events = this.core.takeEvents(this.isPostponing ? 0 : HEADS_PER_BATCH);
     const {
       heads,
       lines,
       closed,
+      said,
+      saidText,
       adopted,
       published,
       counted,
@@ -322,10 +337,44 @@ export class Shards {
     for (const report of counted) this.census.reported(report);
     for (const shard of failed) this.onError(shardFailed(shard));
     this.handover.take(events);
-    // The caller of `adopt` gets the id before `onClose` is called with it.
-    if (adopted.length > 0 && closed.length > 0) setImmediate(() => this.reportEnds(closed, drained));
-    else this.reportEnds(closed, drained);
+    const reports = this.reportsOf(said, saidText, closed, drained);
+    // The caller of `adopt` gets the id before `onMessage` or `onClose` is called with it.
+    if (adopted.length > 0 && closed.length + said.length > 0) this.reportLater(reports);
+    else this.report(reports);
     if (hasMore && !this.isPostponing) setImmediate(this.takeEvents);
+  }
+
+  /**
+   * @param {Float64Array} said id, bytes of its message, id… @param {Buffer} text of all messages
+   * @param {Float64Array} closed id, index of the reason, id… @param {number} drained shards without connections from now on
+   * @returns {Generator<void>} reports a message each time, and in the end what has ended
+   */
+  *reportsOf(said, text, closed, drained) {
+    let begin = 0;
+    for (let i = 0; i < said.length; i += 2) {
+      const end = begin + said[i + 1];
+      this.onMessage(said[i], text.toString('utf8', begin, end));
+      begin = end;
+      yield;
+    }
+    this.reportEnds(closed, drained);
+  }
+
+  /** Other callbacks run in between if it takes long: a read may contain thousands of short messages. @param {Generator<void>} reports */
+  report(reports) {
+    const endMs = performance.now() + REPORT_MS;
+    while (!reports.next().done) if (performance.now() >= endMs) return this.reportLater(reports);
+  }
+
+  /** @param {Generator<void>} reports Nothing else is taken from native before. */
+  reportLater(reports) {
+    this.reports = reports;
+    setImmediate(() => {
+      if (this.reports !== reports) return; // the Hold was closed
+      this.reports = null;
+      this.report(reports);
+      this.takeEvents();
+    });
   }
 
   /** @param {Float64Array} closed id, index of the reason, id… @param {number} drained shards without connections from now on */

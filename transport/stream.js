@@ -2,63 +2,71 @@
  * One stream held in JS: a response of node:http, node:https or HTTP/2 that does not end.
  */
 import { framedBytes } from './encodings.js';
+import { reasonOfEnd } from './failures.js';
+import { HeldStream } from './heldstream.js';
 
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
-/** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-/** @typedef {import('./adopt.js').HandledResponse} HandledResponse */
+const kStream = Symbol('stream');
+
+/** @typedef {import('../native/protocol.js').Format} Format */
 /** @typedef {import('./adopt.js').HandledSocket} HandledSocket */
+/** Our mark on a response, instead of a closure for each. @typedef {import('./adopt.js').HandledResponse & { [kStream]?: HeldStream }} HandledResponse */
 
 /** A response whose writes go straight to its connection. */
-export class Stream {
+export class Stream extends HeldStream {
   /**
    * @param {number} id
    * @param {import('node:http').ServerResponse} response
-   * @param {Encoding} encoding
-   * @param {Set<string>} channels
+   * @param {Format} format
    */
-  constructor(id, response, encoding, channels) {
-    this.id = id;
+  constructor(id, response, format) {
+    super(id, format);
     this.response = /** @type {HandledResponse} */ (response);
-    this.encoding = encoding;
-    this.channels = channels;
-    /** Its connection was not accepted by our own server (door.js). */
-    this.isAdopted = false;
-    /** Its place in the ping wheel. */
-    this.slot = -1;
-    this.place = 0;
-    /** For measuring backlogs (backlogs.js). */
-    this.isWritten = false;
-    this.isBehind = false;
-    /** @type {CloseReason | null} null until it ends */
-    this.reason = null;
   }
 
-  /** @returns {number} bytes that the connection has not taken */
   get backlogBytes() {
     return this.response.writableLength;
   }
 
-  /** The application has ended the response itself: writing to it now would be an error. */
   get isEnded() {
     return this.response.writableEnded;
   }
 
+  watch() {
+    watchResponse(this, this.response);
+  }
+
   /** @param {Buffer} payload @returns {number} bytes on the wire */
   write(payload) {
+    if (payload.length === 0) return 0;
     this.response.write(payload);
     return framedBytes(payload.length, this.response.chunkedEncoding);
   }
 
-  /** Ends it once everything written has been sent. */
   end() {
-    this.response.once('finish', onFinish);
+    closeAfter(this.response);
     this.response.end();
   }
 
-  /** Ends it at once. */
   destroy() {
     this.response.destroy();
   }
+}
+
+/** Has the owner of a stream told when its response is gone. @param {HeldStream} stream @param {HandledResponse} response */
+export function watchResponse(stream, response) {
+  response[kStream] = stream;
+  response.on('close', onResponseClose);
+}
+
+/** @this {HandledResponse} */
+function onResponseClose() {
+  const { [kStream]: stream } = this;
+  if (stream) stream.owner?.forget(stream, reasonOfEnd(this));
+}
+
+/** @param {HandledResponse} response after which its connection is to end */
+export function closeAfter(response) {
+  response.once('finish', onFinish);
 }
 
 /** Its connection ends with it, except on HTTP/2, where other streams share it. @this {HandledResponse} */
@@ -85,6 +93,7 @@ export class CompressedStream extends Stream {
 
   /** @param {Buffer} payload @returns {number} bytes before compression */
   write(payload) {
+    if (payload.length === 0) return 0;
     const isTaken = this.response.write(payload);
     if (isTaken && this.waitingBytes === 0) this.response.flush?.();
     else this.waitingBytes += payload.length;

@@ -5,28 +5,20 @@
  *        \---destroy(reason)-------------------------------------------^
  */
 import { Backlogs } from './backlogs.js';
-import { Channels, NONE } from './channels.js';
-import { cursorPing, Encoded, pingsOf } from './encodings.js';
+import { Channels } from './channels.js';
+import { Encoded } from './encodings.js';
 import { closeEvenly, closeInTurns } from './evenly.js';
-import { reasonOfEnd } from './failures.js';
 import { LabelTable } from './labels.js';
+import { Openings } from './openings.js';
 import { Pinger } from './pinger.js';
-import { streamHeaders, welcomesOf } from './responses.js';
-import { CompressedStream, Stream } from './stream.js';
+import { Pings } from './pings.js';
+import { Poll, Polls } from './poll.js';
 
 /** Ids of streams held in JS have a shard number (the top 8 of 53 bits) that no native shard has. */
 const FIRST_ID = 255 * 2 ** 45;
 
-const kStream = Symbol('stream');
-const kStreams = Symbol('streams');
-
-/** @typedef {import('../native/protocol.js').Encoding} Encoding */
 /** @typedef {import('../lib/reasons.js').CloseReason} CloseReason */
-
-/**
- * Our marks on a response, instead of a closure for each.
- * @typedef {import('node:http').ServerResponse & { [kStream]?: Stream, [kStreams]?: Streams }} MarkedResponse
- */
+/** @typedef {import('./heldstream.js').HeldStream} HeldStream */
 
 /** @param {number} id of a stream @returns {boolean} whether that stream is held in JS */
 export function isInJs(id) {
@@ -35,32 +27,33 @@ export function isInJs(id) {
 
 export class Streams {
   /**
-   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes'>} settings
+   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes' | 'maxMessageBytes' | 'takesMessages'>} settings
    * @param {{ capacity: number, maxChannelBytes: number }} limits
    * @param {import('./tally.js').Tally} tally updated here
-   * @param {(id: number, reason: CloseReason) => void} onClose
+   * @param {{ onClose: (id: number, reason: CloseReason) => void, onMessage: (id: number, data: string) => void }} listener
    */
-  constructor({ ping, pingIntervalMs, maxBacklogBytes }, { capacity, maxChannelBytes }, tally, onClose) {
+  constructor(settings, { capacity, maxChannelBytes }, tally, { onClose, onMessage }) {
+    const { ping, pingIntervalMs, maxBacklogBytes, maxMessageBytes, takesMessages } = settings;
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
-    this.pings = pingsOf(ping);
-    /** That of streams of updates. @type {string | undefined} */
-    this.cursor = undefined;
-    /** The ping that has it, once it was needed. @type {Buffer | undefined} */
-    this.cursorBytes = undefined;
-    /** @type {Map<number, Stream>} held and ending streams */
+    this.onMessage = onMessage;
+    /** Whether clients of WebSockets may say something. */
+    this.takesMessages = takesMessages;
+    this.openings = new Openings(this, maxMessageBytes);
+    this.polls = new Polls((poll) => this.close(poll, 'answered'));
+    this.pings = new Pings(ping);
+    /** @type {Map<number, HeldStream>} held and ending streams */
     this.byId = new Map();
-    /** @type {Channels<Stream>} */
+    /** @type {Channels<HeldStream>} */
     this.channels = new Channels(maxChannelBytes);
-    /** @type {Pinger<Stream>} */
+    /** @type {Pinger<HeldStream>} */
     this.pinger = new Pinger(pingIntervalMs, (stream, lateMs) => this.ping(stream, lateMs));
-    /** @type {Backlogs<Stream>} */
+    /** @type {Backlogs<HeldStream>} */
     this.backlogs = new Backlogs(maxBacklogBytes);
-    /** @type {LabelTable<Stream>} */
+    /** @type {LabelTable<HeldStream>} */
     this.labels = new LabelTable((streams) => this.closeAll(streams, 'expired'));
     this.lastId = FIRST_ID - 1;
-    this.welcomes = 0;
     this.isDraining = false;
     this.onEmpty = () => {};
   }
@@ -74,44 +67,10 @@ export class Streams {
     return this.isDraining || this.byId.size >= this.capacity;
   }
 
-  /**
-   * Opens a stream on a response that has not sent anything yet.
-   * @param {number} id @param {import('node:http').ServerResponse} response
-   * @param {import('./policy.js').HoldDecision} decision
-   * @returns {Stream}
-   */
-  open(id, response, { hold: encoding, headers, welcome, channels = [], labels }) {
-    const stream = new Stream(id, response, encoding, NONE);
-    response.writeHead(200, streamHeaders(encoding, headers));
-    const bytes = this.welcomeIn(welcomesOf(welcome));
-    if (bytes.length > 0) response.write(bytes);
-    else response.flushHeaders();
-    this.tally.counts.bytesWritten += response.socket?.bytesWritten ?? 0;
-    this.add(stream, channels);
-    if (labels) this.labels.set(stream, labels);
-    this.backlogs.noteExemptWrite(stream, stream.backlogBytes);
-    return stream;
-  }
-
-  /** @param {readonly import('./policy.js').Bytes[]} variants used in turn */
-  welcomeIn(variants) {
-    const variant = variants[this.welcomes++ % variants.length] ?? '';
-    return Buffer.from(/** @type {Uint8Array} */ (variant)); // a copy, because the application may change its own
-  }
-
-  /**
-   * Takes over a response whose head was sent.
-   * @param {import('node:http').ServerResponse} response
-   * @param {{ encoding: Encoding, channels: readonly string[], isCompressed: boolean }} how
-   * @returns {Stream}
-   */
-  adopt(response, { encoding, channels, isCompressed }) {
-    const Kind = isCompressed ? CompressedStream : Stream;
-    const stream = new Kind(this.nextId(), response, encoding, NONE);
+  /** @param {HeldStream} stream on a connection that somebody else has accepted */
+  markAdopted(stream) {
     stream.isAdopted = true;
     this.tally.counts.connections++;
-    this.add(stream, channels);
-    return stream;
   }
 
   /**
@@ -127,42 +86,29 @@ export class Streams {
     return id;
   }
 
-  /** @param {Stream} stream @param {readonly string[]} channels */
-  add(stream, channels) {
-    const response = /** @type {MarkedResponse} */ (stream.response);
-    response[kStream] = stream;
-    response[kStreams] = this;
-    response.on('close', onResponseClose);
+  /** @param {HeldStream} stream @param {readonly string[]} channels @param {import('./labels.js').Labels} [labels] */
+  add(stream, channels, labels) {
+    stream.owner = this;
+    stream.watch();
     this.byId.set(stream.id, stream);
     for (const channel of channels) this.channels.subscribe(stream, channel);
-    this.pinger.add(stream);
+    if (labels) this.labels.set(stream, labels);
+    if (stream instanceof Poll) this.polls.add(stream);
+    else this.pinger.add(stream);
     this.tally.counts.streams++;
-    if (stream.encoding === 'updates') this.tally.counts.updates++;
+    if (stream.isOfUpdates) this.tally.counts.updates++;
     this.tally.counts.inJs++;
     this.tally.counts.opened++;
   }
 
-  /** @param {Stream} stream @param {number} lateMs */
+  /** @param {HeldStream} stream @param {number} lateMs */
   ping(stream, lateMs) {
-    if (!this.write(stream, this.pingOf(stream))) return;
+    if (!this.mayWrite(stream)) return;
+    const bytes = stream.ping(this.pings.of(stream));
+    if (bytes < 0) return this.destroy(stream, 'dead-peer');
+    this.noteWrite(stream, bytes);
     this.tally.counts.pings++;
     this.tally.histograms.lateness.record(lateMs * 1000);
-  }
-
-  /**
-   * Nothing ever waits for a stream here, so each has got everything up to the cursor. One without channels follows nothing
-   * yet: the application may still be writing to it what it has missed.
-   * @param {Stream} stream
-   */
-  pingOf({ encoding, channels }) {
-    const hasCursor = encoding === 'updates' && channels.size > 0;
-    return (hasCursor && this.cursorPing()) || this.pings[encoding];
-  }
-
-  /** @returns {Buffer | undefined} undefined as long as there is no cursor */
-  cursorPing() {
-    if (this.cursor !== undefined) this.cursorBytes ??= cursorPing(this.cursor);
-    return this.cursorBytes;
   }
 
   /**
@@ -171,10 +117,7 @@ export class Streams {
    * @returns {number} the streams it was for
    */
   publish(channels, message, cursor) {
-    if (cursor !== undefined) {
-      this.cursor = cursor;
-      this.cursorBytes = undefined;
-    }
+    if (cursor !== undefined) this.pings.moveTo(cursor);
     if (!message || this.channels.isEmpty) return 0;
     const encoded = new Encoded(message);
     let listeners = 0;
@@ -195,7 +138,15 @@ export class Streams {
   writeTo(id, payload) {
     const stream = this.find(id);
     const bytes = Buffer.from(/** @type {Uint8Array} */ (payload));
-    if (stream && this.write(stream, bytes)) this.backlogs.noteExemptWrite(stream, bytes.length);
+    if (!stream || !this.mayWrite(stream)) return;
+    this.noteWrite(stream, stream.write(bytes));
+    this.backlogs.noteExemptWrite(stream, bytes.length);
+  }
+
+  /** @param {number} id @param {string} payload */
+  reply(id, payload) {
+    const stream = this.find(id);
+    if (stream && this.mayWrite(stream)) this.noteWrite(stream, stream.write(Buffer.from(payload)));
   }
 
   /** @param {number} id @param {import('./labels.js').Labels} labels */
@@ -216,22 +167,28 @@ export class Streams {
 
   /** They are released at once, so that they get nothing more. @param {CloseReason} reason */
   endUpdates(reason) {
-    const isOpen = (/** @type {Stream} */ { encoding, reason: ended }) => encoding === 'updates' && !ended;
-    const streams = [...this.byId.values()].filter(isOpen);
-    for (const stream of streams) this.release(stream, reason);
+    const isOpen = (/** @type {HeldStream} */ { isOfUpdates, reason: ended }) => isOfUpdates && !ended;
+    const open = [...this.byId.values()].filter(isOpen);
+    for (const stream of open) {
+      if (stream instanceof Poll) this.close(stream, reason);
+      else this.release(stream, reason);
+    }
+    const streams = open.filter((stream) => !(stream instanceof Poll));
     closeInTurns(streams, (stream) => {
       if (this.byId.has(stream.id)) stream.end();
     });
   }
 
-  /** @param {readonly Stream[]} streams @param {CloseReason} reason */
+  /** @param {readonly HeldStream[]} streams @param {CloseReason} reason */
   closeAll(streams, reason) {
     closeInTurns(streams, (stream) => this.close(stream, reason));
   }
 
-  /** @param {Stream} stream @param {Encoded} message */
+  /** @param {HeldStream} stream @param {Encoded} message */
   deliver(stream, message) {
-    if (this.write(stream, message.in(stream.encoding))) this.tally.counts.deliveries++;
+    if (!this.mayWrite(stream)) return;
+    this.noteWrite(stream, stream.deliver(message));
+    this.tally.counts.deliveries++;
   }
 
   /** @param {number} id @param {string} channel */
@@ -254,14 +211,14 @@ export class Streams {
     if (stream) this.close(stream, 'drain');
   }
 
-  /** @param {number} id @returns {Stream | undefined} undefined if it is ending or gone */
+  /** @param {number} id @returns {HeldStream | undefined} undefined if it is ending or gone */
   find(id) {
     const stream = this.byId.get(id);
     return stream?.reason === null ? stream : undefined;
   }
 
-  /** @param {Stream} stream @param {Buffer} payload @returns {boolean} false if it has ended, or ends now because the client is too slow */
-  write(stream, payload) {
+  /** @param {HeldStream} stream @returns {boolean} false if it has ended, or ends now because the client is too slow */
+  mayWrite(stream) {
     if (stream.isEnded) {
       this.close(stream, 'drain');
       return false;
@@ -270,9 +227,13 @@ export class Streams {
       this.destroy(stream, 'slow');
       return false;
     }
-    if (payload.length > 0) this.tally.counts.bytesWritten += stream.write(payload);
-    this.backlogs.noteWrite(stream);
     return true;
+  }
+
+  /** @param {HeldStream} stream @param {number} bytes on the wire */
+  noteWrite(stream, bytes) {
+    this.tally.counts.bytesWritten += bytes;
+    this.backlogs.noteWrite(stream);
   }
 
   /** @returns {number} bytes waiting in all streams */
@@ -282,35 +243,44 @@ export class Streams {
 
   /**
    * Ends a stream gently: everything written is still sent. Does nothing if it is ending already.
-   * @param {Stream} stream @param {CloseReason} reason
+   * @param {HeldStream} stream @param {CloseReason} reason
    */
   close(stream, reason) {
     if (stream.reason) return;
+    if (stream instanceof Poll) return this.answer(stream, stream.messages.length > 0 ? 'answered' : reason);
     this.release(stream, reason);
     stream.end();
   }
 
-  /** Ends a stream at once. @param {Stream} stream @param {CloseReason} reason */
+  /** @param {Poll} poll @param {CloseReason} reason */
+  answer(poll, reason) {
+    const cursor = this.pings.cursorOf(poll);
+    this.release(poll, reason);
+    this.tally.counts.bytesWritten += poll.answer(cursor, reason === 'answered' && !this.isDraining);
+  }
+
+  /** Ends a stream at once. @param {HeldStream} stream @param {CloseReason} reason */
   destroy(stream, reason) {
     if (!stream.reason) this.release(stream, reason);
     stream.destroy();
   }
 
-  /** @param {Stream} stream @param {CloseReason} reason */
+  /** @param {HeldStream} stream @param {CloseReason} reason */
   release(stream, reason) {
     stream.reason = reason;
-    this.pinger.remove(stream);
+    if (stream instanceof Poll) this.polls.delete(stream);
+    else this.pinger.remove(stream);
     this.channels.leave(stream);
     this.labels.delete(stream);
   }
 
-  /** @param {Stream} stream whose response has closed @param {CloseReason} reason used if it has none yet */
+  /** @param {HeldStream} stream that is gone @param {CloseReason} reason used if it has none yet */
   forget(stream, reason) {
     if (!this.byId.delete(stream.id)) return;
     if (!stream.reason) this.release(stream, reason);
     this.backlogs.delete(stream);
     this.tally.counts.streams--;
-    if (stream.encoding === 'updates') this.tally.counts.updates--;
+    if (stream.isOfUpdates) this.tally.counts.updates--;
     this.tally.counts.inJs--;
     if (stream.isAdopted) this.tally.counts.connections--;
     this.tally.closed[stream.reason ?? reason]++;
@@ -339,10 +309,4 @@ export class Streams {
     await gone;
     stop();
   }
-}
-
-/** @this {MarkedResponse} */
-function onResponseClose() {
-  const { [kStreams]: streams, [kStream]: stream } = this;
-  if (streams && stream) streams.forget(stream, reasonOfEnd(this));
 }

@@ -95,6 +95,14 @@ export class Teller {
   }
 
   /**
+   * Writes to one stream what its client has asked for: like `write`, but if the client does not read it, the stream is slow.
+   * @param {number} id @param {string} payload
+   */
+  reply(id, payload) {
+    this.placeOf(id)?.reply(id, payload);
+  }
+
+  /**
    * Replaces the labels of a stream.
    * @param {number} id @param {import('./labels.js').Labels} labels
    * @throws {HoldfastError} BAD_ARGUMENT

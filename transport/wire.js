@@ -1,9 +1,10 @@
 /*
- * The server's policy: GET / opens a stream (of events if the client accepts them) that listens to the channels in its
+ * The server's policy: GET / opens a stream, as what the client asks for (lib/wishes.js), that listens to the channels in its
  * query; a browser that opens the address gets a page instead. Channels are open to clients on this machine, and to everyone
  * only if the server is told so (--anonymous). Everything else is refused. Pure.
  */
 import { isLocal, PROXY_HEADERS } from '../lib/local.js';
+import { formatOf, qualityOf, rangesOf, TYPES, WISH_HEADERS } from '../lib/wishes.js';
 import { refusalBody } from './responses.js';
 
 /** After a server goes away, its clients reconnect spread over this time, not all at once. */
@@ -25,11 +26,20 @@ const NOT_ANONYMOUS =
 
 /** @typedef {import('./policy.js').Head} Head */
 /** @typedef {import('./policy.js').HoldDecision} HoldDecision */
+/** @typedef {import('../lib/wishes.js').Wish} Wish */
 
-/** @type {HoldDecision} */
-const TEXT = { hold: 'text', welcome: 'Welcome!', always: true };
-/** @type {HoldDecision} */
-const EVENTS = { hold: 'events', welcome: Array.from({ length: RETRIES }, eventsWelcome), always: true };
+/** What there is at `/`. */
+const ALL_TYPES = { ...TYPES, text: 'text/plain' };
+const TYPE_NAMES = Object.values(ALL_TYPES);
+
+/** @type {Record<Wish, HoldDecision>} */
+const STREAMS = {
+  text: { hold: 'text', welcome: 'Welcome!', always: true },
+  events: { hold: 'events', welcome: Array.from({ length: RETRIES }, eventsWelcome), always: true },
+  ndjson: { hold: 'ndjson', welcome: '{"type":"welcome","data":"Welcome!"}\n', always: true },
+  poll: { hold: 'poll', always: true },
+  websocket: { hold: 'websocket', welcome: 'Welcome!', always: true },
+};
 
 /** @param {unknown} _ @param {number} variant */
 function eventsWelcome(_, variant) {
@@ -40,7 +50,7 @@ function eventsWelcome(_, variant) {
 /** @typedef {Exclude<import('./policy.js').Decision, { pass: true }>} OwnDecision */
 /** @typedef {{ headers: readonly string[], address: boolean, decide: (head: Head) => OwnDecision }} ServerPolicy `decide` answers at once */
 
-const HEADERS = ['host', 'accept', 'content-length', 'transfer-encoding'];
+const HEADERS = ['host', ...WISH_HEADERS, 'content-length', 'transfer-encoding'];
 
 /**
  * @param {object} rules
@@ -81,12 +91,19 @@ function decisionOn(head, page) {
   if (pathOf(target) !== '/') return refused(404, 'streams are at /');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
-  if (page && prefersPage(headers.accept)) return { answer: page };
-  const stream = acceptsEvents(headers.accept) ? EVENTS : TEXT;
-  const channels = channelsOf(target);
-  const problem = channelProblem(channels);
-  if (problem) return refused(400, problem);
-  return channels.length === 0 ? stream : { ...stream, channels };
+  const query = queryOf(target);
+  const { format, waitMs, problem } = formatOf(headers, query, ALL_TYPES);
+  if (page && format !== 'websocket' && !query.has('wait') && prefersPage(headers.accept))
+    return { answer: page };
+  const channels = query.getAll('channel');
+  const mistake = problem ?? channelProblem(channels);
+  if (mistake) return refused(400, mistake);
+  const stream = STREAMS[format || 'text'];
+  return {
+    ...stream,
+    ...(waitMs === undefined ? {} : { waitMs }),
+    ...(channels.length === 0 ? {} : { channels }),
+  };
 }
 
 /** @param {number} status @param {string} why shown to the client */
@@ -105,11 +122,10 @@ function channelProblem(names) {
   return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;
 }
 
-/** @param {string} target such as '/?channel=news&channel=sports' @returns {string[]} */
-function channelsOf(target) {
+/** @param {string} target such as '/?channel=news&channel=sports' */
+function queryOf(target) {
   const query = target.indexOf('?');
-  if (query < 0) return [];
-  return new URLSearchParams(target.slice(query + 1)).getAll('channel');
+  return new URLSearchParams(query < 0 ? '' : target.slice(query + 1));
 }
 
 /** @param {string} target '/', '/?x', 'http://host/' → '/' */
@@ -124,35 +140,11 @@ function hasBody(headers) {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
-/** @param {string | undefined} accept @returns {boolean} whether it contains text/event-stream, and not with q=0 */
-function acceptsEvents(accept) {
-  return accept !== undefined && qualityOf('text/event-stream', rangesOf(accept)) > 0;
-}
-
 /** @param {string | undefined} accept @returns {boolean} whether it contains text/html, as a browser does, and nothing that we have is better */
 function prefersPage(accept) {
   if (accept === undefined || !/text\/html/i.test(accept)) return false;
   const ranges = rangesOf(accept);
   const quality = qualityOf('text/html', ranges);
-  const [events, text, any] = ['text/event-stream', 'text/plain', '*/*'].map((type) =>
-    qualityOf(type, ranges),
-  );
-  return quality > Math.max(0, events, text) && quality >= any;
-}
-
-/** @param {string} type @param {[string, number][]} ranges @returns {number} 0 if it is not in them */
-function qualityOf(type, ranges) {
-  return Math.max(0, ...ranges.filter(([name]) => name === type).map(([, quality]) => quality));
-}
-
-/** @param {string} accept @returns {[type: string, quality: number][]} */
-function rangesOf(accept) {
-  return accept
-    .toLowerCase()
-    .split(',')
-    .map((range) => {
-      const [type, ...parameters] = range.split(';').map((part) => part.trim());
-      const quality = parameters.find((parameter) => parameter.startsWith('q='));
-      return [type, quality === undefined ? 1 : Number(quality.slice(2)) || 0];
-    });
+  const best = Math.max(0, ...TYPE_NAMES.map((type) => qualityOf(type, ranges)));
+  return quality > best && quality >= qualityOf('*/*', ranges);
 }

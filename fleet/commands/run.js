@@ -50,6 +50,11 @@ opened again (--churn, or a loss) with its cursor. What was lost, repeated, out 
 the report, and the exit status is 1. What was sent while a stream was not open must come in a replay: it is recovered. If the
 hub says that it can't replay everything, that is a gap.
 
+With --format, streams are Server-Sent Events (events), lines of JSON (ndjson), polls (poll) or WebSockets (websocket). A poll that has its
+answer sends the next request on the same connection.
+
+  node fleet/cli.js run -n 1000 --format websocket --channel news --publish-every 100
+
 With --tls, or an https:// target, streams and publishers speak TLS 1.3, or 1.2. Certificates are checked as other programs do
 (--tls-ca, --insecure). Streams that come back use a ticket of an earlier one, unless --no-resume says otherwise.
 

@@ -4,10 +4,10 @@
  */
 import { causeOfStatus } from './causes.js';
 
-const MOST_HEAD_BYTES = 16_384;
+export const MOST_HEAD_BYTES = 16_384;
 export const MOST_UNIT_BYTES = 1_048_576;
 const MOST_SAMPLE_BYTES = 80;
-const WELCOME = 'Welcome!';
+export const WELCOME = 'Welcome!';
 const PING = 'ping';
 const STATUS_LINE = /^HTTP\/1\.[01] \d{3}/;
 const ANY_STATUS_LINE = 'HTTP/1.1 200';
@@ -16,8 +16,10 @@ const ANY_STATUS_LINE = 'HTTP/1.1 200';
 
 /**
  * What was read. Only of a hub: `gap`, that publications may be missing before the next one, and `block`, which only moves the
- * cursor if it has no data.
+ * cursor if it has no data. Only of a WebSocket: `accept`, what the server makes of the key, and `asked`, a ping that has to be
+ * answered. `answered`: a poll has its answer.
  * @typedef {{ what: 'open' } | { what: 'ping' } | { what: 'message', sentUs: number | null } | { what: 'gap' }
+ *   | { what: 'accept', accept: string } | { what: 'asked', payload: string } | { what: 'answered', goesOn: boolean }
  *   | { what: 'block', block: import('./topics/block.js').Block } | { what: 'end' } | { what: 'wrong', cause: Cause, sample: string }} Event
  */
 
@@ -32,6 +34,8 @@ export class Answer {
     /** @type {'head' | 'chunks' | 'raw' | 'over'} */
     this.state = 'head';
     this.isEvents = false;
+    /** Of a response that opens the stream. */
+    this.status = '200';
     this.isOpen = false;
     /** Bytes of an incomplete head or chunk. */
     this.rest = '';
@@ -72,7 +76,7 @@ export class Answer {
     if (end < 0) return false;
     const head = this.rest.slice(0, end);
     const status = head.slice(9, 12);
-    if (status !== '200') return this.fail(events, causeOfStatus(status), head);
+    if (status !== this.status) return this.fail(events, causeOfStatus(status), head);
     this.rest = this.rest.slice(end + 4);
     this.isEvents = /^content-type:[ \t]*text\/event-stream/im.test(head);
     this.state = /^transfer-encoding:[ \t]*chunked/im.test(head) ? 'chunks' : 'raw';
@@ -181,6 +185,6 @@ export class Answer {
 }
 
 /** @param {string} text @returns {boolean} whether it is, or may become, the head of a response */
-function beginsAsStatusLine(text) {
+export function beginsAsStatusLine(text) {
   return STATUS_LINE.test(text + ANY_STATUS_LINE.slice(text.length));
 }

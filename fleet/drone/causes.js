@@ -3,10 +3,11 @@
  * (native/core/src/dial).
  */
 
-/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'unauthorized' | 'forbidden' | 'too-many' | 'unavailable' | 'status' | 'unexpected' | 'certificate' | 'handshake' | 'tls-alert' | 'bad-record' | 'truncated' | 'other'} Cause */
+/** @typedef {'refused' | 'unreachable' | 'timeout' | 'no-port' | 'descriptors' | 'reset' | 'closed' | 'close-1001' | 'close-1008' | 'close-1012' | 'close-1013' | 'close-other' | 'unauthorized' | 'forbidden' | 'too-many' | 'unavailable' | 'status' | 'unexpected' | 'certificate' | 'handshake' | 'tls-alert' | 'bad-record' | 'truncated' | 'other'} Cause */
 
 /**
- * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream;
+ * `timeout`: connecting or answering took too long, or the peer is dead; `closed`: the server ended the stream; `close-1001` and so on: it
+ * closed a WebSocket with this code, `close-other`: with another one than 1000;
  * `unauthorized`, `forbidden`, `too-many`, `unavailable`: status 401, 403, 429, 503; `status`: another one than 200;
  * `unexpected`: bytes that no stream of a Holdfast server contains; `certificate`: that of the server was not accepted; `handshake`:
  * TLS was not possible for another reason; `tls-alert`: the server reported a failure of TLS; `bad-record`: it sent something that is
@@ -22,6 +23,11 @@ export const CAUSES = [
   'descriptors',
   'reset',
   'closed',
+  'close-1001',
+  'close-1008',
+  'close-1012',
+  'close-1013',
+  'close-other',
   'unauthorized',
   'forbidden',
   'too-many',

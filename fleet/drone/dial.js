@@ -9,7 +9,8 @@
  * @typedef {object} Target
  * @property {Server[]} servers that share the streams, at least one; a stream that comes back takes the next one
  * @property {string[]} sources local addresses, used in turn; if empty, the kernel chooses
- * @property {string} request the whole request head, if there is no subscription
+ * @property {import('./params.js').Format} format
+ * @property {string} request the whole request head, if there is no subscription; that of a WebSocket has no key yet
  * @property {Subscription | null} subscription the topics that streams subscribe to, and the request for it
  * @property {number} pingIntervalMs 0 if unknown: then no lateness is measured
  * @property {number} timeoutMs to connect and receive the welcome

@@ -6,7 +6,7 @@ import { descriptorLimit, OWN_DESCRIPTORS } from '../../lib/descriptors.js';
 import { causeOf, noCauses } from './causes.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES } from './histograms.js';
-import { tls, topics } from './optional.js';
+import { formats, tls, topics } from './optional.js';
 import { NO_SUBSCRIBERS, pairOf, Stream } from './stream.js';
 
 const MOST_SAMPLES = 8;
@@ -83,7 +83,8 @@ export class PlainDialer {
     socket.on('data', onData);
     socket.on('error', onError);
     socket.on('close', onClose);
-    socket.write(this.subscribers.requestFor(target, place), 'latin1');
+    const request = this.subscribers.requestFor(target, place);
+    socket.write(formats?.begin(this, stream, stream[kStream], request) ?? request, 'latin1');
   }
 
   /** Ends openings that take too long. */
@@ -175,7 +176,8 @@ export class PlainDialer {
     else if (event.what === 'gap') this.subscribers.at(stream.place)?.expectGap(this.counts);
     else if (event.what === 'block') this.noteBlock(stream, event.block);
     else if (event.what === 'end') this.end(socket, 'closed');
-    else this.end(socket, event.cause, event.sample);
+    else if (event.what === 'wrong') this.end(socket, event.cause, event.sample);
+    else formats?.note(this, socket, stream, event);
   }
 
   /** @param {StreamSocket} socket @param {Stream} stream */

@@ -7,7 +7,7 @@ import { sumOf } from './causes.js';
 import { askConsent } from './consent.js';
 import { COUNTS } from './counters.js';
 import { emptyHistograms, MEASURES, percentilesOf } from './histograms.js';
-import { tls, topics } from './optional.js';
+import { formats, tls, topics } from './optional.js';
 import { changedParams, defaultParams } from './params.js';
 import { Permit } from './permit.js';
 import { Rate } from './rate.js';
@@ -93,13 +93,14 @@ export class Drone {
     const { failures } = this;
     const security = tls?.securityOf(params) ?? null;
     const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
-    const { sources, interval, timeout, expect, channel, path } = params;
+    const { sources, interval, timeout, expect, channel, path, format } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
     this.dialer.aim({
       servers,
       sources: sources === 'auto' ? ownSources(params, servers) : sources,
-      request: requestOf(params),
+      format,
+      request: formats?.requestOf(params) ?? requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,
       timeoutMs: timeout,

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { choice, either, integer, option, text } from '../../lib/options.js';
 import { isHost, MOST_HOSTS, portsIn, sourcesIn } from './addresses.js';
-import { tls, topics } from './optional.js';
+import { formats, tls, topics } from './optional.js';
 
 const DAY_MS = 86_400_000;
 const MOST_STREAMS = 10_000_000;
@@ -18,7 +18,7 @@ const MOST_STREAMS = 10_000_000;
  * @property {number} concurrency
  * @property {string} path
  * @property {string} channel '' for none
- * @property {'text' | 'events'} accept
+ * @property {Format} format
  * @property {'auto' | string[]} sources
  * @property {'auto' | number} interval ms
  * @property {number} timeout ms
@@ -26,8 +26,9 @@ const MOST_STREAMS = 10_000_000;
  * @property {number} churn streams per second
  */
 
-/** @typedef {StreamParams & import('./tls/params.js').TlsParams & import('./topics/params.js').TopicParams} Params only the first part where
- * topics and TLS are not available */
+/** @typedef {'text' | 'events' | 'ndjson' | 'poll' | 'websocket'} Format of streams */
+/** @typedef {StreamParams & import('./formats/params.js').FormatParams & import('./tls/params.js').TlsParams
+ * & import('./topics/params.js').TopicParams} Params only the first part where the others are not available */
 
 /** '8888', '8888,8890-8893' @type {import('../../lib/options.js').Kind} */
 const PORTS = {
@@ -66,12 +67,13 @@ export const PARAMS = [
   option('concurrency', 'concurrency', integer(1, 100_000), 1000, 'most streams being opened at a time; checked ten times per second, so at most ten times as many per second'),
   option('path', 'path', PATH, '/', 'path of the request'),
   option('channel', 'channel', text('NAME', 'the name of a channel'), '', 'channel to listen to; without one, messages are errors'),
-  option('accept', 'accept', choice('text', 'events'), 'text', 'format of the streams: text, or Server-Sent Events'),
+  option('format', 'format', choice('text', 'events', ...(formats?.FORMATS ?? [])), 'text', 'format of the streams: text, Server-Sent Events, lines of JSON, polls (one request after the other on a connection), or WebSockets; with topics, text means events'),
   option('sources', 'sources', either('auto', SOURCES), 'auto', 'local addresses to dial from; auto: the kernel chooses, or 127.0.0.2 and up for loopback'),
   option('interval', 'interval', either('auto', integer(1, DAY_MS)), 'auto', 'ms between two pings of the server; auto: ask the server'),
   option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms until a stream must be open'),
   option('churn', 'churn', integer(0, 1_000_000), 0, 'streams per second, chosen at random, to close and open again with their cursors'),
   option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
+  ...(formats?.FORMAT_PARAMS ?? []),
   ...(tls?.TLS_PARAMS ?? []),
   ...(topics?.TOPIC_PARAMS ?? []),
 ];

@@ -18,12 +18,12 @@ export function withQuery(path, query) {
 }
 
 /**
- * The head of the request that opens a stream without topics.
+ * The head of the request that opens a stream of text or events without topics.
  * @param {Params} params @returns {string}
  */
 export function requestOf(params) {
-  const { path, channel, accept } = params;
+  const { path, channel, format } = params;
   const target = channel ? withQuery(path, `channel=${encodeURIComponent(channel)}`) : path;
-  const wanted = accept === 'events' ? 'Accept: text/event-stream\r\n' : '';
+  const wanted = format === 'events' ? 'Accept: text/event-stream\r\n' : '';
   return `GET ${target} HTTP/1.1\r\nHost: ${hostOf(params)}\r\n${wanted}\r\n`;
 }

@@ -2,7 +2,7 @@
  * One stream of the plain dialer, from dialling to its end.
  */
 import { Answer } from './answer.js';
-import { topics } from './optional.js';
+import { formats, topics } from './optional.js';
 import { Pings } from './pings.js';
 
 /** @typedef {import('./dial.js').Target} Target */
@@ -15,7 +15,9 @@ export class Stream {
     this.target = target;
     this.place = place;
     this.server = server;
-    this.answer = topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target);
+    this.answer =
+      formats?.answerOf(target) ??
+      (topics && target.subscription ? new topics.HubAnswer(target) : new Answer(target));
     this.begunMs = performance.now();
     this.hasFirstByte = false;
     this.isOpen = false;

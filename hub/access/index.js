@@ -78,7 +78,8 @@ export class Access {
     this.isAnonymousAllowed = isAnonymousAllowed;
     this.isLegacyAllowed = isLegacyAllowed;
     const isListed = inOrigins(publishOrigins);
-    this.isPublishOrigin = publishOrigins.includes('*') ? () => true : isListed;
+    const isOpen = publishOrigins.includes('*');
+    this.isPublishOrigin = (/** @type {string} */ origin) => origin !== '' && (isOpen || isListed(origin));
     this.onRefused = onRefused;
   }
 
@@ -98,8 +99,7 @@ export class Access {
    * @throws {AccessError} or rejects with it
    */
   sessionOf(request) {
-    const isLegacy = this.isLegacyAllowed && request.dialect !== 'draft';
-    const presented = presentedIn(request, { cookie: this.cookie, isLegacy });
+    const presented = this.presentedIn(request);
     const isSafe = SAFE_METHODS.includes(request.method);
     if (presented === null) return this.anonymous(request, isSafe);
     if (presented === MALFORMED) throw this.refusal('malformed', request);
@@ -107,16 +107,33 @@ export class Access {
     return this.verified(request, presented.token);
   }
 
-  /**
-   * @param {Request} request that publishes
-   * @returns {Session | Promise<Session>}
-   * @throws {AccessError} or rejects with it; 405 if there is no key that allows publishing
-   */
-  publisherOf(request) {
+  /** @param {Request} request */
+  presentedIn(request) {
+    const isLegacy = this.isLegacyAllowed && request.dialect !== 'draft';
+    return presentedIn(request, { cookie: this.cookie, isLegacy });
+  }
+
+  /** @param {Request} request @returns {boolean} whether a browser would send its token for whatever page */
+  isAmbient(request) {
+    const presented = this.presentedIn(request);
+    return presented !== null && presented !== MALFORMED && presented.isAmbient;
+  }
+
+  /** @throws {AccessError} 405 if there is no key that allows publishing */
+  checkPublishing() {
     if (!this.canPublish)
       throw new AccessError(405, 'nobody can publish here: the hub has no key for it', {
         Allow: 'GET, HEAD, QUERY, OPTIONS',
       });
+  }
+
+  /**
+   * @param {Request} request that publishes
+   * @returns {Session | Promise<Session>}
+   * @throws {AccessError} or rejects with it
+   */
+  publisherOf(request) {
+    this.checkPublishing();
     return /** @type {Session | Promise<Session>} */ (this.sessionOf(request)); // never null: publishing is not safe
   }
 
@@ -134,7 +151,7 @@ export class Access {
   /** @param {Request} request */
   checkOrigin(request) {
     const origin = originOf(request.headers);
-    if (origin === '' || !this.isPublishOrigin(origin)) throw this.refusal('origin', request);
+    if (!this.isPublishOrigin(origin)) throw this.refusal('origin', request);
   }
 
   /** @param {Request} request @param {string} token @returns {Session | Promise<Session>} */

@@ -201,11 +201,11 @@ export class Announcements {
     const { node, number } = owner;
     const subscriber = node.subscribers.of(number, id);
     const dialect = dialectOf(text);
-    return subscriptionsIn(text).map((subscription, index) => {
+    return subscriptionsIn(text).map((subscription) => {
       const topic = topicOf(dialect, this.path, subscription, subscriber);
       const data = jsonOf(dialect, topic, subscription, subscriber, isActive);
       // Several nodes may announce the same.
-      const key = `presence ${node.id} ${life} ${number} ${id} ${index} ${isActive}`;
+      const key = `presence ${node.id} ${life} ${number} ${id} ${subscription.number} ${isActive}`;
       // Those of 0.x have no type: its clients expect them as plain messages.
       return dialect === 'legacy'
         ? { topics: [topic], data: withContext(data), private: true, key }

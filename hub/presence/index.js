@@ -18,7 +18,7 @@ import { Node } from './node.js';
 import { Others } from './others.js';
 import { Seats } from './seats.js';
 import { bytesOf } from './table.js';
-import { countIn } from './texts.js';
+import { changeOf, countIn } from './texts.js';
 
 /** Texts that are shared by the streams that have the same. */
 const MOST_TEXTS = 1024;
@@ -100,15 +100,34 @@ export class Presence {
     return { id, life, key: Buffer.from(subscribers.key).toString('base64'), lastOwner: this.lastOwner };
   }
 
-  /** A stream is open. @param {object} worker @param {number} id @param {string} text from `textOf` */
+  /** A stream is open, or has other subscriptions from now on. @param {object} worker @param {number} id @param {string} text from `textOf` */
   enter(worker, id, text) {
     const seat = this.seats.of(worker);
+    const listed = seat.find(id);
+    if (listed) return this.change(listed, text);
+    if (countIn(text) === 0) return;
     seat.owner ??= this.newOwner();
     const { owner } = seat;
     const shared = this.shared(text);
     owner.table.add(id, shared);
     this.watcher.entered(owner.number, id, shared);
     this.changed(owner, owner.table, id, shared, true);
+  }
+
+  /** @param {import('./seats.js').Origin} listed @param {string} now its text */
+  change({ owner, id }, now) {
+    const table = owner.tableOf(id);
+    const before = table?.take(id);
+    if (!table || before === undefined) return;
+    const { text, begun, ended } = changeOf(before, now);
+    table.add(id, text);
+    this.account(before, -1);
+    this.account(text, 1);
+    this.watcher.entered(owner.number, id, text);
+    const { life } = table;
+    if (countIn(ended) > 0) this.announcements.add({ owner, id, text: ended, life, table, isActive: false });
+    if (countIn(begun) > 0) this.announcements.add({ owner, id, text: begun, life, table, isActive: true });
+    this.checkRoom();
   }
 
   /** It has ended. @param {object} worker @param {number} id of any stream, also of one that never entered */
@@ -170,7 +189,7 @@ export class Presence {
   /** @param {Owner} owner @param {Table} table @param {number} id @param {string} text @param {boolean} isActive */
   changed(owner, table, id, text, isActive) {
     this.account(text, isActive ? 1 : -1);
-    this.announcements.add({ owner, id, text, life: table.life, table, isActive });
+    if (countIn(text) > 0) this.announcements.add({ owner, id, text, life: table.life, table, isActive });
     this.checkRoom();
   }
 

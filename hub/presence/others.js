@@ -7,7 +7,10 @@ import { subscriptionsIn } from './texts.js';
 /** What an empty table of a worker takes, about. */
 const OWNER_BYTES = 1024;
 /** A text of `textOf`: the dialect, and lines with the key of a selector and perhaps a payload. */
-const FORM = /^[80](?:\*|[=~%][^\n\t]*)(?:\t[^\n]*)?(?:\n(?:\*|[=~%][^\n\t]*)(?:\t[^\n]*)?)*$/;
+const FORM = formOf('', '');
+/** Of one whose subscriptions have changed, and may be none now. */
+const NUMBERED_FORM = formOf('\\d{1,15}:', '\\d{1,15}');
+const EMPTY_FORM = /^[80]\d{1,15}:$/;
 
 /** @typedef {import('./index.js').Presence} Presence */
 /** @typedef {import('./announcements.js').Burial} Burial */
@@ -51,7 +54,7 @@ export class Others {
   enter(node, number, id, text) {
     const { presence } = this;
     const known = node.owners.get(number);
-    if (known?.table.get(id) !== undefined) return true;
+    if (known?.table.get(id) === text) return true;
     const kept = known?.tableOf(id)?.take(id);
     if (kept !== undefined) presence.account(kept, -1);
     if (presence.bytes >= presence.mostBytes) return false;
@@ -114,7 +117,8 @@ function* endsOf(node) {
 
 /** What is announced and listed is made of it. @param {string} text @returns {boolean} whether it is as `textOf` makes it */
 export function isTextOfStream(text) {
-  if (!FORM.test(text) || !text.isWellFormed()) return false;
+  if (![FORM, NUMBERED_FORM, EMPTY_FORM].some((form) => form.test(text)) || !text.isWellFormed())
+    return false;
   if (!text.includes('\t')) return true;
   try {
     for (const { payload } of subscriptionsIn(text)) if (payload !== '') JSON.parse(payload);
@@ -122,4 +126,10 @@ export function isTextOfStream(text) {
   } catch {
     return false;
   }
+}
+
+/** @param {string} head after the dialect @param {string} number of a line */
+function formOf(head, number) {
+  const line = `${number}(?:\\*|[=~%][^\\n\\t]*)(?:\\t[^\\n]*)?`;
+  return new RegExp(`^[80]${head}${line}(?:\\n${line})*$`);
 }

@@ -22,6 +22,15 @@ export class Seat {
     ids.set(id, origin.id);
   }
 
+  /** @param {number} id of a stream here @returns {Origin | null} null if it is not listed */
+  find(id) {
+    for (const [owner, ids] of this.taken) {
+      const before = ids.get(id);
+      if (before !== undefined) return { owner, id: before };
+    }
+    return this.owner?.tableOf(id) ? { owner: this.owner, id } : null;
+  }
+
   /** The stream is not here any more. @param {number} id @returns {Origin | null} null if it is not listed */
   give(id) {
     for (const [owner, ids] of this.taken) {

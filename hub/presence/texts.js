@@ -9,6 +9,11 @@
  * control characters, and JSON escapes them.
  *
  *     '8=https://example.com/books/1\t{"name":"Ann"}\n=https://example.com/books/2\t\n~https://example.com/:id'
+ *
+ * The subscriptions of a stream are numbered, so that each beginning and each end is announced once. As long as they don't change, the
+ * numbers are those of the lines. The client of a WebSocket may change them: then the text has the next free number, and each line its own.
+ *
+ *     '83:0=https://example.com/books/1\n2=https://example.com/books/3'
  */
 
 const DRAFT = '8';
@@ -16,6 +21,10 @@ const LEGACY = '0';
 /** How the keys of selectors begin, and what presence calls their kind. `*` selects all topics whatever the type. @type {Record<string, string>} */
 const MATCH_TYPES = { '*': 'exact', '=': 'exact', '~': 'urlpattern', '%': 'uritemplate' };
 const KEYS = Object.entries(MATCH_TYPES).filter(([start]) => start !== '*');
+/** Where a key begins. */
+const KEY = /[*=~%]/;
+const ZERO = 48;
+const NINE = 57;
 const CONTEXT = 'https://mercure.rocks/';
 /** What `encodeURIComponent` leaves although it is reserved. RFC 6570, section 3.2.2, encodes all of it. */
 const RESERVED = /[!'()*]/g;
@@ -23,7 +32,7 @@ const RESERVED = /[!'()*]/g;
 /** @typedef {import('../access/grants.js').Session} Session */
 /** @typedef {import('../access/grants.js').Dialect} Dialect */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
-/** @typedef {{ key: string, payload: string }} Subscription the key of its selector; the payload is JSON, '' for none */
+/** @typedef {{ key: string, payload: string, number: number }} Subscription the key of its selector; the payload is JSON, '' for none */
 
 /**
  * @param {Dialect} dialect of the stream @param {readonly Selector[]} selectors @param {Session | null} session
@@ -50,20 +59,62 @@ export function dialectOf(text) {
 
 /** @param {string} text @returns {Subscription[]} */
 export function subscriptionsIn(text) {
+  const colon = numbersIn(text);
+  const lines = text.slice(colon + 1 || 1);
+  if (lines === '') return [];
   let before = '';
-  return text
-    .slice(1)
-    .split('\n')
-    .map((line) => {
-      const tab = line.indexOf('\t');
-      if (tab < 0) return { key: line, payload: '' };
-      before = line.slice(tab + 1) || before;
-      return { key: line.slice(0, tab), payload: before };
-    });
+  return lines.split('\n').map((line, index) => {
+    const start = colon < 0 ? 0 : line.search(KEY);
+    const number = colon < 0 ? index : Number(line.slice(0, start));
+    const tab = line.indexOf('\t');
+    if (tab < 0) return { key: line.slice(start), payload: '', number };
+    before = line.slice(tab + 1) || before;
+    return { key: line.slice(start, tab), payload: before, number };
+  });
+}
+
+/** @param {string} text @returns {number} where the colon after the next number is; -1 if its lines have no numbers */
+function numbersIn(text) {
+  const first = text.charCodeAt(1);
+  return first >= ZERO && first <= NINE ? text.indexOf(':') : -1;
+}
+
+/**
+ * The client of a WebSocket has changed its subscriptions.
+ * @param {string} before as it is listed @param {string} now from `textOf`
+ * @returns {{ text: string, begun: string, ended: string }} as it is listed now, and the subscriptions that have begun and ended. Those that
+ *   it had before keep their payload
+ */
+export function changeOf(before, now) {
+  const colon = numbersIn(before);
+  const had = subscriptionsIn(before);
+  const known = new Map(had.map((one) => [one.key, one]));
+  let next = colon < 0 ? had.length : Number(before.slice(1, colon));
+  const has = subscriptionsIn(now).map((one) => known.get(one.key) ?? { ...one, number: next++ });
+  const kept = new Set(has);
+  const numbered = (/** @type {Subscription[]} */ list) => textWith(before[0], next, list);
+  return {
+    text: numbered(has),
+    begun: numbered(has.filter(({ key }) => !known.has(key))),
+    ended: numbered(had.filter((one) => !kept.has(one))),
+  };
+}
+
+/** @param {string} dialect @param {number} next @param {readonly Subscription[]} subscriptions @returns {string} */
+function textWith(dialect, next, subscriptions) {
+  let before = '';
+  const lines = subscriptions.map(({ key, payload, number }) => {
+    if (payload === '') return `${number}${key}`;
+    const line = `${number}${key}\t${payload === before ? '' : payload}`;
+    before = payload;
+    return line;
+  });
+  return Buffer.from(`${dialect}${next}:${lines.join('\n')}`).toString();
 }
 
 /** @param {string} text @returns {number} subscriptions */
 export function countIn(text) {
+  if (text.length === 1 || text.endsWith(':')) return subscriptionsIn(text).length;
   let count = 1;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++;
   return count;

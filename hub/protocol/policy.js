@@ -5,13 +5,16 @@
  * Clients send the same heads over and over, and a Hold gives us the same headers object for the same head. So what a head asks for
  * is worked out once, and is used as long as its token is valid.
  */
+import { WISH_HEADERS } from '../../lib/wishes.js';
 import { HEADERS as ACCESS_HEADERS } from '../access/index.js';
+import { FORMATS } from '../streams/formats.js';
 import { LimitError } from '../streams/limits.js';
 import { labelsOf } from '../streams/openings.js';
-import { NOSNIFF, requestErrorOf, resourceOf, streamHeaders } from './protocol.js';
+import { headersOf, placed, pollAnswer, textOf } from './beginnings.js';
+import { NOSNIFF, requestErrorOf, resourceOf } from './protocol.js';
 
 /** Headers that `decide` reads. */
-export const HEADERS = [...ACCESS_HEADERS, 'last-event-id', 'if-none-match'];
+export const HEADERS = [...ACCESS_HEADERS, ...WISH_HEADERS, 'last-event-id', 'if-none-match'];
 
 /** @typedef {import('../index.js').Hub} Hub */
 /** @typedef {import('../index.js').Subscriber} Subscriber */
@@ -19,7 +22,7 @@ export const HEADERS = [...ACCESS_HEADERS, 'last-event-id', 'if-none-match'];
 
 /**
  * As the policy of a Hold has them.
- * @typedef {{ hold: 'updates', channels: readonly string[], headers: Record<string, string>, welcome: string, labels?: import('../streams/core.js').Labels | undefined }} HoldDecision
+ * @typedef {{ hold: import('../streams/formats.js').Format['hold'], channels: readonly string[], headers: Record<string, string>, welcome?: string, waitMs?: number, tag?: string, labels?: import('../streams/core.js').Labels | undefined }} HoldDecision
  * @typedef {{ answer: import('../index.js').Answer }} AnswerDecision
  * @typedef {HoldDecision | AnswerDecision | { refuse: number, headers?: Record<string, string>, body?: string } | { pass: true }} Decision
  */
@@ -68,16 +71,21 @@ function subscribe(hub, request, id) {
   hub.core.limits?.open(request.address ?? '');
   const subscriber = hub.subscribers.of(request);
   if (subscriber instanceof Promise) return openLater(hub, request, subscriber, id);
-  const opening = hub.core.prepare(subscriber.cursor, subscriber.place);
+  const opening = prepare(hub, subscriber);
   if (opening instanceof Promise)
     return opening.then((one) => () => heldOrRefused(hub, request, subscriber, one, id));
   return held(hub, request, subscriber, opening, id);
 }
 
+/** @param {Hub} hub @param {Subscriber} subscriber */
+function prepare(hub, { cursor, place, format }) {
+  return hub.core.prepare(cursor, place, FORMATS[format].script);
+}
+
 /** @param {Hub} hub @param {Request} request @param {Promise<Subscriber>} promise @param {number} id */
 async function openLater(hub, request, promise, id) {
   const subscriber = await promise;
-  const opening = await hub.core.prepare(subscriber.cursor, subscriber.place);
+  const opening = await prepare(hub, subscriber);
   return () => heldOrRefused(hub, request, subscriber, opening, id);
 }
 
@@ -96,20 +104,46 @@ function heldOrRefused(hub, request, subscriber, opening, id) {
 
 /** @type {typeof heldOrRefused} throws a RequestError */
 function held(hub, { method, address = '' }, subscriber, opening, id) {
-  const { place, dialect, cors } = subscriber;
+  const { format } = subscriber;
+  const { hold } = FORMATS[format];
   const { reported } = opening;
-  const headers =
-    reported === undefined ? subscriber.headers : { ...streamHeaders(dialect, reported), ...cors };
-  if (method === 'HEAD') return { hold: 'updates', headers, channels: [], welcome: '' };
+  if (method === 'HEAD') return { hold, headers: headersOf(subscriber, reported, undefined), channels: [] };
+  if (format === 'poll') return polled(hub, address, subscriber, opening, id);
+  const { place } = subscriber;
   const admission = hub.core.admit(place, address);
-  const { text, isWhole } = opening.begin();
-  if (!isWhole) {
+  try {
+    const begun = opening.begin();
+    const beginning = format === 'events' ? begun : placed(begun);
+    const headers = headersOf(subscriber, reported, beginning.cursor);
+    const welcome = textOf(subscriber, reported, beginning);
+    const { isWhole } = beginning;
+    if (!isWhole && format !== 'websocket') {
+      hub.core.dismiss(admission);
+      return { answer: { status: 200, headers, body: welcome } };
+    }
+    hub.core.enter(id, place, { ...subscriber, address, admission });
+    if (!isWhole) hub.core.endSoon(id);
+    return { hold, headers, channels: place.channels, welcome, ...hub.core.marksOf(id, place) };
+  } catch (error) {
     hub.core.dismiss(admission);
-    return { answer: { status: 200, headers, body: text } };
+    throw error;
   }
-  hub.core.enter(id, place, dialect, admission);
+}
+
+/**
+ * @param {Hub} hub @param {string} address @param {Subscriber} subscriber
+ * @param {import('../streams/openings.js').Opening} opening @param {number} id
+ * @returns {Decision} to be carried out at once
+ * @throws {import('../../lib/router.js').RequestError}
+ */
+function polled(hub, address, subscriber, opening, id) {
+  const answer = pollAnswer(subscriber, opening.reported, placed(opening.begin()));
+  if (answer) return { answer };
+  const { place, headers, waitMs, format } = subscriber;
+  const admission = hub.core.admit(place, address, false);
+  hub.core.enter(id, place, { ...subscriber, address, admission });
   const labels = labelsOf(place.session, Date.now());
-  return { hold: 'updates', headers, channels: place.channels, welcome: text, labels };
+  return { hold: FORMATS[format].hold, headers, channels: place.channels, waitMs, labels };
 }
 
 /** @param {Hub} hub @param {Request} request @param {unknown} error @returns {Decision} */

@@ -91,7 +91,7 @@ export function streamHeaders(dialect, reported) {
 }
 
 /** @param {string} text @returns {string} its bytes, one character each */
-function headerValue(text) {
+export function headerValue(text) {
   if (!BEYOND_ASCII.test(text)) return text;
   return Buffer.from(text.replace(CONTROLS, ' ')).toString('latin1');
 }

@@ -15,7 +15,7 @@ import { LimitError } from '../streams/limits.js';
 /**
  * @typedef {object} Subscription
  * @property {Dialect} dialect
- * @property {readonly Selector[]} selectors each once
+ * @property {readonly Selector[]} selectors each once; none if it names none, which only a WebSocket may (`checkWanted`)
  * @property {string | undefined} cursor the last event id; '' counts as one
  *
  * @typedef {object} Rules
@@ -37,13 +37,7 @@ const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId']
  */
 export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors }) {
   const wanted = pairs.flatMap(([name, value]) => wantedBy(name, value, isLegacyAllowed));
-  if (wanted.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
-  if (wanted.length > mostSelectors)
-    throw new LimitError(
-      400,
-      `a stream can have at most ${mostSelectors} topics, not ${wanted.length} (max-topics-per-stream)`,
-      'hubLimitedTopicsPerStream',
-    );
+  checkCount(wanted.length, mostSelectors);
   const isLegacy = wanted.some(({ kind }) => kind === 'template');
   if (isLegacy && wanted.some(({ kind }) => kind !== 'template'))
     throw new RequestError(400, 'use either "match" or the older "topic", not both');
@@ -57,6 +51,21 @@ export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors 
     selectors: [...selectors.values()],
     cursor: cursorOf(pairs, undefined),
   };
+}
+
+/** @param {number} count of topics of a stream @param {number} most @throws {LimitError} 400 */
+export function checkCount(count, most) {
+  if (count <= most) return;
+  throw new LimitError(
+    400,
+    `a stream can have at most ${most} topics, not ${count} (max-topics-per-stream)`,
+    'hubLimitedTopicsPerStream',
+  );
+}
+
+/** @param {Pick<Subscription, 'selectors'>} wish of anything but a WebSocket @throws {RequestError} 400 */
+export function checkWanted({ selectors }) {
+  if (selectors.length === 0) throw new RequestError(400, 'missing "match" subscription parameter');
 }
 
 /** @param {string} name @param {string} value @param {boolean} isLegacyAllowed @returns {{ kind: 'exact' | 'urlpattern' | 'template', value: string }[]} */

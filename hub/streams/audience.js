@@ -5,6 +5,7 @@
  *     'a' + selector   streams whose grants cover the selector, so they get private publications about it too
  *     'g' + selector + grants   streams on 's' whose grants match other topics: they get a private publication if the selector matches
  *                               one of its topics and a grant matches one, which may be another (Mercure's alternate topics)
+ *     'w'              streams that have no selectors: nothing is published here
  *
  * Exact topics need no state here, because the name of the channel follows from the topic. Patterns, `*` among them, and selectors
  * with grants of their own are counted while streams use them.
@@ -18,6 +19,8 @@ export const OURS = '\u0001';
 export const PUBLIC = `${OURS}s`;
 export const ALL = `${OURS}a`;
 export const GRANTED = `${OURS}g`;
+/** WebSockets that have not asked for anything are here: streams without channels could not move to another process. */
+const NOWHERE = `${OURS}w`;
 const PRIVATE_PREFIXES = [ALL];
 const PREFIXES = [ALL, PUBLIC];
 
@@ -60,7 +63,7 @@ export class Audience {
   /** @param {readonly Selector[]} selectors @param {Session | null} session @returns {Place} */
   placeOf(selectors, session) {
     /** @type {string[]} */
-    const channels = [];
+    const channels = selectors.length === 0 ? [NOWHERE] : [];
     /** @type {Omit<Use, 'count'>[]} */
     const uses = [];
     for (const selector of selectors) {

@@ -9,13 +9,16 @@
  *     broker: reset --> the streams that are open end --> another Order --> their clients come again, with the cursors they have
  */
 import { setTimeout as after } from 'node:timers/promises';
-import { codeOf, HoldfastError } from '../../lib/errors.js';
+import { codeOf } from '../../lib/errors.js';
 import { noHubCounters } from '../../lib/hubcounters.js';
 import { textOf } from '../presence/texts.js';
 import { Audience, OURS } from './audience.js';
-import { LimitError } from './limits.js';
-import { labelsOf, retryMs } from './openings.js';
+import { FORMATS } from './formats.js';
+import { Joining } from './joining.js';
+import { LimitError, NO_ROOM } from './limits.js';
+import { labelsOf } from './openings.js';
 import { Order } from './order.js';
+import { Sockets } from './sockets.js';
 import { notesOf, QUIET, TakenPlaces } from './taken.js';
 
 /** @typedef {import('../../broker/index.js').Broker} Broker */
@@ -26,20 +29,35 @@ import { notesOf, QUIET, TakenPlaces } from './taken.js';
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
 /** @typedef {{ subject?: number, token?: number, expiresAtMs?: number }} Labels */
 /** @typedef {import('./limits.js').Taken | null} Admission what a stream has taken of the limits */
+/** @typedef {import('./taken.js').Note | import('./sockets.js').Note} Note */
+
+/**
+ * How a stream is opened.
+ * @typedef {object} Entrance
+ * @property {import('./formats.js').FormatName} format
+ * @property {import('../access/grants.js').Dialect} dialect
+ * @property {string} address of the client
+ * @property {boolean} mayPublish whether a WebSocket client may, if its token does
+ * @property {Admission} admission null if the application has opened it
+ */
 
 /**
  * What the hub needs of a Hold.
  * @typedef {object} HoldLike
- * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
+ * @property {(channels: readonly string[], message: { id?: string, type?: string, retry?: number, topic?: string, data: string } | null, options: { cursor: string, isCounted?: boolean, mayBeLarge?: boolean }) => unknown} publish
  * @property {(id: number, payload: string) => void} write
+ * @property {(id: number, payload: string) => void} reply
  * @property {(id: number, channel: string) => void} subscribe
+ * @property {(id: number, channel: string) => void} unsubscribe
  * @property {(id: number, labels: Labels) => void} label
  * @property {(id: number) => void} end
  * @property {(which: 'subject' | 'token', label: number, reason: 'revoked') => void} endLabelled
  * @property {(channel: string, reason: 'revoked') => void} endChannel
  * @property {(reason: 'restarted') => void} endUpdates
- * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' }) => Promise<number>} adopt
+ * @property {(response: import('node:http').ServerResponse, options: { encoding: 'updates' | 'ndjsonUpdates' | 'pollUpdates', channels?: readonly string[], waitMs?: number }) => Promise<number>} adopt
+ * @property {(request: import('node:http').IncomingMessage, socket: import('node:stream').Duplex, head: Uint8Array, options: { encoding: 'websocketUpdates', headers: Record<string, string>, tag: string }) => Promise<number>} upgrade
  * @property {(listener: (id: number) => void) => void} onStreamClose
+ * @property {(listener: (id: number, data: string) => boolean) => void} onStreamMessage
  */
 
 const RETRY_AFTER_S = '10';
@@ -47,7 +65,6 @@ const RETRY_AFTER_S = '10';
 const LEARN_MS = 1000;
 /** Why publications can't be read now: the client comes back for them. */
 const PASSING = ['BUSY', 'CLOSED', 'STORE'];
-const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {{ id: string, sequence: number, isNew: boolean }} Published `isNew` is false if the id was published before */
 
@@ -73,14 +90,14 @@ export class HubCore {
     this.counts = noHubCounters();
     this.audience = new Audience();
     this.taken = new TakenPlaces(baseUrl);
+    this.sockets = new Sockets(baseUrl);
     const { audience, counts } = this;
     this.beginOrder = () =>
       new Order({ hold, broker, audience, isCached, windowBytes, mostReplayBytes, counts, onError });
     this.order = this.beginOrder();
     /** Where streams are that something is counted for. @type {Map<number, Place>} by id */
     this.places = new Map();
-    /** Ids of responses that are becoming streams, as long as they are open. @type {Set<number>} */
-    this.joining = new Set();
+    this.joining = new Joining(this);
     this.failed = (/** @type {unknown} */ error) => {
       if (!PASSING.includes(codeOf(error))) onError(error);
       return false;
@@ -149,23 +166,29 @@ export class HubCore {
   }
 
   /**
-   * @param {string | undefined} cursor @param {Place} place
+   * @param {string | undefined} cursor @param {Place} place @param {import('./events.js').Script} [script] by default events
+   * @param {number} [mostBytes] of what the stream gets first, about
    * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
    */
-  prepare(cursor, place) {
-    return this.order.openings.prepare(cursor, place);
+  prepare(cursor, place, script, mostBytes) {
+    return this.order.openings.prepare(cursor, place, script, mostBytes);
   }
 
   /**
    * Somebody wants to open a stream now.
-   * @param {Place} place @param {string} address
+   * @param {Place} place @param {string} address @param {boolean} [isListed] whether presence has it
    * @returns {Admission} to be passed to `enter` or `dismiss`
    * @throws {LimitError}
    */
-  admit({ session }, address) {
+  admit({ session }, address, isListed = true) {
+    if (isListed) this.checkPresence();
+    return this.limits?.take(address, session?.subject ?? 0) ?? null;
+  }
+
+  /** @throws {LimitError} 503 if nothing more can be listed */
+  checkPresence() {
     if (this.presence?.isFull)
       throw new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
-    return this.limits?.take(address, session?.subject ?? 0) ?? null;
   }
 
   /** There is no stream after all. @param {Admission} admission */
@@ -175,13 +198,19 @@ export class HubCore {
 
   /**
    * A stream is held at this place from now on.
-   * @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect
-   * @param {Admission} [admission] none if the application has opened it
+   * @param {number} id @param {Place} place @param {Entrance} how
    */
-  enter(id, place, dialect, admission = null) {
+  enter(id, place, { format, dialect, address, mayPublish, admission }) {
     this.counts.hubOpened++;
     if (admission) this.limits?.keep(id, admission);
-    if (this.presence) this.list(id, place, dialect);
+    if (format === 'websocket' && !this.sockets.byId.has(id))
+      this.sockets.enter(id, { place, dialect, address, mayPublish });
+    if (FORMATS[format].isListed && place.selectors.length > 0) this.list(id, place, dialect);
+    this.settle(id, place);
+  }
+
+  /** What is counted for a stream. @param {number} id @param {Place} place */
+  settle(id, place) {
     if (place.uses.length === 0) return;
     this.audience.enter(place);
     this.places.set(id, place);
@@ -189,27 +218,63 @@ export class HubCore {
 
   /** @param {number} id @param {Place} place @param {import('../access/grants.js').Dialect} dialect of all streams at this place */
   list(id, place, dialect) {
+    if (!this.presence) return;
     place.listing ||= textOf(dialect, place.selectors, place.session);
-    this.presence?.enter(id, place.listing);
+    this.presence.enter(id, place.listing);
+  }
+
+  /**
+   * A WebSocket asks for something else from now on.
+   * @param {number} id @param {import('./sockets.js').Socket} socket @param {readonly Selector[]} selectors
+   */
+  move(id, socket, selectors) {
+    const { place: before, dialect } = socket;
+    const place = this.placeOf(selectors, before.session);
+    this.leavePlace(id, () => this.settle(id, place));
+    const [old, now] = [before, place].map(({ channels }) => new Set(channels));
+    for (const channel of now) if (!old.has(channel)) this.hold.subscribe(id, channel);
+    for (const channel of old) if (!now.has(channel)) this.hold.unsubscribe(id, channel);
+    socket.place = place;
+    if (before.selectors.length + selectors.length > 0) this.list(id, place, dialect);
+  }
+
+  /** @param {number} id of a stream that is about to be held @param {Place} place @returns {{ labels?: Labels | undefined, tag?: string | undefined }} what the Hold has to know about it */
+  marksOf(id, place) {
+    return { labels: labelsOf(place.session, Date.now()), tag: this.sockets.tagOf(id) };
+  }
+
+  /** A stream that is about to be held ends after what it gets first: its client comes again for the rest. @param {number} id */
+  endSoon(id) {
+    setImmediate(() => this.hold.end(id)); // without the native core, a WebSocket is opened a little later
   }
 
   /**
    * A stream has come from another process, where it was opened. What is kept for it is undone when it ends.
    * @param {import('./taken.js').Stream} stream also one that is not the hub's
    */
-  takeIn({ id, channels, subject, address }) {
-    if (!channels.some((one) => one.startsWith(OURS))) return;
-    const place = this.taken.of(channels);
+  takeIn(stream) {
+    const { id, channels, subject, address } = stream;
+    const socket = this.sockets.taken(stream, this.audience);
+    if (socket === undefined && !channels.some((one) => one.startsWith(OURS))) return;
+    const place = socket === undefined ? this.taken.of(channels) : socket?.place;
     if (!place) return this.hold.end(id); // its client comes back with its cursor
     this.limits?.takeIn(id, address, subject);
-    if (place.uses.length === 0) return;
-    this.audience.enter(place);
-    this.places.set(id, place);
+    if (socket) this.sockets.enter(id, socket);
+    this.settle(id, place);
   }
 
-  /** @returns {import('./taken.js').Note[]} */
+  /** @returns {Note[]} */
   notes() {
-    return notesOf(this.audience);
+    return [...notesOf(this.audience), ...this.sockets.notes()];
+  }
+
+  /** @param {readonly Note[]} notes of all hubs whose streams come next */
+  learn(notes) {
+    const isOfPlaces = (/** @type {Note} */ note) => Array.isArray(note[1]);
+    this.taken.learn(/** @type {import('./taken.js').Note[]} */ (notes.filter(isOfPlaces)));
+    this.sockets.learn(
+      /** @type {import('./sockets.js').Note[]} */ (notes.filter((note) => !isOfPlaces(note))),
+    );
   }
 
   /** Prefixes of channels: streams that are only on such ones need not be taken in. */
@@ -224,68 +289,17 @@ export class HubCore {
 
   /** It has ended. @param {number} id */
   leave(id) {
-    this.joining.delete(id);
+    this.joining.ids.delete(id);
+    this.sockets.leave(id);
+    this.leavePlace(id);
+  }
+
+  /** @param {number} id @param {() => void} [enter] called before, so that what both need is not given up */
+  leavePlace(id, enter) {
     const place = this.places.get(id);
-    if (!place) return;
     this.places.delete(id);
-    this.audience.leave(place);
-  }
-
-  /**
-   * Makes a stream of a response that is open for writing and whose head was not sent yet.
-   * @param {import('node:http').ServerResponse} response
-   * @param {Place} place
-   * @param {Opening} opening
-   * @param {{ dialect?: import('../access/grants.js').Dialect, admission?: Admission }} [how]
-   * @returns {Promise<number>} its id
-   * @throws {HoldfastError} and the admission is not used
-   */
-  async adopt(response, place, opening, { dialect = 'draft', admission = null } = {}) {
-    const { hold, order } = this;
-    if (this.presence?.isFull) throw new HoldfastError('OVER_CAPACITY', NO_ROOM);
-    const { text, isWhole } = opening.begin();
-    const { last } = order.window;
-    const id = await hold.adopt(response, { encoding: 'updates' });
-    this.joining.add(id);
-    if (!order.isOver) hold.write(id, text);
-    const join = () => this.join(id, place, dialect, admission);
-    const isIn = isWhole && !order.isOver && (await this.catchUp(id, place, last, join).catch(this.failed));
-    if (isIn) return id;
-    hold.end(id); // its client comes back for the rest
-    this.joining.delete(id);
-    this.dismiss(admission);
-    return id;
-  }
-
-  /**
-   * Writes what was published while a response became a stream: its client has had the head of the response since then.
-   * @param {number} id @param {Place} place @param {number} after a sequence
-   * @param {() => void} join called once the stream has got everything, in the same step
-   * @returns {Promise<boolean>} false if it is too much for one response, or the order is over
-   */
-  async catchUp(id, place, after, join) {
-    const { order } = this;
-    const { window, recovery } = order;
-    for (let through = after; through < window.last; through = window.last) {
-      const plan = recovery.planOf({ after: through, reported: undefined }, place);
-      if (!recovery.isReady(plan)) await recovery.prepare(plan);
-      if (order.isOver) return false;
-      const { text, isWhole } = recovery.replay(plan, retryMs());
-      this.hold.write(id, text);
-      if (!isWhole) return false;
-    }
-    join();
-    return true;
-  }
-
-  /** @param {number} id of a stream that has got everything so far @param {Place} place @param {import('../access/grants.js').Dialect} dialect @param {Admission} admission */
-  join(id, place, dialect, admission) {
-    const { hold } = this;
-    if (!this.joining.delete(id)) return this.dismiss(admission); // the client has left meanwhile
-    for (const channel of place.channels) hold.subscribe(id, channel);
-    const labels = labelsOf(place.session, Date.now());
-    if (labels) hold.label(id, labels);
-    this.enter(id, place, dialect, admission);
+    enter?.();
+    if (place) this.audience.leave(place);
   }
 
   /** @returns {import('../../lib/hubcounters.js').HubCounters} */

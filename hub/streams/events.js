@@ -18,6 +18,14 @@ export function eventOf({ type, retry, data }, id) {
 }
 
 /**
+ * How a replay is written: a publication with its id, and a position, which may be nothing.
+ * @typedef {object} Script
+ * @property {'event' | 'line'} name
+ * @property {(publication: Publication, id: string) => string} textOf
+ * @property {(cursor: string, retryMs?: number) => string} positionOf
+ */
+
+/**
  * A block that moves the last event id of a client without an event.
  * @param {string} cursor
  * @param {number} [retryMs] also tells the client how long to wait before it reconnects
@@ -26,3 +34,6 @@ export function eventOf({ type, retry, data }, id) {
 export function positionOf(cursor, retryMs) {
   return retryMs === undefined ? `id: ${cursor}\n\n` : `retry: ${retryMs}\nid: ${cursor}\n\n`;
 }
+
+/** @type {Script} */
+export const EVENTS = { name: 'event', textOf: eventOf, positionOf };

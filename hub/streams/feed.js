@@ -5,6 +5,7 @@
  *     broker --> pending --> window, latest --> Hold
  */
 import { codeOf } from '../../lib/errors.js';
+import { topicOf } from './lines.js';
 
 /** How soon to try again if the Hold has no room. */
 const BUSY_MS = 5;
@@ -72,7 +73,7 @@ export class Feed {
   publish(publication) {
     const { id, type, retry, data, sequence } = publication;
     const cursor = this.cursors.of(sequence);
-    const message = { id: id ?? cursor, type, retry, data };
+    const message = { id: id ?? cursor, type, retry, topic: topicOf(publication), data };
     try {
       // However large it is, it is in the order: to leave it out would be a gap that nobody is told of.
       const options = { cursor, isCounted: false, mayBeLarge: true };

@@ -13,6 +13,7 @@ import { Buckets } from './buckets.js';
 /** Nobody knows when a stream ends. */
 const STREAMS_RETRY_S = '10';
 const OPENS_RETRY_S = '1';
+export const NO_ROOM = 'there is no room for more subscriptions on the list of subscriptions (max-presence)';
 
 /** @typedef {import('../../lib/hubcounters.js').HubLimitName} HubLimitName */
 

@@ -3,6 +3,9 @@
  * nothing is lost or repeated between the two.
  */
 
+import { EVENTS } from './events.js';
+import { LINES } from './lines.js';
+
 /** Clients reconnect after a time of about this, each after another. */
 const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
@@ -13,7 +16,7 @@ const MOST_ALIKE = 32;
 /** Streams whose token expires end at different times: earlier by at most this part of the time that is left. */
 const EXPIRY_SPREAD = 0.1;
 const MOST_EXPIRY_SPREAD_MS = 60_000;
-/** What a stream gets that was to be opened in an order that is over: its client comes again. */
+/** What a stream gets that was to be opened in an order that is over: its client comes again. @type {Beginning} */
 const OVER = { text: '', isWhole: false };
 
 /** @typedef {import('./audience.js').Place} Place */
@@ -24,9 +27,14 @@ const OVER = { text: '', isWhole: false };
  * A stream that can be held now.
  * @typedef {object} Opening
  * @property {string | undefined} reported for the head of the response
- * @property {() => { text: string, isWhole: boolean }} begin to be called in the moment in which the stream is held. If the text is not
- *   whole, the response ends after it, and the client comes again for the rest
+ * @property {() => Beginning} begin to be called in the moment in which the stream is held. If the text is not whole, the response ends
+ *   after it, and the client comes again for the rest
+ *
+ * @typedef {{ text: string, isWhole: boolean } & Partial<import('./recovery.js').Replay>} Beginning without a cursor if the client has to come
+ *   again with the one it has
  */
+
+/** @typedef {import('./events.js').Script} Script */
 
 export class Openings {
   /** @param {import('./recovery.js').Recovery} recovery @param {import('../../lib/hubcounters.js').HubCounters} counts */
@@ -34,30 +42,39 @@ export class Openings {
     this.recovery = recovery;
     this.counts = counts;
     /** The beginning of streams without a cursor. */
-    this.shared = { last: -1, uses: 0, text: '' };
-    /** @type {Opening} */
-    this.live = { reported: undefined, begin: () => this.beginLive() };
-    /** For a cursor that is of no use. @type {Opening} */
-    this.lost = { reported: 'earliest', begin: () => this.beginAnew() };
+    this.shared = { last: -1, uses: 0, beginning: OVER };
+    this.ofEvents = this.simple(EVENTS);
+    this.ofLines = this.simple(LINES);
+  }
+
+  /** @param {Script} script @returns {{ live: Opening, lost: Opening }} `lost`: for a cursor that is of no use */
+  simple(script) {
+    return {
+      live: { reported: undefined, begin: () => this.beginLive(script) },
+      lost: { reported: 'earliest', begin: () => this.beginAnew(script) },
+    };
   }
 
   /**
-   * @param {string | undefined} cursor @param {Place} place
+   * @param {string | undefined} cursor @param {Place} place @param {Script} [script] of what the stream gets @param {number} [mostBytes] of that
    * @returns {Opening | Promise<Opening>} a promise if publications have to be collected first
    */
-  prepare(cursor, place) {
+  prepare(cursor, place, script = EVENTS, mostBytes) {
     const position = this.recovery.positions.locate(cursor);
-    if (position instanceof Promise) return position.then((found) => this.planned(found, place));
-    return this.planned(position, place);
+    if (position instanceof Promise)
+      return position.then((found) => this.planned(found, place, script, mostBytes));
+    return this.planned(position, place, script, mostBytes);
   }
 
-  /** @param {Position} position @param {Place} place @returns {Opening | Promise<Opening>} */
-  planned(position, place) {
+  /** @param {Position} position @param {Place} place @param {Script} script @param {number} [mostBytes] @returns {Opening | Promise<Opening>} */
+  planned(position, place, script, mostBytes) {
     const { recovery } = this;
-    if (position.isAhead) return { reported: position.reported, begin: comeAgain };
-    if (position.after === undefined && recovery.latest.byTopic.size === 0)
-      return position.reported === undefined ? this.live : this.lost;
-    const plan = recovery.planOf(position, place);
+    if (position.isAhead) return { reported: position.reported, begin: () => comeAgain(script) };
+    if (position.after === undefined && recovery.latest.byTopic.size === 0) {
+      const { live, lost } = script === EVENTS ? this.ofEvents : this.ofLines;
+      return position.reported === undefined ? live : lost;
+    }
+    const plan = recovery.planOf(position, place, script, mostBytes);
     const opening = {
       get reported() {
         return plan.reported;
@@ -67,7 +84,7 @@ export class Openings {
     return recovery.isReady(plan) ? opening : recovery.prepare(plan).then(() => opening);
   }
 
-  /** @param {Plan} plan @returns {{ text: string, isWhole: boolean }} */
+  /** @param {Plan} plan @returns {Beginning} */
   begin(plan) {
     const { recovery, counts } = this;
     if (recovery.isOver) return OVER;
@@ -79,32 +96,33 @@ export class Openings {
     return replay;
   }
 
-  /** @returns {{ text: string, isWhole: boolean }} */
-  beginAnew() {
+  /** @param {Script} script @returns {Beginning} */
+  beginAnew(script) {
     if (this.recovery.isOver) return OVER;
     this.counts.hubRecoveries++;
     this.counts.hubEarliest++;
-    return this.beginLive();
+    return this.beginLive(script);
   }
 
-  /** @returns {{ text: string, isWhole: boolean }} */
-  beginLive() {
-    return this.recovery.isOver ? OVER : { text: this.sharedText(), isWhole: true };
+  /** @param {Script} script @returns {Beginning} */
+  beginLive(script) {
+    if (this.recovery.isOver) return OVER;
+    return script === EVENTS ? this.sharedBeginning() : this.recovery.nothing(script, 0);
   }
 
-  /** Streams that begin alike share one text, which native compares by its bytes. @returns {string} */
-  sharedText() {
+  /** Streams that begin alike share one text, which native compares by its bytes. @returns {Beginning} */
+  sharedBeginning() {
     const { last } = this.recovery.window;
     const { shared } = this;
-    if (shared.last === last && shared.uses++ < MOST_ALIKE) return shared.text;
-    this.shared = { last, uses: 0, text: this.recovery.positionText(retryMs()) };
-    return this.shared.text;
+    if (shared.last === last && shared.uses++ < MOST_ALIKE) return shared.beginning;
+    this.shared = { last, uses: 0, beginning: this.recovery.nothing(EVENTS, retryMs()) };
+    return this.shared.beginning;
   }
 }
 
-/** For a client that would get again what it has already. It keeps its cursor. @returns {{ text: string, isWhole: boolean }} */
-function comeAgain() {
-  return { text: `retry: ${retryMs()}\n\n`, isWhole: false };
+/** For a client that would get again what it has already. It keeps its cursor. @param {Script} script @returns {Beginning} */
+function comeAgain(script) {
+  return { text: script === EVENTS ? `retry: ${retryMs()}\n\n` : '', isWhole: false };
 }
 
 /** @returns {number} how long a client waits before it comes back */

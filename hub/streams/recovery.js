@@ -10,7 +10,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { Slices } from '../../lib/slices.js';
 import { mayRead } from './audience.js';
-import { positionOf } from './events.js';
+import { EVENTS } from './events.js';
 import { Pages } from './pages.js';
 import { Positions } from './positions.js';
 
@@ -27,10 +27,13 @@ const MOST_WAIT_MS = 10_000;
 /** @typedef {import('./audience.js').Place} Place */
 /** @typedef {import('./positions.js').Position} Position */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
+/** @typedef {import('./events.js').Script} Script */
 
 /**
  * @typedef {object} Plan a replay that is being collected
  * @property {Place} place
+ * @property {Script} script
+ * @property {number} mostBytes of its text, about
  * @property {number | undefined} start where it begins
  * @property {number | undefined} since of the position, until the cached topics have been looked at
  * @property {number | undefined} after where `text` ends
@@ -41,9 +44,11 @@ const MOST_WAIT_MS = 10_000;
  * @property {string[] | undefined} topics cached ones, if they were looked for
  *
  * @typedef {object} Replay
- * @property {string} text begins and ends with a cursor
+ * @property {string} text begins and ends with a cursor, if the script writes positions
  * @property {boolean} isWhole otherwise the client has to come again for the rest
  * @property {number} count publications in it
+ * @property {string} cursor before the first one
+ * @property {string} end the cursor with which the client goes on
  */
 
 export class Recovery {
@@ -70,12 +75,25 @@ export class Recovery {
     this.slices = new Slices(MOST_AT_WORK);
   }
 
-  /** @param {Position} position @param {Place} place @returns {Plan} */
-  planOf({ after: start, reported, since }, place) {
+  /** @param {Position} position @param {Place} place @param {Script} [script] @param {number} [mostBytes] @returns {Plan} */
+  planOf({ after: start, reported, since }, place, script = EVENTS, mostBytes = this.mostBytes) {
     const found = new Map();
     if (start !== undefined)
       for (const selector of place.selectors) found.set(selector, this.window.foundFor(selector));
-    return { place, start, since, after: start, reported, text: '', count: 0, found, topics: undefined };
+    const after = start;
+    return {
+      place,
+      script,
+      mostBytes,
+      start,
+      since,
+      after,
+      reported,
+      text: '',
+      count: 0,
+      found,
+      topics: undefined,
+    };
   }
 
   /** @param {Plan} plan @returns {boolean} whether its replay can be made at once */
@@ -100,7 +118,7 @@ export class Recovery {
       if (performance.now() > endMs) throw tooMany();
       if (plan.after === undefined) return this.findTopics(plan);
       if (plan.since !== undefined) await this.collectCached(plan, plan.since);
-      while (plan.after < this.window.first - 1 && plan.text.length < this.mostBytes) {
+      while (plan.after < this.window.first - 1 && plan.text.length < plan.mostBytes) {
         if (this.isOver) return; // the broker would read from another order
         await this.collect(plan);
       }
@@ -133,19 +151,19 @@ export class Recovery {
       .filter(({ sequence }) => sequence > since && sequence <= through)
       .filter((publication) => mayRead(publication, place.session));
     if (publications.length === 0) return;
-    const { text, end, count } = this.textOf(publications);
+    const { text, end, count } = this.textOf(publications, plan);
     plan.start = since;
     plan.text = text;
     plan.count = count;
     if (end !== undefined) plan.after = end;
   }
 
-  /** @param {readonly Publication[]} publications @returns {{ text: string, count: number, end: number | undefined }} `end`: the sequence after which it is cut off */
-  textOf(publications) {
+  /** @param {readonly Publication[]} publications @param {Plan} plan @returns {{ text: string, count: number, end: number | undefined }} `end`: the sequence after which it is cut off */
+  textOf(publications, { script, mostBytes }) {
     let text = '';
     for (let count = 0; count < publications.length; count++) {
-      if (text.length >= this.mostBytes) return { text, count, end: publications[count - 1].sequence };
-      text += this.window.eventOf(publications[count]);
+      if (text.length >= mostBytes) return { text, count, end: publications[count - 1].sequence };
+      text += this.window.textOf(publications[count], script);
     }
     return { text, count: publications.length, end: undefined };
   }
@@ -163,11 +181,11 @@ export class Recovery {
       const { sequence, topics } = publication;
       const isWanted = selectors.some((selector) => topics.some((topic) => selector.matches(topic)));
       if (isWanted && mayRead(publication, session)) {
-        plan.text += this.window.eventOf(publication);
+        plan.text += this.window.textOf(publication, plan.script);
         plan.count++;
       }
       plan.after = sequence;
-      if (plan.text.length >= this.mostBytes) return;
+      if (plan.text.length >= plan.mostBytes) return;
       if (sequence % STEP === 0) await this.slices.pause();
     }
   }
@@ -179,43 +197,54 @@ export class Recovery {
    * @returns {Replay}
    */
   replay(plan, retryMs) {
-    const { start } = plan;
+    const { start, script } = plan;
     if (start === undefined) return this.beginning(plan, retryMs);
     const { text, through, count } = this.rest(plan);
-    const begin = positionOf(this.cursors.of(start), retryMs);
-    const end = positionOf(this.cursors.of(through));
+    const [cursor, end] = [this.cursors.of(start), this.cursors.of(through)];
+    const begin = script.positionOf(cursor, retryMs);
     const isEmpty = text === '' && plan.text === '' && start === through;
     return {
-      text: isEmpty ? begin : `${begin}${plan.text}${text}${end}`,
+      text: isEmpty ? begin : `${begin}${plan.text}${text}${script.positionOf(end)}`,
       isWhole: through === this.window.last,
       count: plan.count + count,
+      cursor,
+      end,
     };
   }
 
-  /** @param {number} retryMs @returns {string} for a stream that begins with what is published next */
-  positionText(retryMs) {
-    return positionOf(this.cursors.of(this.window.last), retryMs);
+  /** @param {Script} script @param {number} retryMs @returns {Replay} for a stream that begins with what is published next */
+  nothing(script, retryMs) {
+    const cursor = this.cursors.of(this.window.last);
+    return { text: script.positionOf(cursor, retryMs), isWhole: true, count: 0, cursor, end: cursor };
   }
 
   /**
    * @param {Plan} plan without a cursor @param {number} retryMs
    * @returns {Replay} the last publications of cached topics. Until the client has them all, its cursor is behind them
    */
-  beginning({ place: { selectors, session }, topics }, retryMs) {
+  beginning(plan, retryMs) {
+    const { place, script, topics } = plan;
+    const { selectors, session } = place;
     const publications = this.latest
       .of(topics ?? this.latest.topicsOf(selectors))
       .filter((publication) => mayRead(publication, session));
-    if (publications.length === 0) return { text: this.positionText(retryMs), isWhole: true, count: 0 };
-    const { text, end } = this.textOf(publications);
-    const before = positionOf(this.cursors.of(publications[0].sequence - 1), retryMs);
-    const last = positionOf(this.cursors.of(end ?? this.window.last));
-    return { text: `${before}${text}${last}`, isWhole: end === undefined, count: 0 };
+    if (publications.length === 0) return this.nothing(script, retryMs);
+    const { text, end: cut } = this.textOf(publications, plan);
+    const cursor = this.cursors.of(publications[0].sequence - 1);
+    const end = this.cursors.of(cut ?? this.window.last);
+    return {
+      text: `${script.positionOf(cursor, retryMs)}${text}${script.positionOf(end)}`,
+      isWhole: cut === undefined,
+      count: 0,
+      cursor,
+      end,
+    };
   }
 
   /** What the window adds. @param {Plan} plan @returns {{ text: string, through: number, count: number }} `through` a sequence */
-  rest({ after: from = 0, text: collected, found, place: { session } }) {
+  rest({ after: from = 0, text: collected, found, place: { session }, script, mostBytes }) {
     const { window } = this;
-    if (from < window.first - 1 || collected.length >= this.mostBytes)
+    if (from < window.first - 1 || collected.length >= mostBytes)
       return { text: '', through: from, count: 0 };
     let [text, count] = ['', 0];
     for (const sequence of merged(
@@ -223,9 +252,9 @@ export class Recovery {
       window.last,
     )) {
       if (!mayRead(window.at(sequence).publication, session)) continue;
-      text += window.eventAt(sequence);
+      text += window.textAt(sequence, script);
       count++;
-      if (collected.length + text.length >= this.mostBytes) return { text, through: sequence, count };
+      if (collected.length + text.length >= mostBytes) return { text, through: sequence, count };
     }
     return { text, through: window.last, count };
   }

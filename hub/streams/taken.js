@@ -24,6 +24,7 @@ const BETWEEN = '\u0002';
  * @property {readonly string[]} channels
  * @property {number} subject label of its token's sub; 0 if it has none
  * @property {string} address '' if it is unknown
+ * @property {string} [tag]
  */
 
 export class TakenPlaces {

@@ -2,7 +2,6 @@
  * The most recent publications, bounded in bytes, so that clients that reconnect are served without asking the broker. It
  * knows where the publications of a topic are; those of a pattern are found once and then remembered.
  */
-import { eventOf } from './events.js';
 
 /** What a publication takes besides its texts, roughly. */
 const OVERHEAD_BYTES = 400;
@@ -15,7 +14,8 @@ const NONE = [];
 
 /** @typedef {import('../../broker/index.js').Publication} Publication */
 /** @typedef {import('../matching/selectors.js').Selector} Selector */
-/** @typedef {{ publication: Publication, bytes: number, event: string | undefined }} Entry `event` is made when it is first needed */
+/** @typedef {import('./events.js').Script} Script */
+/** @typedef {{ publication: Publication, bytes: number, event: string | undefined, line: string | undefined }} Entry the last two are made when they are first needed */
 /** @typedef {{ through: number, sequences: number[] }} Found publications about a pattern's topics, up to a sequence */
 
 /** Other selectors need no search. @type {Found} */
@@ -56,7 +56,7 @@ export class Window {
     let characters = data.length;
     for (const topic of topics) characters += topic.length;
     const bytes = OVERHEAD_BYTES + 2 * characters;
-    this.entries.push({ publication, bytes, event: undefined });
+    this.entries.push({ publication, bytes, event: undefined, line: undefined });
     this.last = sequence;
     this.bytes += bytes;
     if (id !== undefined && !this.byId.has(id)) this.byId.set(id, sequence);
@@ -116,16 +116,19 @@ export class Window {
     return this.entries[this.start + sequence - this.first];
   }
 
-  /** @param {number} sequence @returns {string} the event */
-  eventAt(sequence) {
+  /** @param {number} sequence @param {Script} script @returns {string} the publication */
+  textAt(sequence, script) {
     const entry = this.at(sequence);
-    entry.event ??= this.eventOf(entry.publication);
-    return entry.event;
+    const known = entry[script.name];
+    if (known !== undefined) return known;
+    const text = this.textOf(entry.publication, script);
+    entry[script.name] = text;
+    return text;
   }
 
-  /** @param {Publication} publication @returns {string} */
-  eventOf(publication) {
-    return eventOf(publication, this.idOf(publication));
+  /** @param {Publication} publication @param {Script} script @returns {string} */
+  textOf(publication, script) {
+    return script.textOf(publication, this.idOf(publication));
   }
 
   /**

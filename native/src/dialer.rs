@@ -24,6 +24,7 @@ pub struct DialSettings {
 pub struct DialTarget {
     pub servers: Vec<DialServer>,
     pub sources: Vec<String>,
+    pub format: String,
     pub request: Buffer,
     pub subscription: Option<DialSubscription>,
     pub ping_interval_ms: u32,
@@ -186,6 +187,7 @@ impl TryFrom<DialTarget> for dial::Target {
         Ok(dial::Target {
             servers: target.servers.into_iter().map(dial::Server::try_from).collect::<Result<_>>()?,
             sources: addresses_of(&target.sources)?,
+            format: format_of(&target.format)?,
             request: target.request.to_vec().into_boxed_slice(),
             subscription: target.subscription.map(dial::Subscription::try_from).transpose()?.map(Arc::new),
             ping_interval_ms: target.ping_interval_ms,
@@ -227,6 +229,10 @@ impl TryFrom<DialSubscription> for dial::Subscription {
     }
 }
 
+fn format_of(name: &str) -> Result<dial::Format> {
+    dial::Format::of_name(name).ok_or_else(|| Error::new(Status::InvalidArg, format!("'{name}' is not a format")))
+}
+
 fn template_of(pieces: Vec<DialPiece>) -> Result<dial::Template> {
     Ok(dial::Template(pieces.into_iter().map(piece_of).collect::<Result<_>>()?))
 }
@@ -239,6 +245,7 @@ fn piece_of(DialPiece { kind, text, by }: DialPiece) -> Result<dial::Piece> {
         ("quotient", 1..) => Ok(dial::Piece::Quotient(by.into())),
         ("token", _) => Ok(dial::Piece::Token),
         ("cursor", _) => Ok(dial::Piece::Cursor),
+        ("wait", by) => Ok(dial::Piece::Wait(by.into())),
         _ => Err(Error::new(Status::InvalidArg, format!("'{kind}' by {by} is not a piece of a template"))),
     }
 }

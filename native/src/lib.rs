@@ -110,6 +110,10 @@ pub struct Happenings {
     pub lines: Buffer,
     /// Id, reason, id, reason…
     pub closed: Float64Array,
+    /// Id, bytes of its message, id…: what the clients of WebSockets have said.
+    pub said: Float64Array,
+    /// Their messages, one after the other.
+    pub said_text: Buffer,
     /// Token, id, token, id…; the id is -1 if there was no room.
     pub adopted: Float64Array,
     /// Token, number of streams, token…: publications that have reached everyone.
@@ -277,15 +281,18 @@ impl Core {
     }
 
     /// Takes the connection that node has open as `fd`; the caller closes node's. `relayed` is its id if it was passed on with TLS, or 0.
+    /// `opening` is written first.
     /// The outcome comes as an event with `token`. Returns '' or why it is impossible: 'full', or 'busy' if it should be tried again in
     /// a moment.
     #[napi]
-    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64) -> Result<String> {
+    pub fn adopt(&self, fd: i32, token: u32, format: u8, channels: Vec<String>, relayed: f64, opening: Option<String>) -> Result<String> {
         let format = Format::from_byte(format).ok_or_else(|| Error::new(Status::InvalidArg, "there is no such format"))?;
         let channels = channels.into_iter().map(|channel| channel.into_bytes().into_boxed_slice()).collect();
+        // Header lines are Latin-1.
+        let opening = opening.unwrap_or_default().chars().map(|c| c as u8).collect();
         let relayed = Id::from_number(relayed).filter(|id| id.bits() != 0);
         let copy = holdfast_core::duplicate(fd).map_err(error_of)?;
-        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels }) {
+        match self.hold.adopt(copy.as_fd(), &Adoption { token, relayed, format, channels, opening }) {
             Ok(()) => Ok(String::new()),
             Err(error) => match error.kind() {
                 std::io::ErrorKind::OutOfMemory => Ok("full".into()),
@@ -482,12 +489,16 @@ fn happenings_of(events: &Events) -> Happenings {
         lines.extend_from_slice(&batch.lines);
     }
     let closed = events.closed.iter().flat_map(|(id, reason)| [id.number(), f64::from(*reason as u8)]);
+    let said = events.said.iter().flat_map(|(id, text)| [id.number(), text.len() as f64]);
+    let said_text: Vec<u8> = events.said.iter().flat_map(|(_, text)| text).copied().collect();
     let adopted = events.adopted.iter().flat_map(|(token, id)| [f64::from(*token), id.map_or(-1.0, |id| id.number())]);
     let published = events.published.iter().flat_map(|(token, listeners)| [f64::from(*token), f64::from(*listeners)]);
     Happenings {
         heads: heads.into(),
         lines: lines.into(),
         closed: closed.collect::<Vec<f64>>().into(),
+        said: said.collect::<Vec<f64>>().into(),
+        said_text: said_text.into(),
         adopted: adopted.collect::<Vec<f64>>().into(),
         published: published.collect::<Vec<f64>>().into(),
         counted: events.counted.iter().map(Counted::from).collect(),

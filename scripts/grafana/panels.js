@@ -56,7 +56,7 @@ export const ROWS = [
     panels: [
       { title: 'Streams', help: 'open streams of each server', unit: 'short', isStacked: true, shows: [[sum('holdfast_streams{}'), PER_SERVER]] },
       { title: 'Opened', help: 'streams opened per second', unit: 'ops', shows: [[rate('holdfast_streams_opened_total{}'), PER_SERVER]] },
-      { title: 'Closed, by reason', help: 'streams per second; client-gone is normal, slow and dead-peer are about networks, the others about the server', unit: 'ops', shows: [[rate('holdfast_streams_closed_total{}', 'reason'), '{{reason}}'], [rate('holdfast_streams_lost_total{}', 'job'), 'lost']] },
+      { title: 'Closed, by reason', help: 'streams per second; client-gone and answered (polls) are normal, slow and dead-peer are about networks, the others about the server', unit: 'ops', shows: [[rate('holdfast_streams_closed_total{}', 'reason'), '{{reason}}'], [rate('holdfast_streams_lost_total{}', 'job'), 'lost']] },
       { title: 'Refused, by status', help: 'requests per second; 503 is a lack of room; cut are connections closed without an answer', unit: 'ops', shows: [[rate('holdfast_requests_refused_total{}', 'status'), '{{status}}'], [rate('holdfast_connections_cut_total{}', 'job'), 'cut']] },
       { title: 'TLS handshakes', help: 'per second, with --tls-cert; resumed ones are among them and cost less; those that fail are of clients that give up, or do not speak this TLS', unit: 'ops', shows: [[rate('holdfast_tls_handshakes_total{}', 'job'), 'done'], [rate('holdfast_tls_handshakes_resumed_total{}', 'job'), 'resumed'], [rate('holdfast_tls_handshake_failures_total{}', 'job'), 'failed']] },
     ],

@@ -41,6 +41,7 @@ export class Dialled {
     this.dialer.aim({
       servers: [serverAt(ports)],
       sources: [],
+      format: 'text',
       request: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
       subscription: null,
       pingIntervalMs: 0,

@@ -36,7 +36,8 @@ async function startHandler(t, options, holdOptions) {
   const { hold, closes } = startHold(t, KINDS[0], holdOptions);
   const hub = new Hub({ hold, jwt: { secret: SECRET }, anonymous: true, ...options });
   await hub.start();
-  const port = await listening(t, createServer(hub.handler));
+  const server = createServer(hub.handler).on('upgrade', hub.upgrade);
+  const port = await listening(t, server);
   return { hub, hold, closes, port, ...clientsOf(t, port) };
 }
 

@@ -1,12 +1,16 @@
 /*
  * What the streams of a drone subscribe to, and the request for it. Pure.
  */
+import { partsOf } from '../formats/request.js';
 import { hostOf, withQuery } from '../request.js';
 import { placesOf } from './servers.js';
 import { mapText, piece, templateOf, textPiece } from './template.js';
 
 /** Where hubs are, by the standard. */
 export const HUB_PATH = '/.well-known/mercure';
+
+/** Text is what a hub has as events. */
+const EVENTS = { headers: 'Accept: text/event-stream\r\n' };
 
 /** @param {import('../params.js').Params} params @returns {string} */
 function pathOf({ path }) {
@@ -38,8 +42,9 @@ export function signerFor(params) {
 
 /** @param {import('../params.js').Params} params @returns {import('../dial.js').Subscription | null} null without topics */
 export function subscriptionOf(params) {
-  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step } = params;
+  const { topic, mercureLegacy, token, tokenSecret, tokenShared, first, step, format, wait } = params;
   if (topic.length === 0) return null;
+  const { headers } = partsOf(params) ?? EVENTS;
   const topics = topic.map((text) => templateOf(text) ?? []);
   const name = mercureLegacy ? 'topic=' : 'match=';
   const matches = topics.flatMap((one, i) => [
@@ -49,8 +54,9 @@ export function subscriptionOf(params) {
   const hasToken = token !== '' || tokenSecret !== '';
   const request = [
     textPiece(`GET ${withQuery(pathOf(params), '')}`),
+    ...(format === 'poll' ? [textPiece('wait='), piece('wait', wait), textPiece('&')] : []),
     ...matches,
-    textPiece(` HTTP/1.1\r\nHost: ${hostOf(params)}\r\nAccept: text/event-stream\r\n`),
+    textPiece(` HTTP/1.1\r\nHost: ${hostOf(params)}\r\n${headers}`),
     ...(hasToken ? [textPiece('Authorization: Bearer '), piece('token'), textPiece('\r\n')] : []),
     piece('cursor'),
     textPiece('\r\n'),

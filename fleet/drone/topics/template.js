@@ -5,9 +5,10 @@
 
 /**
  * A part of a template. `number` is n, the number of the stream; `remainder` is n % by, `quotient` is n / by rounded down;
- * `token` is the stream's token; `cursor` is the header with its cursor, or nothing if it has none.
+ * `token` is the stream's token; `cursor` is the header with its cursor, or nothing if it has none; `wait` is how many seconds a poll
+ * waits: without a cursor 0, because it first asks where it is.
  * @typedef {object} Piece
- * @property {'text' | 'number' | 'remainder' | 'quotient' | 'token' | 'cursor'} kind
+ * @property {'text' | 'number' | 'remainder' | 'quotient' | 'token' | 'cursor' | 'wait'} kind
  * @property {string} text
  * @property {number} by
  */
@@ -51,6 +52,7 @@ export function fill(template, { number, token = '', cursor = '' }) {
     else if (kind === 'remainder') all += number % by;
     else if (kind === 'quotient') all += Math.floor(number / by);
     else if (kind === 'token') all += token;
+    else if (kind === 'wait') all += cursor ? by : 0;
     else if (cursor) all += `Last-Event-ID: ${cursor}\r\n`;
   }
   return all;

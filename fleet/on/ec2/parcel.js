@@ -15,13 +15,14 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const ENTRY = 'fleet/drone.js';
 /**
  * Only for the addon, which isn't sent: it is large, and built for one kind of machine; for drones started by hand; and for
- * topics and TLS, which would not fit.
+ * topics, TLS and most formats, which would not fit.
  */
 const NOT_SENT = new Set([
   'fleet/drone/dial.native.js',
   'native/index.js',
   'fleet/drone/help.js',
   'lib/variables.js',
+  'fleet/drone/formats/index.js',
   'fleet/drone/topics/index.js',
   'fleet/drone/tls/index.js',
 ]);

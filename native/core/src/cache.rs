@@ -38,7 +38,7 @@ mod tests {
     use crate::framing::Format;
 
     fn opening(head: &str) -> Opening {
-        Opening { format: Format::default(), head: head.as_bytes().into(), welcomes: Box::default(), channels: Vec::new() }
+        Opening { format: Format::default(), head: head.as_bytes().into(), welcomes: Box::default(), channels: Vec::new(), wait_ms: 0 }
     }
 
     fn found(cache: &DecisionCache, lines: &str) -> Option<String> {

@@ -23,12 +23,15 @@ pub struct Opening {
     /// What is written after the head, framed. If there are several, streams get them in turn.
     pub welcomes: Box<[Box<[u8]>]>,
     pub channels: Vec<Box<[u8]>>,
+    /// How long a poll waits. Its `head` has neither a status line nor what is said about the body.
+    pub wait_ms: u32,
 }
 
 /// Parts of a message.
 const HAS_ID: u8 = 1;
 const HAS_KIND: u8 = 2;
 const HAS_RETRY: u8 = 4;
+const HAS_TOPIC: u8 = 8;
 /// Parts of a publication.
 const HAS_MESSAGE: u8 = 1;
 const HAS_CURSOR: u8 = 2;
@@ -63,10 +66,11 @@ pub enum Command {
         id: Id,
         queued: Arc<Queued>,
     },
-    /// Bytes to one stream, as they are, and however many.
+    /// Bytes to one stream, as they are. If they are exempt, they never make the stream slow, however many they are.
     Write {
         id: Id,
         queued: Arc<Queued>,
+        is_exempt: bool,
     },
     /// Ends a stream gently.
     End {
@@ -175,9 +179,9 @@ impl<'a> Records<'a> {
             op::respond => Command::Respond { id: reader.id()?, head: reader.text()?, body: reader.text()? },
             op::pass => Command::Pass { id: reader.id()? },
             op::send => Command::Send { id: reader.id()?, queued: Queued::new(queue, NO_TOKEN, message(reader)?) },
-            op::write => {
+            op::write | op::reply => {
                 let id = reader.id()?;
-                Command::Write { id, queued: Queued::raw(queue, reader.text()?) }
+                Command::Write { id, queued: Queued::raw(queue, reader.text()?), is_exempt: code == op::write }
             }
             op::end => Command::End { id: reader.id()? },
             op::label => {
@@ -201,7 +205,9 @@ impl<'a> Records<'a> {
         let reader = &mut self.reader;
         let (format, head, payloads) = (reader.format()?, reader.text()?, reader.texts()?);
         let welcomes = payloads.iter().map(|payload| format.frame(payload).into()).collect();
-        Ok(Opening { format, head, welcomes, channels: reader.texts()? })
+        let channels = reader.texts()?;
+        let wait_ms = if format.is_poll() { reader.u32()? } else { 0 };
+        Ok(Opening { format, head, welcomes, channels, wait_ms })
     }
 }
 
@@ -214,11 +220,12 @@ fn publication(reader: &mut Reader, queue: &Arc<Queue>) -> Result<Command, Malfo
 }
 
 fn message(reader: &mut Reader) -> Result<Message, Malformed> {
-    let bits = bits(reader, HAS_ID | HAS_KIND | HAS_RETRY)?;
+    let bits = bits(reader, HAS_ID | HAS_KIND | HAS_RETRY | HAS_TOPIC)?;
     let id = if bits & HAS_ID != 0 { Some(reader.text()?) } else { None };
     let kind = if bits & HAS_KIND != 0 { Some(reader.text()?) } else { None };
     let retry = if bits & HAS_RETRY != 0 { NonZeroU32::new(reader.u32()?) } else { None };
-    Ok(Message::new(id, kind, reader.text()?).with_retry(retry))
+    let topic = if bits & HAS_TOPIC != 0 { Some(reader.text()?) } else { None };
+    Ok(Message::new(id, kind, reader.text()?).with_retry(retry).with_topic(topic))
 }
 
 /// Flags, none of which is unknown.

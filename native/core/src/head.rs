@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
 use crate::response::Refusal;
+use crate::websocket::KEY_BYTES;
 
 /// The most header fields of a request.
 const MOST_FIELDS: usize = 128;
@@ -18,10 +19,20 @@ pub const END: u8 = 0;
 pub enum Head {
     /// An incomplete head.
     Partial,
-    /// A complete head of this many bytes.
-    Whole(usize),
+    Whole(Whole),
     /// Not a head that we accept.
     Bad(Refusal),
+}
+
+/// A complete head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Its bytes.
+    pub size: usize,
+    /// Whether another request may follow on the connection, once this one is answered: the client wants it, and the request has no
+    /// body that we would have to read first (RFC 9112, section 9.3).
+    pub keeps_connection: bool,
+    pub is_http_1_0: bool,
 }
 
 /// Reads a head and appends it to `out` as lines for JS: method, target, version, then the value of each header asked
@@ -49,15 +60,70 @@ pub fn read(bytes: &[u8], max_bytes: usize, asked: &[String], out: &mut Vec<u8>)
     push_line(out, request.path.unwrap_or_default().as_bytes());
     push_line(out, version);
     for name in asked {
-        let mut values = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
-        push_line(out, values.next().map_or(ABSENT, |field| field.value));
-        for field in values {
+        let mut values = values(request.headers, name);
+        push_line(out, values.next().unwrap_or(ABSENT));
+        for value in values {
             out.extend_from_slice(b", ");
-            out.extend_from_slice(field.value);
+            out.extend_from_slice(value);
         }
     }
     out.push(END);
-    Head::Whole(size)
+    let is_http_1_0 = request.version == Some(0);
+    // What follows a CONNECT is no request.
+    let is_request_next = request.method != Some("CONNECT") && has_crlfs(&seen[..size]);
+    let keeps_connection = is_request_next && keeps_connection(request.headers, is_http_1_0);
+    Head::Whole(Whole { size, keeps_connection, is_http_1_0 })
+}
+
+/// Whether all lines end with CRLF. A proxy that takes nothing else for the end of a line may believe that the head goes on, and that we
+/// answer what follows would be request smuggling.
+fn has_crlfs(head: &[u8]) -> bool {
+    head.iter().zip(head.iter().skip(1)).all(|(before, byte)| *byte != b'\n' || *before == b'\r') && head[0] != b'\n'
+}
+
+fn keeps_connection(fields: &[httparse::Header], is_http_1_0: bool) -> bool {
+    let is_wanted = if is_http_1_0 { has_token(fields, "connection", "keep-alive") } else { !has_token(fields, "connection", "close") };
+    let is_empty = |value: &[u8]| value.iter().all(|byte| *byte == b'0');
+    is_wanted && values(fields, "transfer-encoding").next().is_none() && values(fields, "content-length").all(is_empty)
+}
+
+/// The key of a request that asks for a WebSocket (RFC 6455, section 4.2.1), or how to refuse one that doesn't, or not in the right way.
+pub fn websocket_key(head: &[u8]) -> Result<[u8; KEY_BYTES], Refusal> {
+    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut []);
+    request.parse_with_uninit_headers(head, &mut fields).map_err(|_| Refusal::BadRequest)?;
+    let fields = &*request.headers;
+    if request.method != Some("GET") {
+        return Err(Refusal::MethodNotAllowed);
+    }
+    let asks = request.version == Some(1)
+        && has_token(fields, "connection", "upgrade")
+        && has_token(fields, "upgrade", "websocket")
+        && values(fields, "sec-websocket-version").eq([b"13"]);
+    if !asks {
+        return Err(Refusal::UpgradeRequired);
+    }
+    let mut keys = values(fields, "sec-websocket-key");
+    let key: Option<[u8; KEY_BYTES]> = keys.next().and_then(|key| key.try_into().ok()).filter(is_key);
+    key.filter(|_| keys.next().is_none()).ok_or(Refusal::BadRequest)
+}
+
+/// 16 bytes in base64.
+fn is_key(key: &[u8; KEY_BYTES]) -> bool {
+    let (digits, end) = key.split_at(KEY_BYTES - 2);
+    end == b"==" && digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
+/// The values of a header, by its name in lower case.
+fn values<'a>(fields: &'a [httparse::Header], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+}
+
+/// Whether a header is a list with this token in it.
+fn has_token(fields: &[httparse::Header], name: &str, token: &str) -> bool {
+    values(fields, name)
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
 /// Adds a line with the client's address to the lines of a head; an empty one if it is unknown.
@@ -69,7 +135,7 @@ pub fn add_address(lines: &mut Vec<u8>, address: Option<IpAddr>) {
 
 /// Whether a header is absent, or there once with a value that is valid.
 fn has_at_most_one(fields: &[httparse::Header], name: &str, is_valid: fn(&[u8]) -> bool) -> bool {
-    let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value);
+    let mut values = values(fields, name);
     values.next().is_none_or(is_valid) && values.next().is_none()
 }
 
@@ -143,8 +209,10 @@ mod tests {
     #[test]
     fn a_complete_head_is_written_down_line_by_line() {
         let bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nACCEPT: b\r\nAccept: c\r\n\r\nmore";
-        assert_eq!(lines(bytes), (Head::Whole(bytes.len() - 4), "GET\n/x\n1.1\na\nb, c\0".into()));
-        assert_eq!(lines(b"GET / HTTP/1.0\r\n\r\n"), (Head::Whole(18), "GET\n/\n1.0\n\r\n\r\0".into()));
+        let whole = Whole { size: bytes.len() - 4, keeps_connection: true, is_http_1_0: false };
+        assert_eq!(lines(bytes), (Head::Whole(whole), "GET\n/x\n1.1\na\nb, c\0".into()));
+        let old = Whole { size: 18, keeps_connection: false, is_http_1_0: true };
+        assert_eq!(lines(b"GET / HTTP/1.0\r\n\r\n"), (Head::Whole(old), "GET\n/\n1.0\n\r\n\r\0".into()));
     }
 
     #[test]
@@ -195,6 +263,58 @@ mod tests {
                 assert_eq!(Scan::default().over(first) == Scan::End, middle >= head.len(), "{middle} of {head:?}");
                 assert_eq!(Scan::default().over(first).over(second), Scan::End);
             }
+        }
+    }
+
+    #[test]
+    fn the_connection_is_kept_if_the_client_wants_that_and_has_sent_no_body() {
+        for (version, fields, is_kept) in [
+            ("1.1", "", true),
+            ("1.1", "Connection: keep-alive\r\n", true),
+            ("1.1", "Connection: x, Close\r\n", false),
+            ("1.1", "Connection: x\r\nConnection: close\r\n", false),
+            ("1.1", "Content-Length: 0\r\n", true),
+            ("1.1", "Content-Length: 00\r\n", true),
+            ("1.1", "Content-Length: 10\r\n", false),
+            ("1.1", "Transfer-Encoding: chunked\r\n", false),
+            ("1.0", "", false),
+            ("1.0", "Connection: Keep-Alive\r\n", true),
+        ] {
+            let head = format!("GET / HTTP/{version}\r\n{fields}\r\n");
+            let Head::Whole(whole) = lines(head.as_bytes()).0 else { panic!("{head}") };
+            assert_eq!(whole.keeps_connection, is_kept, "{head}");
+        }
+        for head in [
+            "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\n",
+            "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        ] {
+            let Head::Whole(whole) = lines(head.as_bytes()).0 else { panic!("{head}") };
+            assert!(!whole.keeps_connection, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_for_a_websocket_has_everything_that_it_needs() {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        assert_eq!(websocket_key(head.as_bytes()).as_ref(), Ok(b"dGhlIHNhbXBsZSBub25jZQ=="));
+        for (from, to, status) in [
+            ("GET", "POST", 405),
+            ("1.1", "1.0", 426),
+            ("Upgrade: websocket", "Upgrade: h2c", 426),
+            ("keep-alive, Upgrade", "keep-alive", 426),
+            ("13", "8", 426),
+            ("Host: a", "Sec-WebSocket-Version: 13", 426),
+            ("ZQ==", "Z===", 400),
+            ("ZQ==", "Q==", 400),
+            ("dGh", "d h", 400),
+            ("Host: a", "Sec-WebSocket-Key: x", 400),
+        ] {
+            let refusal = websocket_key(head.replacen(from, to, 1).as_bytes()).unwrap_err();
+            assert_eq!(refusal.status(), status, "{to}");
         }
     }
 

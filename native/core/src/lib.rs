@@ -20,6 +20,7 @@ pub mod handover;
 pub mod head;
 mod hold;
 pub mod id;
+mod json;
 pub mod labels;
 mod listener;
 pub mod mail;
@@ -35,6 +36,7 @@ mod socket;
 mod sys;
 pub mod telemetry;
 pub mod tls;
+pub mod websocket;
 mod wheel;
 pub mod wire;
 

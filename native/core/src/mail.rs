@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -198,6 +198,8 @@ pub struct Events {
     pub heads: VecDeque<Heads>,
     /// Streams that ended, if JS wants to know.
     pub closed: Vec<(Id, Reason)>,
+    /// What the clients of WebSockets have said.
+    pub said: Vec<(Id, Vec<u8>)>,
     /// The outcome of adoptions, by their tokens.
     pub adopted: Vec<(u32, Option<Id>)>,
     /// Publications that have reached every stream they were for, by their tokens, and how many streams that were.
@@ -224,6 +226,7 @@ impl Events {
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
             && self.closed.is_empty()
+            && self.said.is_empty()
             && self.adopted.is_empty()
             && self.published.is_empty()
             && self.counted.is_empty()
@@ -239,6 +242,7 @@ impl Events {
     fn append(&mut self, mut other: Events) {
         self.heads.append(&mut other.heads);
         self.closed.append(&mut other.closed);
+        self.said.append(&mut other.said);
         self.adopted.append(&mut other.adopted);
         self.published.append(&mut other.published);
         self.counted.append(&mut other.counted);
@@ -258,7 +262,14 @@ impl Events {
 pub struct Outbox {
     events: Mutex<Events>,
     is_rung: AtomicBool,
+    /// Memory of what clients have said and JS has not taken, in the box or on its way there.
+    said_bytes: AtomicUsize,
 }
+
+/// What JS has not taken may take this much.
+const MOST_SAID_BYTES: usize = 1 << 20;
+/// What a message takes besides its text.
+const SAID_BYTES: usize = 64;
 
 impl Outbox {
     /// Moves `events` into the box. The caller rings the bell if this returns true.
@@ -271,11 +282,23 @@ impl Outbox {
         !self.is_rung.swap(true, AcqRel)
     }
 
+    /// Something was said that will be posted.
+    pub fn add_said(&self, bytes: usize) {
+        self.said_bytes.fetch_add(bytes + SAID_BYTES, AcqRel);
+    }
+
+    /// Whether JS has enough to do with what was said.
+    pub fn is_full(&self) -> bool {
+        self.said_bytes.load(Acquire) >= MOST_SAID_BYTES
+    }
+
     /// What has come, but batches of heads only until there are `most`; the flag says whether others are left.
     pub fn take(&self, most: usize) -> (Events, bool) {
         self.is_rung.store(false, Release);
         let mut waiting = lock(&self.events);
         let mut taken = std::mem::take(&mut *waiting);
+        let said = taken.said.iter().map(|(_, text)| text.len() + SAID_BYTES).sum();
+        self.said_bytes.fetch_sub(said, AcqRel);
         let mut count = 0;
         let fitting = taken.heads.iter().take_while(|heads| {
             let fits = count < most;

@@ -78,6 +78,8 @@ options! {
     max_head_bytes: usize,
     /// A request head that takes longer is answered with 408.
     head_timeout_ms: u32,
+    /// A connection that was answered and sends no other request for so long is closed.
+    keep_alive_timeout_ms: u32,
     /// Incomplete heads of one address (IPv6: of a /64); beyond that the oldest is cut.
     max_heads_per_address: usize,
     /// A connection that waits longer for JS to decide is answered with 503.
@@ -90,6 +92,10 @@ options! {
     user_timeout_ms: u32,
     /// Whether JS wants to know the addresses of clients.
     reports_addresses: bool,
+    /// The longest message that the client of a WebSocket may send.
+    max_message_bytes: usize,
+    /// Whether JS takes such messages.
+    takes_messages: bool,
 }
 
 #[cfg(test)]

@@ -65,6 +65,8 @@ pub struct Adoption {
     pub relayed: Option<Id>,
     pub format: Format,
     pub channels: Vec<Box<[u8]>>,
+    /// Written first: the response that opens a WebSocket. Its client says nothing before it has that.
+    pub opening: Box<[u8]>,
 }
 
 impl Adoption {
@@ -77,6 +79,8 @@ impl Adoption {
             record.extend_from_slice(&(channel.len() as u32).to_le_bytes());
             record.extend_from_slice(channel);
         }
+        record.extend_from_slice(&(self.opening.len() as u32).to_le_bytes());
+        record.extend_from_slice(&self.opening);
         record
     }
 
@@ -84,7 +88,7 @@ impl Adoption {
         let mut reader = Reader::new(record);
         let (token, relayed) = (reader.u32()?, reader.u64()?);
         let relayed = (relayed != NOBODY).then(|| Id::from_bits(relayed));
-        Ok(Adoption { token, relayed, format: reader.format()?, channels: reader.texts()? })
+        Ok(Adoption { token, relayed, format: reader.format()?, channels: reader.texts()?, opening: reader.text()? })
     }
 }
 
@@ -96,7 +100,8 @@ mod tests {
     fn an_adoption_is_read_as_it_was_written() {
         let format = Format::from_byte(0x11).unwrap();
         let relayed = Some(Id::new(1, 2, 3));
-        let adoption = Adoption { token: 7, relayed, format, channels: vec![b"news"[..].into(), Box::default()] };
+        let channels = vec![b"news"[..].into(), Box::default()];
+        let adoption = Adoption { token: 7, relayed, format, channels, opening: b"101"[..].into() };
         let record = adoption.encode();
         assert_eq!(Adoption::decode(&record), Ok(adoption));
         for end in 0..record.len() {

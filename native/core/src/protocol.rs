@@ -1,7 +1,7 @@
 //! The numbers that JS and the core agree on. `native/protocol.js` has the same; `test/native.parity.test.js` compares.
 
 /// Changes when a record, a number or the napi surface changes, so that an old addon is noticed when it is loaded.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 11;
 
 macro_rules! ops {
     ($($name:ident = $code:literal,)*) => {
@@ -35,4 +35,5 @@ ops! {
     end_labelled = 16,
     end_updates = 17,
     tag = 18,
+    reply = 19,
 }

@@ -41,6 +41,7 @@ refusals! {
     NotFound = 404 "Not Found" "there is nothing at this address",
     MethodNotAllowed = 405 "Method Not Allowed" "the Allow header lists the methods",
     RequestTimeout = 408 "Request Timeout" "the request took too long to arrive",
+    UpgradeRequired = 426 "Upgrade Required" "this address expects a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13",
     HeadTooLarge = 431 "Request Header Fields Too Large" "the request head is too large",
     ServiceUnavailable = 503 "Service Unavailable" "no stream can be opened now, try again later",
     VersionNotSupported = 505 "HTTP Version Not Supported" "use HTTP/1.1 or HTTP/1.0",
@@ -101,31 +102,32 @@ fn civil_of(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// A whole response that refuses a request.
-pub fn refusal(refusal: Refusal, date: &[u8], is_head: bool) -> Vec<u8> {
-    refusal_with(refusal, refusal.body(), date, is_head)
+const CLOSE: &[u8] = b"Connection: close\r\n";
+
+/// A whole response that refuses a request. `lines`: Connection and Date.
+pub fn refusal(refusal: Refusal, lines: &[&[u8]], is_head: bool) -> Vec<u8> {
+    refusal_with(refusal, refusal.body(), lines, is_head)
 }
 
 /// The answer to a request without TLS where TLS is expected.
 pub fn plain_http(date: &[u8]) -> Vec<u8> {
     let body = "400 Bad Request: plain HTTP request to a TLS port, use https://\n";
-    refusal_with(Refusal::BadRequest, body, date, false)
+    refusal_with(Refusal::BadRequest, body, &[CLOSE, date], false)
 }
 
-fn refusal_with(refusal: Refusal, body: &str, date: &[u8], is_head: bool) -> Vec<u8> {
+fn refusal_with(refusal: Refusal, body: &str, lines: &[&[u8]], is_head: bool) -> Vec<u8> {
     let status = refusal.status();
     let reason = refusal.reason();
     let extra = match refusal {
         Refusal::MethodNotAllowed => "Allow: GET, HEAD\r\n",
+        Refusal::UpgradeRequired => "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n",
         Refusal::ServiceUnavailable => "Retry-After: 5\r\n",
         _ => "",
     };
-    let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n{extra}",
-        body.len()
-    );
+    let head =
+        format!("HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{extra}", body.len());
     let shown: &[u8] = if is_head { b"" } else { body.as_bytes() };
-    [head.as_bytes(), date, b"\r\n", shown].concat()
+    [head.as_bytes(), &lines.concat(), b"\r\n", shown].concat()
 }
 
 #[cfg(test)]
@@ -168,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_whole_response_without_its_body_to_head() {
-        let all = |is_head| String::from_utf8(refusal(Refusal::MethodNotAllowed, b"Date: D\r\n", is_head)).unwrap();
+        let all = |is_head| String::from_utf8(refusal(Refusal::MethodNotAllowed, &[CLOSE, b"Date: D\r\n"], is_head)).unwrap();
         let head = "HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 59\r\n\
-                    Connection: close\r\nAllow: GET, HEAD\r\nDate: D\r\n\r\n";
+                    Allow: GET, HEAD\r\nConnection: close\r\nDate: D\r\n\r\n";
         assert_eq!(all(true), head);
         assert_eq!(all(false), format!("{head}405 Method Not Allowed: the Allow header lists the methods\n"));
     }

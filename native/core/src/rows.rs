@@ -1,6 +1,7 @@
 //! The table of a shard's connections. A process may have a million rows.
 
 use crate::framing::Format;
+use crate::head::Whole;
 use crate::id::{GENERATIONS, Id, MOST_ROWS};
 use crate::socket::Socket;
 
@@ -14,7 +15,10 @@ pub const NONE: u32 = u32::MAX;
 ///                  |                    | |              \--end--> Ending
 ///                  |                    | \--pass on----------------|--------> free, or with TLS Relayed
 ///                  \------answer--------/----> Ending ----> Lingering -------> free
+///                                       \----> Idle --request--> Head
 /// ```
+///
+/// A poll is Held until it is answered, and then Idle.
 ///
 /// In a handover (shard/handover), a stream is Moving where it was and Parked where it will be; a connection in Head is Parked in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub enum State {
     Free,
     /// Its head is still arriving.
     Head,
+    /// Answered; the client may send another request. What the kernel refused of the answer waits in the backlog.
+    Idle,
     /// JS was asked what to do with it, or its stream is about to be opened.
     Asked,
     Held,
@@ -54,9 +60,10 @@ pub enum Input {
 pub struct Row {
     pub socket: Option<Socket>, // 4
     generation: u32,            // 4
-    /// When it entered the states Head, Asked, Ending or Lingering, in ms of the shard's clock. Free: the free row before it.
+    /// When it entered the states Head, Asked, Idle, Ending or Lingering, in ms of the shard's clock. A poll: when it is over. Free: the
+    /// free row before it.
     pub since_ms: u32, // 4
-    /// Asked: the size and kind of its head (`set_head`). Free: the next free row.
+    /// Asked: the size and kind of its request (`set_request`). Held: `aside`. Free: the next free row.
     detail: u32, // 4
     pub state: State,           // 1
     pub format: Format,         // 1
@@ -67,8 +74,11 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Row>() == 20);
 
-/// Marks in `detail` that the request is a HEAD. No head is that long.
+/// Marks in `detail` what kind of request it is. No head is that long.
 const IS_HEAD_REQUEST: u32 = 1 << 31;
+const KEEPS_CONNECTION: u32 = 1 << 30;
+const IS_HTTP_1_0: u32 = 1 << 29;
+const KINDS: u32 = IS_HEAD_REQUEST | KEEPS_CONNECTION | IS_HTTP_1_0;
 
 impl Row {
     fn free(generation: u32) -> Self {
@@ -84,14 +94,46 @@ impl Row {
         }
     }
 
-    /// The size of its request head, and whether the method is HEAD.
-    pub fn set_head(&mut self, size: usize, is_head_request: bool) {
-        self.detail = size as u32 | if is_head_request { IS_HEAD_REQUEST } else { 0 };
+    /// The request that is complete now, and whether its method is HEAD.
+    pub fn set_request(&mut self, head: Whole, is_head_request: bool) {
+        let mark = |mark, is_set| if is_set { mark } else { 0 };
+        self.detail = head.size as u32
+            | mark(IS_HEAD_REQUEST, is_head_request)
+            | mark(KEEPS_CONNECTION, head.keeps_connection)
+            | mark(IS_HTTP_1_0, head.is_http_1_0);
+    }
+
+    /// None is known.
+    pub fn forget_request(&mut self) {
+        self.detail = 0;
+    }
+
+    /// Whether another request may follow its request.
+    pub fn keeps_connection(&self) -> bool {
+        self.detail & KEEPS_CONNECTION != 0
+    }
+
+    /// None may follow.
+    pub fn end_connection(&mut self) {
+        self.detail &= !KEEPS_CONNECTION;
+    }
+
+    pub fn is_http_1_0(&self) -> bool {
+        self.detail & IS_HTTP_1_0 != 0
+    }
+
+    /// Held: a number of 29 bits, which its format uses as it likes.
+    pub fn aside(&self) -> u32 {
+        self.detail & !KINDS
+    }
+
+    pub fn set_aside(&mut self, number: u32) {
+        self.detail = self.detail & KINDS | number & !KINDS;
     }
 
     /// 0 for a head that could not be read.
     pub fn head_size(&self) -> usize {
-        (self.detail & !IS_HEAD_REQUEST) as usize
+        (self.detail & !KINDS) as usize
     }
 
     pub fn is_head_request(&self) -> bool {
@@ -165,6 +207,12 @@ impl Rows {
     pub fn next_generation(&self) -> u32 {
         let last = self.rows.iter().map(|row| row.generation).max().unwrap_or(self.first_generation);
         generation_after(last)
+    }
+
+    /// Gives a row another id.
+    pub fn renew(&mut self, index: u32) {
+        let row = &mut self.rows[index as usize];
+        row.generation = generation_after(row.generation);
     }
 
     /// The index of the row that an id names, if it is still the same connection.
@@ -336,11 +384,15 @@ mod tests {
     }
 
     #[test]
-    fn a_row_knows_the_size_of_its_head_and_whether_it_asks_for_a_head() {
+    fn a_row_knows_the_size_and_the_kind_of_its_request() {
         let mut rows = Rows::new(0, 1, 0);
         let index = rows.insert(socket(), 0);
-        assert_eq!((rows.row(index).head_size(), rows.row(index).is_head_request()), (0, false));
-        rows.row(index).set_head(1 << 20, true);
-        assert_eq!((rows.row(index).head_size(), rows.row(index).is_head_request()), (1 << 20, true));
+        let row = rows.row(index);
+        assert_eq!((row.head_size(), row.is_head_request(), row.keeps_connection(), row.is_http_1_0()), (0, false, false, false));
+        row.set_request(Whole { size: 1 << 20, keeps_connection: false, is_http_1_0: true }, true);
+        assert_eq!((row.head_size(), row.is_head_request(), row.keeps_connection(), row.is_http_1_0()), (1 << 20, true, false, true));
+        row.set_request(Whole { size: 1, keeps_connection: true, is_http_1_0: false }, false);
+        row.set_aside(1 << 28);
+        assert_eq!((row.aside(), row.keeps_connection(), row.is_head_request()), (1 << 28, true, false));
     }
 }

@@ -142,6 +142,10 @@ macro_rules! named {
             pub const NAMES: &'static [&'static str] = &[$($text),*];
             /// By number.
             pub const ALL: &'static [$name] = &[$($name::$value),*];
+
+            pub fn name(self) -> &'static str {
+                Self::NAMES[self as usize]
+            }
         }
     };
 }
@@ -169,6 +173,8 @@ named! {
         TlsAlert = "tls-alert",
         /// The client has sent something that is not a valid TLS record.
         BadRecord = "bad-record",
+        /// It was a poll, and has got its answer.
+        Answered = "answered",
     }
 }
 

@@ -55,7 +55,7 @@ fn each_status_is_refused_with_its_headers() {
         let (mut client, id) = asked_about(&mut held, &request("/"));
         held.command(&refuse(id, status));
         let head = String::from_utf8(read_head(&mut client)).unwrap();
-        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")) && head.ends_with(&format!("Connection: close\r\n{line}")), "{head}");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")) && head.ends_with(&format!("{line}Connection: close\r\n")), "{head}");
         assert_eq!(held.refused_with(status), 1);
     }
 }
@@ -71,7 +71,7 @@ fn a_status_that_nothing_is_refused_with_is_ignored() {
 #[test]
 fn a_refusal_of_a_head_request_has_no_body() {
     let mut held = Held::start(options());
-    let (mut client, id) = asked_about(&mut held, b"HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (mut client, id) = asked_about(&mut held, b"HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     held.command(&refuse(id, 404));
     let head = String::from_utf8(read_head(&mut client)).unwrap();
     assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", Refusal::NotFound.body().len())), "that of the body to GET: {head}");
@@ -159,7 +159,7 @@ fn a_whole_response_gets_a_date_and_is_the_end_of_the_connection() {
     for body in [&b"hello"[..], b""] {
         let (mut client, id) = asked_about(&mut held, &request("/x"));
         held.command(&respond(id, NOT_FOUND, body));
-        assert_eq!(read_head(&mut client), NOT_FOUND);
+        assert_eq!(read_head(&mut client), [NOT_FOUND, CLOSE].concat());
         expect_end(&mut client, body);
     }
     held.until_connections(0);
@@ -181,7 +181,7 @@ fn a_response_that_the_kernel_takes_only_in_part_arrives_whole() {
         }
         // A request is often followed by this.
         client.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(read_head(&mut client), NOT_FOUND);
+        assert_eq!(read_head(&mut client), [NOT_FOUND, CLOSE].concat());
         let mut found = Vec::new();
         client.read_to_end(&mut found).unwrap();
         assert!(found == body, "{} of {} bytes", found.len(), body.len());

@@ -93,6 +93,7 @@ fn target_of(ports: &[u16]) -> Target {
     Target {
         servers: vec![dial_server(ports)],
         sources: Vec::new(),
+        format: dial::Format::Http,
         request: REQUEST.into(),
         subscription: None,
         ping_interval_ms: 0,

@@ -124,6 +124,7 @@ fn target_of(port: u16) -> Target {
     Target {
         servers: vec![server],
         sources: Vec::new(),
+        format: dial::Format::Http,
         request: REQUEST.into(),
         subscription: None,
         ping_interval_ms: 0,

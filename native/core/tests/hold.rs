@@ -271,7 +271,7 @@ fn many_connections_are_passed_on_before_the_first_is_fetched() {
 
 fn adoption(token: u32, format: u8, channels: &[&str]) -> Adoption {
     let channels = channels.iter().map(|channel| channel.as_bytes().into()).collect();
-    Adoption { token, relayed: None, format: Format::from_byte(format).unwrap(), channels }
+    Adoption { token, relayed: None, format: Format::from_byte(format).unwrap(), channels, opening: Box::default() }
 }
 
 #[test]

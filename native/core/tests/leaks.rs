@@ -49,7 +49,12 @@ const STAGES: [(&str, Stage); 14] = [
     ("streams", |held| vec![held.stream(TEXT, &["news"]).0, held.stream(CHUNKED_EVENTS, &[]).0]),
     ("an adopted stream", |held| {
         let (client, server) = accepted();
-        held.hold.adopt(server.as_fd(), &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new() }).unwrap();
+        held.hold
+            .adopt(
+                server.as_fd(),
+                &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new(), opening: Box::default() },
+            )
+            .unwrap();
         held.until("the adoption", |held| held.rest.adopted.pop());
         vec![client]
     }),
@@ -64,7 +69,12 @@ const STAGES: [(&str, Stage); 14] = [
         held.command(&pass(held.heads[0].0));
         held.until_connections(0);
         let (client, server) = accepted();
-        held.hold.adopt(server.as_fd(), &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new() }).unwrap();
+        held.hold
+            .adopt(
+                server.as_fd(),
+                &Adoption { token: 1, relayed: None, format: Default::default(), channels: Vec::new(), opening: Box::default() },
+            )
+            .unwrap();
         clients.push(client);
         clients
     }),

@@ -197,7 +197,8 @@ fn an_adopted_stream_does_not_get_what_was_published_before_it_was_adopted() {
     by_hand.say(&[publish("news", b"1"), publish("news", b"2")].concat());
     let (mut client, its) = UnixStream::pair().unwrap();
     its.set_nonblocking(true).unwrap();
-    let adoption = Adoption { token: 1, relayed: None, format: Default::default(), channels: vec![b"news"[..].into()] };
+    let adoption =
+        Adoption { token: 1, relayed: None, format: Default::default(), channels: vec![b"news"[..].into()], opening: Box::default() };
     parcel::send(&by_hand.transfer, &adoption.encode(), its.as_fd()).unwrap();
     by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);
     by_hand.say(&publish("news", b"3"));

@@ -358,7 +358,8 @@ fn a_connection_that_node_has_answered_becomes_a_stream_like_any_other() {
     by_hand.say(&pass(id));
     let mut inner = taken(&mut by_hand);
     inner.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-    let adoption = Adoption { token: 3, relayed: Some(id), format: Default::default(), channels: vec![b"news"[..].into()] };
+    let adoption =
+        Adoption { token: 3, relayed: Some(id), format: Default::default(), channels: vec![b"news"[..].into()], opening: Box::default() };
     let (_unused, end) = UnixStream::pair().unwrap();
     holdfast_core::parcel::send(&by_hand.transfer, &adoption.encode(), end.as_fd()).unwrap();
     by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);

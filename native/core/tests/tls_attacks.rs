@@ -131,7 +131,8 @@ fn a_client_that_has_closed_before_its_response_was_adopted_is_gone() {
     client.send(Content::Alert, &[1, 0]);
     by_hand.turn(0);
     inner.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-    let adoption = Adoption { token: 3, relayed: Some(id), format: Default::default(), channels: vec![b"news"[..].into()] };
+    let adoption =
+        Adoption { token: 3, relayed: Some(id), format: Default::default(), channels: vec![b"news"[..].into()], opening: Box::default() };
     let (_unused, end) = UnixStream::pair().unwrap();
     holdfast_core::parcel::send(&by_hand.transfer, &adoption.encode(), end.as_fd()).unwrap();
     by_hand.inbox.post([ShardMessage::Command(Command::Adopt)]);

@@ -1,7 +1,7 @@
 //! Request heads of any bytes, whole or in pieces, with any limit.
 #![no_main]
 
-use holdfast_core::head::{END, Head, Scan, add_address, read};
+use holdfast_core::head::{END, Head, Scan, Whole, add_address, read, websocket_key};
 use libfuzzer_sys::fuzz_target;
 
 const BEFORE: &[u8] = b"what was there before";
@@ -16,12 +16,13 @@ fuzz_target!(|input: &[u8]| {
     let head = read(bytes, max, &asked, &mut out);
     let lines = out.strip_prefix(BEFORE).expect("what was there before is still there");
     match head {
-        Head::Whole(size) => check_whole(bytes, max, size, lines, &asked),
+        Head::Whole(whole) => check_whole(bytes, max, whole.size, lines, &asked),
         Head::Partial => assert!(lines.is_empty() && bytes.len() < max, "there may be more within the limit"),
         Head::Bad(refusal) => assert!(lines.is_empty() && [400, 431, 505].contains(&refusal.status())),
     }
     check_pieces(bytes, max, &asked, head, lines);
     check_end(bytes, head, usize::from(*wanted));
+    let _ = websocket_key(bytes); // whatever it is
 });
 
 fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[String]) {
@@ -46,13 +47,13 @@ fn check_whole(bytes: &[u8], max: usize, size: usize, lines: &[u8], asked: &[Str
 /// nothing.
 fn check_pieces(bytes: &[u8], max: usize, asked: &[String], head: Head, lines: &[u8]) {
     let mut out = Vec::new();
-    if let Head::Whole(size) = head {
+    if let Head::Whole(Whole { size, .. }) = head {
         // Trying every size would be too slow for a long head.
         for end in (0..size).rev().take(64).chain((0..size).step_by(97)) {
             assert_eq!(read(&bytes[..end], max, asked, &mut out), Head::Partial, "{end} of {size}");
         }
         assert!(out.is_empty());
-        assert_eq!(read(&bytes[..size], size, asked, &mut out), Head::Whole(size));
+        assert_eq!(read(&bytes[..size], size, asked, &mut out), head);
         assert_eq!(out, lines);
         add_address(&mut out, Some([10, 0, 0, 1].into()));
         assert_eq!(out, [lines.strip_suffix(&[END]).unwrap(), b"\n10.0.0.1", &[END]].concat());
@@ -72,7 +73,7 @@ fn check_end(bytes: &[u8], head: Head, cut: usize) {
         Scan::default().over(first).over(second)
     };
     match head {
-        Head::Whole(size) => assert!(scan(&bytes[..size]) == Scan::End && scan(&bytes[..size - 1]) != Scan::End),
+        Head::Whole(Whole { size, .. }) => assert!(scan(&bytes[..size]) == Scan::End && scan(&bytes[..size - 1]) != Scan::End),
         Head::Partial => assert_ne!(scan(bytes), Scan::End, "what has an end is complete or bad"),
         Head::Bad(_) => {}
     }

@@ -49,8 +49,11 @@ impl World {
             max_channel_bytes: 1000,
             user_timeout_ms: 1000,
             reports_addresses: false,
+            max_message_bytes: 1000,
+            takes_messages: false,
+            keep_alive_timeout_ms: 20_000,
             headers: Vec::new(),
-            pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into()],
+            pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into(), b"\n"[..].into(), b"\n"[..].into()],
             proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();

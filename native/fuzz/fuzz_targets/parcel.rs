@@ -7,8 +7,8 @@ use holdfast_core::id::Id;
 use holdfast_core::parcel::Adoption;
 use libfuzzer_sys::fuzz_target;
 
-/// The token, an id, the format and the number of channels.
-const FIXED_BYTES: usize = 15;
+/// The token, an id, the format, the number of channels and the size of the opening.
+const FIXED_BYTES: usize = 19;
 
 fuzz_target!(|bytes: &[u8]| {
     decode_any(bytes);
@@ -36,18 +36,20 @@ fn decode_any(bytes: &[u8]) {
     let record = adoption.encode();
     assert!(bytes.starts_with(&record), "it is written as it was read");
     let sizes: usize = adoption.channels.iter().map(|channel| 4 + channel.len()).sum();
-    assert_eq!(record.len(), FIXED_BYTES + sizes);
+    assert_eq!(record.len(), FIXED_BYTES + sizes + adoption.opening.len());
     for end in 0..record.len().min(64) {
         assert!(Adoption::decode(&record[..end]).is_err(), "cut off at {end}");
     }
 }
 
-/// Channels are what stands between zeros.
+/// The opening and the channels are what stands between zeros.
 fn encode_any(bytes: &[u8]) {
     let [token, format, rest @ ..] = bytes else { return };
     let Some(format) = Format::from_byte(*format) else { return };
-    let channels = rest.split(|byte| *byte == 0).map(Into::into).collect();
+    let mut texts = rest.split(|byte| *byte == 0).map(Box::from);
+    let opening = texts.next().unwrap_or_default();
+    let channels = texts.collect();
     let relayed = (token % 2 == 0).then(|| Id::new(*token, 1, 1));
-    let adoption = Adoption { token: u32::from(*token) << 24 | 1, relayed, format, channels };
+    let adoption = Adoption { token: u32::from(*token) << 24 | 1, relayed, format, channels, opening };
     assert_eq!(Adoption::decode(&adoption.encode()), Ok(adoption));
 }

@@ -39,9 +39,13 @@ const MOMENT_NS: u64 = MS / 100;
 const TELL_NS: u64 = 5 * MS;
 const PING: &[u8] = b"\n";
 const PING_EVENT: &[u8] = b":\n\n";
-const FORMATS: [u8; 4] = [0, 1, 0x10, 0x11];
-/// Makes events updates.
-const MORE: u8 = 1;
+/// Streams of HTTP, WebSockets and polls: numbers of `framing.rs`.
+const FORMATS: [u8; 15] = [0, 1, 2, 3, 4, 0x10, 0x11, 0x12, 0x13, 0x14, 0x20, 0x23, 0x24, 0x33, 0x34];
+/// A request like this may become anything. The connection of HTTP ends after the answer.
+const FIELDS: &str = "Host: a\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                      Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+/// How long a poll waits.
+const WAIT_MS: u32 = 200;
 /// When the time of a stream is over.
 const SOON_MS: f64 = 100.0;
 /// What every message begins with: a letter, its number and its size.
@@ -55,6 +59,8 @@ struct Client {
     head: Vec<u8>,
     /// A target that several clients have, whose decision may be remembered.
     shared_target: Option<u8>,
+    /// It sends several requests at once, on a connection that is kept. What it reads is not checked.
+    is_chatty: bool,
     written: usize,
     /// Its format, its channel, and the number of the command.
     adopted: Option<(Format, u8, usize)>,
@@ -83,6 +89,10 @@ enum Said {
         id: Id,
     },
     Send {
+        id: Id,
+    },
+    /// What is not encoded.
+    Write {
         id: Id,
     },
     End {
@@ -169,7 +179,7 @@ impl World {
             connection_limit: bit(1, 32, 4),
             ping_interval_ms: bit(2, 3_600_000, 40) as u64,
             nagle: false,
-            max_head_bytes: bit(3, 1000, 30),
+            max_head_bytes: bit(3, 1000, FIELDS.len() + 19),
             head_timeout_ms: 300,
             max_heads_per_address: 2,
             answer_timeout_ms: 400,
@@ -177,8 +187,11 @@ impl World {
             max_channel_bytes: bit(6, 1 << 20, 300),
             user_timeout_ms: 1000,
             reports_addresses: false,
+            max_message_bytes: 1000,
+            takes_messages: setting > 127,
+            keep_alive_timeout_ms: 250,
             headers: vec!["host".into()],
-            pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into()],
+            pings: [PING.into(), PING_EVENT.into(), PING_EVENT.into(), b"\n"[..].into(), b"\n"[..].into()],
             proxies: Vec::new(),
         };
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
@@ -218,7 +231,10 @@ impl World {
         match operation % 23 {
             0 => self.connect(who, what),
             1 => self.write_head(who, what),
-            2 => self.with_client(who, |client| client.write(if what % 2 == 0 { b"\r\n" } else { b"noise" })),
+            2 => self.with_client(who, |client| {
+                // The last one is a message of a WebSocket.
+                client.write([&b"\r\n"[..], b"noise", b"\r\n", b"\x81\x82\0\0\0\0hi"][usize::from(what % 4)]);
+            }),
             3 => self.with_client(who, |client| client.read(size)),
             4 if what % 2 == 0 => self.with_client(who, |client| client.end = None),
             4 => self.with_client(who, |client| drop(client.end.as_ref().map(|end| end.shutdown(Shutdown::Write)))),
@@ -257,7 +273,10 @@ impl World {
                 let queue = self.queue.clone();
                 // Also those that are longer than a backlog may be.
                 self.command_to(who, |id, number| {
-                    (Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)) }, Said::Send { id })
+                    (
+                        Command::Write { id, queued: Queued::raw(&queue, labelled(number, size * 8)), is_exempt: what % 2 == 0 },
+                        Said::Write { id },
+                    )
                 });
             }
             19 => self.command_to(who, |id, _| {
@@ -308,8 +327,13 @@ impl World {
             Some(target) => (format!("shared{target}"), 1),
             None => (self.clients.len().to_string(), what % 2),
         };
-        let head = format!("GET /{target} HTTP/1.{version}\r\nHost: a\r\n\r\n").into_bytes();
-        let mut client = Client { end: Some(end), head, shared_target, ..Client::default() };
+        let is_chatty = who % 16 == 15;
+        let head = if is_chatty {
+            "GET /chat HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3)
+        } else {
+            format!("GET /{target} HTTP/1.{version}\r\n{FIELDS}")
+        };
+        let mut client = Client { end: Some(end), head: head.into_bytes(), shared_target, is_chatty, ..Client::default() };
         if what > 127 {
             client.write_head(255, self.read_by_shard); // it comes with the connection
         }
@@ -323,11 +347,15 @@ impl World {
             return;
         }
         let (end, its) = stream_pair();
-        let (format, channel) = (format_of(what), what >> 2 & 3);
-        let mut record = Adoption { token: self.clients.len() as u32, relayed: None, format, channels: vec![name(channel)] }.encode();
+        // Polls are not adopted.
+        let format = Some(format_of(what)).filter(|format| !format.is_poll()).unwrap_or_default();
+        let channel = what >> 2 & 3;
+        let mut record =
+            Adoption { token: self.clients.len() as u32, relayed: None, format, channels: vec![name(channel)], opening: Box::default() }
+                .encode();
         let is_known = what < 192;
         if !is_known {
-            record[4] = what; // the format
+            record[12] = what; // the format
         }
         parcel::send(&self.transfer, &record, its.as_fd()).unwrap();
         let adopted = is_known.then_some((format, channel, self.said.len()));
@@ -365,7 +393,7 @@ impl World {
         let shared = || self.shared_ids.get(index % self.shared_ids.len().max(1)).copied();
         let id = match client {
             Some(Client { id: Some(id), .. }) => Some(*id),
-            Some(Client { shared_target: Some(_), .. }) => shared(),
+            Some(Client { shared_target: Some(_), .. } | Client { is_chatty: true, .. }) => shared(),
             _ => None,
         };
         let id = id.unwrap_or(Id::new(SHARD, index as u32, 1));
@@ -413,7 +441,7 @@ impl World {
                 let target = last.strip_prefix("GET\n/").and_then(|rest| rest.split('\n').next()).unwrap_or_default();
                 if let Ok(index) = target.parse() {
                     self.own(*id, index);
-                } else if target.starts_with("shared") {
+                } else if target.starts_with("shared") || target == "chat" {
                     self.shared_ids.push(*id);
                 }
             }
@@ -438,6 +466,7 @@ impl World {
             assert!(shard == SHARD && !std::mem::replace(&mut self.is_drained, true), "the end of a drain is reported once");
         }
         assert!(events.failed.is_empty());
+        assert!(events.said.iter().all(|(_, text)| text == b"hi"), "what clients say");
     }
 
     fn own(&mut self, id: Id, index: usize) {
@@ -449,7 +478,13 @@ impl World {
 
     /// Has all clients read until nothing more comes, and JS hear everything.
     fn settle(&mut self) {
-        self.turn(TELL_NS);
+        for _ in 0..2 {
+            self.turn(TELL_NS);
+            self.read_all();
+        }
+    }
+
+    fn read_all(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
             self.turn(if self.shard.is_busy() { MOMENT_NS } else { MS });
@@ -459,8 +494,6 @@ impl World {
             quiet = if is_quiet { quiet + 1 } else { 0 };
             assert!(self.ahead_ns < 1_000_000 * MS, "it settles");
         }
-        self.turn(TELL_NS);
-        self.clients.iter_mut().for_each(|client| client.read(usize::MAX));
     }
 
     /// What clients have read, without pings, which never end.
@@ -469,7 +502,22 @@ impl World {
     }
 
     fn check_clients(&self) {
-        self.clients.iter().filter(|client| !client.read.is_empty()).for_each(|client| self.check_client(client));
+        for client in self.clients.iter().filter(|client| !client.is_chatty) {
+            if client.read.is_empty() { self.check_waiting(client) } else { self.check_client(client) }
+        }
+    }
+
+    /// A poll that waits has nothing to say.
+    fn check_waiting(&self, client: &Client) {
+        let may_wait = |id: &Id| client.is_alive() && client.adopted.is_none() && !self.closed.contains_key(&id.bits());
+        let Some(id) = client.id.filter(may_wait) else { return };
+        let held = |said: &Said| matches!(said, Said::Hold { id: own, stream } if *own == id && stream.format.is_poll());
+        let mut decisions = self.said.iter().enumerate().filter(|(_, said)| said.id() == Some(id) && said.decides());
+        if let Some((number, said @ Said::Hold { stream, .. })) = decisions.next()
+            && held(said)
+        {
+            assert_eq!(self.expected(number, Some(id), stream), (Vec::new(), false), "a poll is answered");
+        }
     }
 
     fn check_client(&self, client: &Client) {
@@ -485,7 +533,9 @@ impl World {
         if let Said::Respond { id } = said {
             return check_response(client, *id, number, rest);
         }
-        let welcome = rest.strip_prefix(b"w").or_else(|| rest.strip_prefix(b"1\r\nw\r\n"));
+        let (Said::Hold { stream, .. } | Said::Remember { stream, .. }) = said else { panic!("the opening of something else") };
+        assert_eq!(status, [200, 101, rest_status(rest)][usize::from(stream.format.framing().saturating_sub(1))]);
+        let welcome = if stream.format.is_poll() { Some(rest) } else { rest.strip_prefix(&*stream.format.frame(b"w")) };
         let Some(rest) = welcome else { return assert!(!client.is_alive(), "a welcome is whole") };
         match said {
             Said::Hold { id, stream } => {
@@ -499,7 +549,7 @@ impl World {
                 let until = client.until.unwrap_or(self.said.len());
                 self.check_stream(client, rest, stream, client.since..=until, &self.guessed_ids());
             }
-            _ => panic!("the opening of something else"),
+            _ => unreachable!(),
         }
     }
 
@@ -531,7 +581,7 @@ impl World {
 
     /// Checks the frames of a stream that was opened after one of so many commands, under one of these ids.
     fn check_stream(&self, client: &Client, bytes: &[u8], stream: &Stream, after: std::ops::RangeInclusive<usize>, ids: &[Option<Id>]) {
-        let (heard, cursors, is_cut) = read_frames(bytes, stream.format);
+        let (heard, cursors, is_cut) = if stream.format.is_poll() { read_poll(bytes) } else { read_frames(bytes, stream.format) };
         assert!(cursors.is_sorted_by_key(|(_, cursor)| *cursor), "a cursor never goes backwards");
         assert!(heard.windows(2).all(|pair| pair[0] < pair[1]), "messages are heard once and in order");
         assert!(!client.is_alive() || !is_cut, "what is still a stream is cut off nowhere");
@@ -559,8 +609,9 @@ impl World {
                 // Not at once: it may still get some of what is said later.
                 Said::EndChannel { channel } if channels.contains(channel) => is_to_end = true,
                 Said::EndLabelled { subject } if label == Some(*subject) => is_to_end = true,
-                Said::EndUpdates if stream.format.has_cursor() => return (expected, true),
+                Said::EndUpdates if stream.format.is_of_updates() => return (expected, true),
                 Said::Send { id } if Some(*id) == own => expected.push(number),
+                Said::Write { id } if Some(*id) == own && !stream.format.is_poll() => expected.push(number),
                 Said::Subscribe { id, channel } if Some(*id) == own => drop(channels.insert(*channel)),
                 Said::Unsubscribe { id, channel } if Some(*id) == own => drop(channels.remove(channel)),
                 Said::End { id } if Some(*id) == own => return (expected, true),
@@ -622,11 +673,17 @@ impl World {
 }
 
 impl Said {
+    /// Whether it decides about a request.
+    fn decides(&self) -> bool {
+        matches!(self, Said::Hold { .. } | Said::Respond { .. } | Said::Other)
+    }
+
     fn id(&self) -> Option<Id> {
         match self {
             Said::Hold { id, .. }
             | Said::Respond { id }
             | Said::Send { id }
+            | Said::Write { id }
             | Said::End { id }
             | Said::Label { id, .. }
             | Said::Subscribe { id, .. }
@@ -689,10 +746,14 @@ fn opening(number: usize, what: u8) -> (Arc<Opening>, Stream) {
     let format = format_of(what);
     let channels: BTreeSet<u8> = (0..4).filter(|channel| what >> 2 >> channel & 1 == 1).collect();
     let filler = "x".repeat(usize::from(what >> 6) * 2000);
+    let status = if format.is_websocket() { "101 Switching Protocols" } else { "200 Stream" };
+    let lines = format!("X-Number: {number}\r\nX-Filler: {filler}\r\n");
+    let head = if format.is_poll() { lines } else { format!("HTTP/1.1 {status}\r\n{lines}") };
     let opening = Opening {
         format,
-        head: format!("HTTP/1.1 200 Stream\r\nX-Number: {number}\r\nX-Filler: {filler}\r\n").into_bytes().into(),
+        head: head.into_bytes().into(),
         welcomes: [format.frame(b"w").into()].into(),
+        wait_ms: if format.is_poll() { WAIT_MS } else { 0 },
         // Each of them twice: the stream is in its list once.
         channels: channels.iter().chain(&channels).map(|channel| name(*channel)).collect(),
     };
@@ -711,11 +772,52 @@ fn check_response(client: &Client, id: Id, number: usize, body: &[u8]) {
 fn parse_head(bytes: &[u8]) -> Option<(u16, Option<usize>, &[u8])> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let (head, rest) = (std::str::from_utf8(&bytes[..end]).expect("a head"), &bytes[end + 4..]);
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|head| head[..3].parse().ok()).expect("a status");
+    let status = head
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|head| head[..3].parse().ok())
+        .unwrap_or_else(|| panic!("a status: {}", &head[..head.len().min(200)]));
     let lines = || head.split("\r\n").skip(1);
     assert_eq!(lines().filter(|line| line.starts_with("Date: ")).count(), 1, "a Date");
     let number = lines().find_map(|line| line.strip_prefix("X-Number: ")).map(|number| number.parse().unwrap());
     Some((status, number, rest))
+}
+
+/// 204 if the answer to a poll has no body.
+fn rest_status(body: &[u8]) -> u16 {
+    if body.is_empty() { 204 } else { 200 }
+}
+
+/// The numbers of the messages in the answer to a poll, and whether it is not whole.
+fn read_poll(body: &[u8]) -> (Vec<usize>, Vec<(usize, usize)>, bool) {
+    let body = std::str::from_utf8(body).unwrap();
+    let Some(mut rest) = body.strip_prefix("{\"messages\":[") else {
+        assert!(body.is_empty() || !body.ends_with('\n'), "an answer is JSON");
+        return (Vec::new(), Vec::new(), !body.is_empty());
+    };
+    let mut heard = Vec::new();
+    if !rest.ends_with('\n') {
+        return (heard, Vec::new(), true);
+    }
+    while rest.starts_with(['{', ',']) {
+        let end = rest.find('}').unwrap() + 1;
+        heard.push(json_number(rest[..end].trim_start_matches(',')));
+        rest = &rest[end..];
+    }
+    let last = heard.last().copied().expect("an answer with a body has messages");
+    let cursor = if last % 2 == 1 { format!(",\"cursor\":\"{last}\"") } else { String::new() };
+    assert_eq!(rest, format!("]{cursor}}}\n"));
+    (heard, Vec::new(), false)
+}
+
+/// The number of a message that is an object of JSON.
+fn json_number(object: &str) -> usize {
+    let data = object.split("\"data\":\"").nth(1).and_then(|data| data.strip_suffix("\"}")).expect("data at the end");
+    let (number, nothing) = unlabelled(data.as_bytes()).expect("a whole message");
+    assert!(nothing.is_empty());
+    let id = if number % 2 == 1 { format!("\"id\":\"{number}\",") } else { String::new() };
+    let kind = if number % 3 == 1 { "\"type\":\"kind\"," } else { "" };
+    assert_eq!(object, format!("{{{id}{kind}\"data\":\"{data}\"}}"));
+    number
 }
 
 /// The numbers of the messages; the cursors, each with how many messages came before it; and whether the last frame is cut
@@ -752,6 +854,9 @@ fn next_frame(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
     if format.framing() == 0 {
         return next_payload(bytes, format);
     }
+    if format.is_websocket() {
+        return next_of_websocket(bytes, format);
+    }
     let line = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let size = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).unwrap(), 16).expect("the size of a chunk");
     let (chunk, rest) = bytes[line + 2..].split_at_checked(size)?;
@@ -768,10 +873,40 @@ fn next_frame(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
     Some((frame, rest))
 }
 
+/// RFC 6455, section 5.2.
+fn next_of_websocket(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
+    let (&[first, second], rest) = bytes.split_first_chunk()?;
+    assert!(second < 127, "a server masks nothing, and has no messages as long as that");
+    let (size, rest) = match second {
+        126 => rest.split_first_chunk().map(|(size, rest)| (u16::from_be_bytes(*size).into(), rest))?,
+        size => (usize::from(size), rest),
+    };
+    let (payload, rest) = rest.split_at_checked(size)?;
+    let frame = match first {
+        0x81 if format.encoding() > 0 && !payload.starts_with(b"m") => Frame::Message(json_number(str::from_utf8(payload).unwrap())),
+        0x81 => Frame::Message(unlabelled(payload).filter(|(_, rest)| rest.is_empty()).expect("a whole message").0),
+        0x88 => {
+            assert!(size >= 2, "it says why");
+            Frame::End
+        }
+        0x89 | 0x8a => {
+            assert_eq!(size, 0);
+            Frame::Ping
+        }
+        _ => panic!("a frame that servers don't send"),
+    };
+    Some((frame, rest))
+}
+
 fn next_payload(bytes: &[u8], format: Format) -> Option<(Frame, &[u8])> {
     // What is written to a stream is not encoded.
-    if format.encoding() > 0 && !bytes.starts_with(b"m") {
+    if matches!(format.encoding(), 1 | 2) && !bytes.starts_with(b"m") {
         return next_event(bytes);
+    }
+    if bytes.starts_with(b"{") {
+        assert!(format.encoding() > 2);
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        return Some((Frame::Message(json_number(str::from_utf8(&bytes[..end]).unwrap())), &bytes[end + 1..]));
     }
     if let Some(rest) = bytes.strip_prefix(PING) {
         return Some((Frame::Ping, rest));
@@ -828,9 +963,7 @@ fn names(channels: u8) -> Names {
 }
 
 fn format_of(what: u8) -> Format {
-    let byte = FORMATS[usize::from(what % 4)];
-    let is_updates = byte & 1 == 1 && what & 0x40 != 0;
-    Format::from_byte(if is_updates { byte + MORE } else { byte }).unwrap()
+    Format::from_byte(FORMATS[usize::from(what ^ what >> 3) % FORMATS.len()]).unwrap()
 }
 
 fn unix_ms() -> f64 {

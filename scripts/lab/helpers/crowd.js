@@ -5,6 +5,7 @@
 import { setTimeout as after } from 'node:timers/promises';
 import { ownSources } from '../../../fleet/drone/addresses.js';
 import { createDialer } from '../../../fleet/drone/dial.js';
+import { requestOf as requestOfFormat } from '../../../fleet/drone/formats/request.js';
 import { emptyHistograms, MEASURES, percentilesOf } from '../../../fleet/drone/histograms.js';
 import { changedParams, defaultParams } from '../../../fleet/drone/params.js';
 import { requestOf } from '../../../fleet/drone/request.js';
@@ -37,7 +38,8 @@ function aim(port) {
   dialer.aim({
     servers,
     sources: ownSources({ ...params, n: params.n * SPARE_SOURCES }, servers),
-    request: requestOf(params),
+    format: params.format,
+    request: requestOfFormat(params) ?? requestOf(params),
     subscription,
     pingIntervalMs: params.interval === 'auto' ? 0 : params.interval,
     timeoutMs: patienceMs(),

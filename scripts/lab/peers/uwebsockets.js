@@ -18,7 +18,15 @@ export function uWebSocketsProgram() {
 }
 
 /** @param {import('../lab.js').Lab} lab @returns {Promise<string>} why it can't be built; '' on success */
-export async function buildUWebSockets(lab) {
+export function buildUWebSockets(lab) {
+  return buildWithUWebSockets(lab, SOURCE, uWebSocketsProgram());
+}
+
+/**
+ * @param {import('../lab.js').Lab} lab @param {string} source a file in C @param {string} program the file to write
+ * @returns {Promise<string>} why it can't be built; '' on success
+ */
+export async function buildWithUWebSockets(lab, source, program) {
   if (platform() !== 'linux' || arch() !== 'x64') return 'its library is compiled for Linux on x86-64 only';
   const [python, compiler] = ['python3', 'cc'].map(findCommand);
   if (!python) return 'python3 is not installed, with whose pip the library is downloaded';
@@ -39,13 +47,6 @@ export async function buildUWebSockets(lab) {
     const problem = await runTool(lab, python, words, cacheFolder());
     if (problem) return problem;
   }
-  const words = [
-    '-O2',
-    '-o',
-    uWebSocketsProgram(),
-    SOURCE,
-    library,
-    `-Wl,-rpath,${join(folder, 'socketify')}`,
-  ];
+  const words = ['-O2', '-o', program, source, library, `-Wl,-rpath,${join(folder, 'socketify')}`];
   return runTool(lab, compiler, words, cacheFolder());
 }

@@ -22,16 +22,21 @@ export function questions() {
   ];
 }
 
-/** @param {Question} question @param {boolean} closes whether the connection ends with the answer @returns {Answer} */
-export function expectedAnswer({ name, id }, closes) {
+/**
+ * @param {Question} question @param {boolean} closes whether the connection ends with the answer
+ * @param {boolean} [isSilent] whether it does not say that the connection goes on @returns {Answer}
+ */
+export function expectedAnswer({ name, id }, closes, isSilent = false) {
   const body = JSON.stringify({ name, id });
   /** @type {[string, string][]} */
   const ends = closes
     ? [['connection', 'close']]
-    : [
-        ['connection', 'keep-alive'],
-        ['keep-alive', 'timeout=5'],
-      ];
+    : isSilent
+      ? []
+      : [
+          ['connection', 'keep-alive'],
+          ['keep-alive', 'timeout=5'],
+        ];
   /** @type {[string, string][]} */
   const headers = [
     ...ends,

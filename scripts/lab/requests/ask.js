@@ -12,14 +12,17 @@ const ANSWER_MS = 5000;
 /**
  * @param {string} name of the server @param {number} port
  * @param {boolean} closes whether it ends the connection after each answer; otherwise all questions share one connection
+ * @param {boolean} [isSilent] whether answers don't say that it goes on
  * @throws {HoldfastError} ANSWER with what is wrong
  */
-export async function checkAnswers(name, port, closes) {
+export async function checkAnswers(name, port, closes, isSilent) {
   const asked = questions();
   const targets = asked.map(({ target }) => target);
   const answers = closes ? await eachAlone(port, targets) : await askAll(port, targets, false);
   const problems = asked.flatMap((question, i) =>
-    differences(answers[i], expectedAnswer(question, closes)).map((text) => `${question.target}: ${text}`),
+    differences(answers[i], expectedAnswer(question, closes, isSilent)).map(
+      (text) => `${question.target}: ${text}`,
+    ),
   );
   const [{ status }] = await askAll(port, ['/other'], closes);
   if (!status.startsWith('HTTP/1.1 404 ')) problems.push(`/other: ${status}, not 404`);

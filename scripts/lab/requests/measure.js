@@ -28,14 +28,14 @@ export async function measureRequests({ lab, plan, name }, subject, mode) {
   const server = await startSubject(lab, subject, mode);
   const load = (/** @type {number} */ connections, /** @type {number} */ seconds) =>
     runWrk(lab, server, mode, { connections, seconds });
-  await checkAnswers(subject.name, server.port, subject.closes);
+  await checkAnswers(subject.name, server.port, subject.closes, subject.isSilent);
   await load(plan.streams, Math.min(WARM_UP_S, plan.holdS));
   const alone = mode === 'one' ? await load(1, ALONE_S) : null;
   const before = cpuUs(server.pids());
   const { figures, seen } = await load(plan.streams, plan.holdS);
   const us = cpuUs(server.pids()) - before;
   const memoryBytes = pssBytes(server.pids());
-  await checkAnswers(subject.name, server.port, subject.closes);
+  await checkAnswers(subject.name, server.port, subject.closes, subject.isSilent);
   await server.stop();
   checkFigures(subject, figures);
   const text = errorsText(figures.errors);
@@ -66,10 +66,10 @@ function valuesOf({ perSecond, ms, errors }) {
 }
 
 /** @param {Subject} subject @param {import('./wrk.js').WrkFigures} figures @throws {HoldfastError} ANSWER if there were wrong answers */
-export function checkFigures({ closes }, { requests, bytes, errors }) {
+export function checkFigures({ closes, isSilent }, { requests, bytes, errors }) {
   if (errors.status > 0)
     throw new HoldfastError('ANSWER', `${errors.status} answers were neither 2xx nor 3xx`);
-  const { bytes: size } = expectedAnswer(questions()[0], closes);
+  const { bytes: size } = expectedAnswer(questions()[0], closes, isSilent);
   const own = bytes / requests;
   if (Math.abs(own / size - 1) > BYTES_OFF)
     throw new HoldfastError('ANSWER', `an answer had ${own.toFixed(1)} bytes on average, not ${size}`);

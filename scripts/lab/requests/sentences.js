@@ -74,17 +74,15 @@ function connections(findings) {
 
 /** @param {Findings} findings */
 function whereHoldIs(findings) {
-  const [hold, close, pass, keep] = ['hold', 'http-close', 'hold-pass', 'http'].map((name) =>
-    us(findings, name),
-  );
+  const [hold, pass, keep] = ['hold', 'hold-pass', 'http'].map((name) => us(findings, name));
   const parts = [];
-  if (hold !== null && close !== null)
+  if (hold !== null && keep !== null)
     parts.push(
-      `a policy that answers needs ${valueText(hold, 'µs')} for a request and its connection, ${times(hold / close)} as much as node:http, which also ends it`,
+      `a policy that answers needs ${valueText(hold, 'µs')} for a request, ${times(hold / keep)} as much as node:http`,
     );
   if (pass !== null && keep !== null)
     parts.push(
-      `what it passes on to node:http costs ${valueText(pass, 'µs')} with keep-alive, ${times(pass / keep)} as much as node:http without a Hold`,
+      `what it passes on to node:http costs ${valueText(pass, 'µs')}, ${times(pass / keep)} as much as node:http without a Hold`,
     );
   return parts.length > 0 ? `Hold, CPU of one instance: ${parts.join('; ')}.` : '';
 }
@@ -105,15 +103,15 @@ function perCore(findings) {
 
 /** @param {Findings} findings */
 function alone(findings) {
-  const runs = ['hold', 'http-close'].map((subject) => runOf(subject, 'one'));
-  const [hold, close] = runs.map((run) => findings.of('aloneUs', run));
-  if (!hold || !close) return '';
-  const [holdText, closeText] = runs.map((run) => known(findings, 'aloneUs', run));
+  const runs = ['hold', 'http'].map((subject) => runOf(subject, 'one'));
+  const [hold, keep] = runs.map((run) => findings.of('aloneUs', run));
+  if (!hold || !keep) return '';
+  const [holdText, keepText] = runs.map((run) => known(findings, 'aloneUs', run));
   const why =
-    hold.median > close.median
+    hold.median > keep.median
       ? ': a Hold collects request heads for a while before it asks its policy about all of them, which saves CPU but takes time'
       : '';
-  return `With one connection, a request takes ${holdText} with a policy that answers and ${closeText} with node:http that ends the connection${why}.`;
+  return `With one connection, a request takes ${holdText} with a policy that answers and ${keepText} with node:http${why}.`;
 }
 
 /** @param {Findings} findings */

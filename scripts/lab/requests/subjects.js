@@ -22,6 +22,7 @@ const ELYSIA = '1.4.30';
  * @property {string} name
  * @property {string} text what it is, with its version
  * @property {boolean} closes whether the connection ends with each answer
+ * @property {boolean} [isSilent] whether answers don't say that the connection goes on
  * @property {string} skip why it can't run here, or ''
  * @property {(lab: Lab) => Promise<string>} prepare returns why it has to be skipped, or ''
  * @property {(port: number, cores: number) => string[]} command cores: how many processes or threads serve
@@ -39,7 +40,7 @@ export function subjects() {
     { ...node('velocy', `Velocy ${VELOCY}`, [cached.velocy]), prepare: cached.velocy.prepare },
     node('http', radix, [router]),
     node('http-close', `${radix}, which ends the connection after each answer`, [router], 'close'),
-    hold('hold', 'Hold with a policy that answers, which ends the connection too', router),
+    hold('hold', 'Hold with a policy that answers', router),
     hold('hold-pass', `Hold that passes requests on to ${radix}`, router),
     elysia(cached.elysia),
     rust('axum', `axum ${crateVersion('axum')}`),
@@ -105,7 +106,7 @@ function urlOf(path) {
 /** @param {string} name @param {string} text @param {Package} router @returns {Subject} */
 function hold(name, text, router) {
   const own = { path: join(ROOT, 'index.js'), version: '', problem: noHold() };
-  return { ...node(name, text, [own, router]), closes: name === 'hold' };
+  return { ...node(name, text, [own, router]), isSilent: name === 'hold' };
 }
 
 /** @param {Package & { prepare: Subject['prepare'] }} elysia @returns {Subject} */

@@ -217,11 +217,10 @@ function methodText({ streams, holdS, repeats }) {
   coordinated omission: a server that pauses gets no requests meanwhile, so few of them are slow.
 - Before and after each measurement, four answers are compared byte by byte: with an id, without, percent-encoded, and random. Status,
   headers (their order and the case of their names are free) and body have to be the same: \`x-powered-by\`, \`content-type\`, \`content-length\`,
-  \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\`, as in the original, except for the charset in the content type, which Express and
+  \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\` (which a Hold does not say: in HTTP/1.1 connections go on), as in the original, except for the charset in the content type, which Express and
   Fastify add to JSON. Then the bytes that wrk read have to be those of as many answers, and any status but 2xx and 3xx is a failure.
-- A policy's answer ends the connection: it has \`connection: close\` and no \`keep-alive\`, which can't be changed. So Hold is next to a node:http
-  that does the same (http-close), and a Hold that passes requests on (hold-pass) next to node:http (http). wrk's latency starts when
-  the connection is open.
+- A Hold whose policy answers (hold) and one that passes requests on (hold-pass) are next to node:http (http), which is there a second time with a
+  connection for each request (http-close). wrk's latency starts when the connection is open.
 - One instance: server and wrk each have a core (\`taskset\`), and Rust has one thread. One per core: as many workers of node:cluster (also for Hold and
   for Bun) or threads in Rust as there are cores, without \`taskset\`. wrk takes its share of them, so CPU per request is the figure to trust there.
 - CPU is the run time of all threads of all processes of the server, divided by the requests that wrk counted. % are of one core, in the

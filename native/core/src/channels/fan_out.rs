@@ -46,6 +46,10 @@ impl Batch {
         self.messages.len()
     }
 
+    pub fn messages(&self) -> &[Arc<Queued>] {
+        &self.messages
+    }
+
     /// What is written to a stream of this format.
     pub fn frame(&self, format: Format) -> &[u8] {
         match &self.messages[..] {

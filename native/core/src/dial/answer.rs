@@ -1,13 +1,19 @@
 //! Parses and checks what a server sends on a stream: the response head, chunks, the welcome, pings and messages; of a hub,
-//! the blocks of Server-Sent Events. It makes no difference how the bytes are divided into reads. Pure, and the same as
-//! `fleet/drone/answer.js`.
+//! the blocks of Server-Sent Events; lines of JSON, answers of polls, and frames of WebSockets. It makes no difference how the bytes
+//! are divided into reads. Pure, and the same as `fleet/drone/answer.js` and `fleet/drone/formats/`.
 
 use super::Cause;
 use super::block::{Block, block_of, unit_size};
-use super::pieces::{begins_as_status_line, data_of, find, has_header, is_header, number_of, sent_us};
+use super::format::Format;
+use super::frames::FrameHead;
+use super::json::{self, Value};
+use super::pieces::{begins_as_status_line, data_of, find, has_header, header_of, is_header, number_of, sent_us};
+use crate::websocket::Opcode;
 
 const MOST_HEAD_BYTES: usize = 16_384;
 const MOST_UNIT_BYTES: usize = 1_048_576;
+/// Of the answer of a poll, which may have many messages.
+const MOST_POLL_BYTES: usize = 16 * MOST_UNIT_BYTES;
 /// The size of a sample of wrong bytes.
 const SAMPLE_BYTES: usize = 80;
 /// The number of digits in the size of a chunk.
@@ -17,9 +23,13 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 const END_OF_EVENT: &[u8] = b"\n\n";
 const WELCOME: &[u8] = b"Welcome!";
 const PING: &[u8] = b"ping";
+/// The position of a hub that may have forgotten something.
+const EARLIEST: &[u8] = b"earliest";
 /// What nearly all pings look like on the wire.
 const TEXT_PING: &[u8] = b"4\r\nping\r\n";
 const EVENT_PING: &[u8] = b"8\r\n: ping\n\n\r\n";
+const LINE_PING: &[u8] = b"1\r\n\n\r\n";
+const FRAME_PING: &[u8] = &[0x8a, 0];
 
 /// What has arrived. Nothing follows `End` or `Wrong`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +41,14 @@ pub enum Item<'a> {
     Message(Option<u64>),
     /// The hub says that publications may be missing before the next one.
     Gap,
-    /// A block of events of a hub. If it has no data it only moves the cursor.
+    /// A block of events of a hub, or a message in JSON. If it has no data it only moves the cursor.
     Block(Block<'a>),
+    /// What the server of a WebSocket makes of the key: Sec-WebSocket-Accept.
+    Accept(&'a [u8]),
+    /// A ping of a WebSocket, which has to be answered.
+    Asked(&'a [u8]),
+    /// A poll has its answer. Whether the connection goes on.
+    Answered(bool),
     End,
     /// With the first of the wrong bytes.
     Wrong(Cause, &'a [u8]),
@@ -50,6 +66,8 @@ enum Stage {
     Raw,
     /// The body of a stream that is not strict and not of a hub.
     Anything,
+    /// Those of a WebSocket.
+    Frames,
     Over,
 }
 
@@ -59,7 +77,7 @@ const EVENTS: u8 = 4;
 const OPEN: u8 = 8;
 /// The stream subscribes to topics of a hub.
 const UPDATES: u8 = 16;
-/// The first unit of such a stream has been read.
+/// The first unit of such a stream has been read, or the first message of a WebSocket or in a line.
 const GREETED: u8 = 32;
 
 /// How far one response has been parsed. The bytes of an incomplete unit are in a `Partial`.
@@ -67,6 +85,7 @@ const GREETED: u8 = 32;
 pub struct Answer {
     stage: Stage,
     bits: u8,
+    format: Format,
 }
 
 /// The bytes of incomplete units.
@@ -92,13 +111,22 @@ impl Partial {
 impl Answer {
     pub fn new(is_strict: bool, allows_messages: bool) -> Self {
         let bits = if is_strict { STRICT } else { 0 } | if allows_messages { MESSAGES } else { 0 };
-        Answer { stage: Stage::Head, bits }
+        Answer { stage: Stage::Head, bits, format: Format::Http }
     }
 
     /// Of a stream that subscribes to topics. If it is strict, all lines must be fields of events.
     pub fn of_hub(is_strict: bool) -> Self {
-        let Answer { stage, bits } = Answer::new(is_strict, true);
-        Answer { stage, bits: bits | UPDATES }
+        let answer = Answer::new(is_strict, true);
+        Answer { bits: answer.bits | UPDATES, ..answer }
+    }
+
+    pub fn in_format(self, format: Format) -> Self {
+        Answer { format, ..self }
+    }
+
+    /// The stream is open before anything has arrived.
+    pub fn set_open(&mut self) {
+        self.bits |= OPEN;
     }
 
     fn has(self, bit: u8) -> bool {
@@ -108,8 +136,15 @@ impl Answer {
     /// The number of pings, if the bytes contain nothing else. Only for bytes that don't continue a `Partial`. A fast path:
     /// `read` finds the same.
     pub fn pings_in(self, bytes: &[u8]) -> Option<u32> {
-        let ping = if self.has(EVENTS) { EVENT_PING } else { TEXT_PING };
-        let is_possible = self.stage == Stage::Chunks && self.bits & (OPEN | UPDATES) == OPEN && bytes.len().is_multiple_of(ping.len());
+        let ping = match self.format {
+            Format::Ndjson => LINE_PING,
+            Format::WebSocket => FRAME_PING,
+            _ if self.has(EVENTS) => EVENT_PING,
+            _ => TEXT_PING,
+        };
+        // Pings of events of a hub say more.
+        let is_simple = self.has(OPEN) && (self.format != Format::Http || !self.has(UPDATES));
+        let is_possible = is_simple && matches!(self.stage, Stage::Chunks | Stage::Frames) && bytes.len().is_multiple_of(ping.len());
         (is_possible && bytes.chunks(ping.len()).all(|chunk| chunk == ping)).then_some((bytes.len() / ping.len()) as u32)
     }
 
@@ -141,8 +176,10 @@ impl Answer {
         loop {
             let rest = &bytes[used..];
             let piece = match self.stage {
+                Stage::Head if self.format == Format::Poll => self.read_poll(rest, sink),
                 Stage::Head => self.read_head(rest, seen, sink),
                 Stage::Chunks => self.read_chunk(rest, event, sink),
+                Stage::Frames => self.read_frame(rest, event, sink),
                 Stage::Raw => {
                     self.read_payload(rest, event, sink);
                     return bytes.len();
@@ -171,10 +208,15 @@ impl Answer {
         if end > MOST_HEAD_BYTES {
             return self.fail(Cause::Unexpected, head, sink);
         }
-        if &head[9..12] != b"200" {
+        let status = if self.format == Format::WebSocket { b"101" } else { b"200" };
+        if &head[9..12] != status {
             return self.fail(Cause::of_status(&head[9..12]), head, sink);
         }
-        self.apply_head(head, sink)?;
+        match self.format {
+            Format::WebSocket => self.apply_head_of_websocket(head, sink)?,
+            Format::Ndjson => self.apply_head_of_lines(head, sink)?,
+            _ => self.apply_head(head, sink)?,
+        }
         Some(end + END_OF_HEAD.len())
     }
 
@@ -206,12 +248,194 @@ impl Answer {
         }
         self.stage = if is_chunked { Stage::Chunks } else { Stage::Raw };
         self.open(sink);
-        // The name in the draft, and the one in version 0.x.
-        let is_gap = |name| is_header(head, name, b"earliest");
-        if is_gap(b"mercure-last-event-id:") || is_gap(b"last-event-id:") {
+        if reports_gap(head) {
             sink(Item::Gap);
         }
         Some(())
+    }
+
+    /// Lines are open as soon as their head is there.
+    fn apply_head_of_lines(&mut self, head: &[u8], sink: Sink) -> Option<()> {
+        if !self.has(STRICT) && !self.has(UPDATES) {
+            self.stage = Stage::Anything;
+        } else if !has_header(head, b"content-type:", b"application/x-ndjson") {
+            return self.fail(Cause::Unexpected, head, sink);
+        } else {
+            self.stage = if has_header(head, b"transfer-encoding:", b"chunked") { Stage::Chunks } else { Stage::Raw };
+        }
+        self.open(sink);
+        if self.has(UPDATES) {
+            note_position(head, sink);
+        }
+        Some(())
+    }
+
+    fn apply_head_of_websocket(&mut self, head: &[u8], sink: Sink) -> Option<()> {
+        let Some(accept) = header_of(head, b"sec-websocket-accept:") else { return self.fail(Cause::Unexpected, head, sink) };
+        if !has_header(head, b"upgrade:", b"websocket") {
+            return self.fail(Cause::Unexpected, head, sink);
+        }
+        self.stage = Stage::Frames;
+        sink(Item::Accept(accept));
+        self.open(sink);
+        Some(())
+    }
+
+    /// The answer of a poll. Returns its size. None if it is incomplete or wrong.
+    fn read_poll(&mut self, bytes: &[u8], sink: Sink) -> Option<usize> {
+        let end = find(bytes, END_OF_HEAD, 0);
+        let is_long = end.unwrap_or(bytes.len().saturating_sub(END_OF_HEAD.len() - 1)) > MOST_HEAD_BYTES;
+        if is_long || !begins_as_status_line(bytes) {
+            return self.fail(Cause::Unexpected, &bytes[..end.unwrap_or(bytes.len())], sink);
+        }
+        let head = &bytes[..end?];
+        let status = &head[9..12];
+        let length = header_of(head, b"content-length:").filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let size = match (status, length) {
+            (b"204", _) => 0,
+            (b"200", Some(digits)) if (1..=MOST_DIGITS).contains(&digits.len()) => number_of(digits, 10) as usize,
+            (b"200", _) => return self.fail(Cause::Unexpected, head, sink),
+            _ => return self.fail(Cause::of_status(status), head, sink),
+        };
+        if size > MOST_POLL_BYTES {
+            return self.fail(Cause::Unexpected, head, sink);
+        }
+        let begin = head.len() + END_OF_HEAD.len();
+        let body = bytes.get(begin..begin + size)?;
+        if !self.has(OPEN) {
+            self.open(sink);
+        }
+        note_position(head, sink);
+        if !body.is_empty() {
+            self.read_answer(body, sink);
+        }
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let is_last = has_header(head, b"connection:", b"close") || head.starts_with(b"HTTP/1.0");
+        sink(Item::Answered(!is_last));
+        Some(begin + size)
+    }
+
+    /// `{"messages":[…],"cursor":"…"}`, and `"missing":true` if the hub may have forgotten something.
+    fn read_answer(&mut self, body: &[u8], sink: Sink) {
+        let (mut cursor, mut messages, mut is_missing) = (None, None, false);
+        let read = json::members(body, |name, value| match (name, value) {
+            (b"cursor", Value::Text(text)) => cursor = Some(text),
+            (b"messages", Value::Other(list)) => messages = Some(list),
+            (b"missing", value) => is_missing = value == Value::Other(b"true"),
+            _ => {}
+        });
+        let all = read.and(messages).and_then(|list| {
+            let mut all = Vec::new();
+            json::elements(list, |message| all.push(message)).map(|()| all)
+        });
+        let Some(all) = all else {
+            if self.has(STRICT) {
+                self.fail::<()>(Cause::Unexpected, body, sink);
+            } else {
+                sink(Item::Message(None));
+            }
+            return;
+        };
+        if is_missing {
+            sink(Item::Gap);
+        }
+        for message in all {
+            if self.stage != Stage::Over {
+                self.read_json(message, sink);
+            }
+        }
+        if let Some(cursor) = cursor.filter(|_| self.stage != Stage::Over) {
+            sink(Item::Block(Block { id: Some(&cursor), ..Block::default() }));
+        }
+    }
+
+    /// A message in JSON, or anything else that a hub says about itself.
+    fn read_json(&mut self, text: &[u8], sink: Sink) {
+        let (mut id, mut data, mut cursor, mut is_missing) = (None, None, None, false);
+        let read = json::members(text, |name, value| match (name, value) {
+            (b"id", Value::Text(text)) => id = Some(text),
+            (b"data", Value::Text(text)) => data = Some(text),
+            (b"cursor", Value::Text(text)) => cursor = Some(text),
+            (b"missing", value) => is_missing = value == Value::Other(b"true"),
+            _ => {}
+        });
+        if read.is_none() || (data.is_none() && !self.has(UPDATES)) {
+            if self.has(STRICT) {
+                self.fail::<()>(Cause::Unexpected, text, sink);
+            }
+            return;
+        }
+        if is_missing {
+            sink(Item::Gap);
+        }
+        let (id, data) = (id.or(cursor), data.as_deref());
+        match data {
+            Some(data) if !self.has(UPDATES) => self.read_first_or_message(data, sink),
+            _ if id.is_some() || data.is_some() => sink(Item::Block(Block { id: id.as_deref(), data, is_odd: false })),
+            _ => {}
+        }
+    }
+
+    /// The first message may be the welcome.
+    fn read_first_or_message(&mut self, text: &[u8], sink: Sink) {
+        let is_welcome = !self.has(GREETED) && text == WELCOME;
+        self.bits |= GREETED;
+        if !is_welcome {
+            self.read_message(text, sink);
+        }
+    }
+
+    /// Lines of JSON; empty ones are pings. Returns their size.
+    fn read_lines(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> usize {
+        let mut used = 0;
+        let mut seen = seen;
+        while self.stage != Stage::Over
+            && let Some(size) = find(&bytes[used..], b"\n", seen)
+        {
+            match &bytes[used..used + size] {
+                b"" => sink(Item::Ping),
+                line => self.read_json(line, sink),
+            }
+            used += size + 1;
+            seen = 0;
+        }
+        used
+    }
+
+    /// Returns the size of the frame. None if it is incomplete or wrong. `message` has the frames before it of the same message.
+    fn read_frame(&mut self, bytes: &[u8], message: &mut Vec<u8>, sink: Sink) -> Option<usize> {
+        let Ok(head) = FrameHead::read(bytes) else { return self.fail(Cause::Unexpected, bytes, sink) };
+        let FrameHead { opcode, is_last, begin, size } = head?;
+        if size > MOST_UNIT_BYTES.saturating_sub(message.len()) {
+            return self.fail(Cause::Unexpected, bytes, sink);
+        }
+        let payload = bytes.get(begin..begin + size)?;
+        match opcode {
+            Opcode::Pong => sink(Item::Ping),
+            Opcode::Ping => {
+                sink(Item::Ping);
+                sink(Item::Asked(payload));
+            }
+            Opcode::Close => {
+                let (cause, why) = Cause::of_close(payload);
+                return self.fail(cause, why, sink);
+            }
+            Opcode::Text | Opcode::Continuation if !is_last => message.extend_from_slice(payload),
+            _ if message.is_empty() => self.read_frame_text(payload, sink),
+            _ => {
+                message.extend_from_slice(payload);
+                let whole = std::mem::take(message);
+                self.read_frame_text(&whole, sink);
+            }
+        }
+        if self.stage == Stage::Over { None } else { Some(begin + size) }
+    }
+
+    /// What a WebSocket says is JSON if it is of a hub.
+    fn read_frame_text(&mut self, text: &[u8], sink: Sink) {
+        if self.has(UPDATES) { self.read_json(text, sink) } else { self.read_first_or_message(text, sink) }
     }
 
     /// Returns the size of the chunk with its size line and its end. None if it is incomplete or wrong.
@@ -245,7 +469,7 @@ impl Answer {
     }
 
     fn read_payload(&mut self, payload: &[u8], event: &mut Vec<u8>, sink: Sink) {
-        if !self.has(EVENTS) {
+        if !self.has(EVENTS) && self.format == Format::Http {
             return self.read_text(payload, sink);
         }
         let mut kept = std::mem::take(event);
@@ -277,7 +501,11 @@ impl Answer {
     }
 
     fn read_units(&mut self, bytes: &[u8], seen: usize, sink: Sink) -> usize {
-        if self.has(UPDATES) { self.read_blocks(bytes, seen, sink) } else { self.read_events(bytes, seen, sink) }
+        match self.format {
+            Format::Ndjson => self.read_lines(bytes, seen, sink),
+            _ if self.has(UPDATES) => self.read_blocks(bytes, seen, sink),
+            _ => self.read_events(bytes, seen, sink),
+        }
     }
 
     /// As `read_events`, for a hub.
@@ -356,6 +584,21 @@ impl Answer {
         self.stage = Stage::Over;
         sink(Item::Wrong(cause, &bytes[..bytes.len().min(SAMPLE_BYTES)]));
         None
+    }
+}
+
+/// Whether a hub says that publications may be missing: the name in the draft, and the one in version 0.x.
+fn reports_gap(head: &[u8]) -> bool {
+    [&b"mercure-last-event-id:"[..], b"last-event-id:"].iter().any(|name| is_header(head, name, EARLIEST))
+}
+
+/// What a head says about where the client is. Of events, the first block says it.
+fn note_position(head: &[u8], sink: Sink) {
+    if reports_gap(head) {
+        sink(Item::Gap);
+    }
+    if let Some(id) = header_of(head, b"last-event-id:").filter(|id| *id != EARLIEST) {
+        sink(Item::Block(Block { id: Some(id), ..Block::default() }));
     }
 }
 
@@ -564,6 +807,56 @@ mod tests {
                 assert!(found.len() == 2 && found[1].starts_with("Unexpected data: xxx"), "{}", found.len());
             }
         }
+    }
+
+    /// The items of a stream of a hub in a format, however its bytes are divided.
+    fn in_format(format: Format, bytes: &[u8]) -> Vec<String> {
+        let read = |size: usize| {
+            let mut answer = Answer::of_hub(true).in_format(format);
+            let (mut partial, mut items) = (Partial::default(), Vec::new());
+            for piece in bytes.chunks(size) {
+                answer.read(piece, &mut partial, &mut |item| {
+                    items.push(match item {
+                        Item::Block(Block { id, data, .. }) => format!("{:?} {:?}", id.map(str::from_utf8), data.map(str::from_utf8)),
+                        Item::Wrong(cause, sample) => format!("{cause:?} {}", String::from_utf8_lossy(sample).escape_debug()),
+                        other => format!("{other:?}"),
+                    })
+                });
+            }
+            items
+        };
+        let whole = read(bytes.len());
+        assert!([1, 2, 3, 7].into_iter().all(|size| read(size) == whole), "{whole:?}");
+        whole.into_iter().map(|item| item.replace("Some(Ok(", "(").replace("))", ")")).collect()
+    }
+
+    #[test]
+    fn lines_of_json_may_be_divided_anywhere() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nLast-Event-ID: #0\r\n\r\n";
+        let lines = "\n{\"id\":\"#1\",\"data\":\"a\\n\"}\n\n{\"n\":1}\nhello\n{}\n";
+        let expected = ["Open", "(\"#0\") None", "Ping", "(\"#1\") (\"a\\n\")", "Ping", "Unexpected hello"];
+        assert_eq!(in_format(Format::Ndjson, format!("{head}{lines}").as_bytes()), expected);
+    }
+
+    #[test]
+    fn answers_of_polls_may_be_divided_anywhere() {
+        let body = "{\"messages\":[{\"id\":\"#1\",\"data\":\"a\"}],\"cursor\":\"#2\",\"missing\":true}";
+        let answers = format!(
+            "HTTP/1.1 204 No Content\r\nLast-Event-ID: #0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}HTTP/1.1 403 No\r\n\r\n",
+            body.len()
+        );
+        let first = ["Open", "(\"#0\") None", "Answered(true)"];
+        let others = ["Gap", "(\"#1\") (\"a\")", "(\"#2\") None", "Answered(true)", "Forbidden HTTP/1.1 403 No"];
+        assert_eq!(in_format(Format::Poll, answers.as_bytes()), [&first[..], &others].concat());
+        assert_eq!(in_format(Format::Poll, b"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n"), ["Open", "Answered(false)"]);
+    }
+
+    #[test]
+    fn frames_of_websockets_may_be_divided_anywhere() {
+        let head = b"HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\r\n";
+        let frames = b"\x81\x0f{\"cursor\":\"#0\"}\x8a\x00\x01\x0a{\"data\":\"a\x89\x00\x80\x02\"}\x88\x02\x03\xe9";
+        let expected = ["Accept([97])", "Open", "(\"#0\") None", "Ping", "Ping", "Asked([])", "None (\"a\")", "Close1001 "];
+        assert_eq!(in_format(Format::WebSocket, &[&head[..], frames].concat()), expected);
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct Client {
     pub(super) request: Vec<u8>,
     /// Never 0.
     pub(super) random: u64,
+    /// What keys of WebSockets are made from.
+    pub(super) seed: u64,
     pub(super) now_ns: u64,
     is_stopped: bool,
 }
@@ -119,6 +121,7 @@ impl Client {
             tokens,
             request: Vec::new(),
             random: now_ns() | 1,
+            seed: now_ns().wrapping_mul(0x2545_f491_4f6c_dd1d),
             now_ns: now_ns(),
             is_stopped: false,
         })

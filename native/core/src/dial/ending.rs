@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// The next of a sequence of numbers (xorshift64).
-    fn random(&mut self) -> u64 {
+    pub(super) fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;

@@ -97,7 +97,12 @@ impl Client {
         count(&self.tally.resumptions, u64::from(is_resumed));
         self.tally.handshake.record((now_ns() - since_ns) / 1000, 1);
         self.streams.row_mut(index).state = State::Asked;
-        if is_whole { self.send_out(index) } else { Err(Cause::Other) }
+        if !is_whole {
+            return Err(Cause::Other);
+        }
+        self.send_out(index)?;
+        self.begin_poll(index);
+        Ok(())
     }
 
     /// A record after the handshake: a ticket, or the first bytes of the response. Tickets come before those, so then nothing of

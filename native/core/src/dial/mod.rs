@@ -5,7 +5,7 @@
 //! `greeting` (the handshake, if it speaks TLS), `reading` (what arrives on a stream), `records` (the same with TLS), `ending` (how
 //! it ends). `secrets` is what is kept of TLS, `security` and `tickets` are what handshakes begin with. `servers` says which of several servers a stream goes to.
 //! `subscriber` has what is kept of a stream that subscribes to topics of a hub, also while it is not connected. Below them:
-//! `answer`, `block`, `pieces`, `position`, `publication`, `template` and `schedule` (pure), `attempt`, `streams`, `targets`,
+//! `format`, `answer`, `block`, `json`, `frames`, `pieces`, `position`, `publication`, `template` and `schedule` (pure), `attempt`, `streams`, `targets`,
 //! `tokens`, `tally`.
 
 pub mod answer;
@@ -14,7 +14,10 @@ pub mod block;
 mod client;
 mod dialer;
 mod ending;
+pub mod format;
+mod frames;
 mod greeting;
+mod json;
 mod opening;
 mod pieces;
 mod position;
@@ -42,6 +45,7 @@ use crate::socket::Stop;
 use crate::telemetry::named;
 
 pub use dialer::{Counters, Dialer, Options};
+pub use format::Format;
 pub use security::Security;
 pub use servers::{Server, ServerCounts};
 pub use subscriber::Subscription;
@@ -59,6 +63,11 @@ named! {
         Descriptors = "descriptors",
         Reset = "reset",
         Closed = "closed",
+        Close1001 = "close-1001",
+        Close1008 = "close-1008",
+        Close1012 = "close-1012",
+        Close1013 = "close-1013",
+        CloseOther = "close-other",
         Unauthorized = "unauthorized",
         Forbidden = "forbidden",
         TooMany = "too-many",
@@ -93,6 +102,21 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// The cause for the close frame of a WebSocket, and a sample if it is not a usual one.
+    fn of_close(payload: &[u8]) -> (Cause, &[u8]) {
+        let Some((code, why)) = payload.split_first_chunk() else { return (Cause::Closed, b"") };
+        match u16::from_be_bytes(*code) {
+            1000 => (Cause::Closed, b""),
+            1001 => (Cause::Close1001, b""),
+            1008 => (Cause::Close1008, b""),
+            1012 => (Cause::Close1012, b""),
+            1013 => (Cause::Close1013, b""),
+            _ => (Cause::CloseOther, why),
+        }
+    }
+}
+
 impl From<Errno> for Cause {
     fn from(error: Errno) -> Self {
         match error {
@@ -123,7 +147,8 @@ pub struct Target {
     pub servers: Vec<Server>,
     /// Local addresses, which take turns. If there are none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// The complete request head, if there is no subscription.
+    pub format: Format,
+    /// The complete request head, if there is no subscription. That of a WebSocket has no key yet.
     pub request: Box<[u8]>,
     /// The topics that the streams subscribe to, and the request for it, which differs from stream to stream.
     pub subscription: Option<Arc<Subscription>>,
@@ -165,6 +190,7 @@ mod tests {
         Target {
             servers: vec![server(ports)],
             sources: sources.iter().map(|source| source.parse().unwrap()).collect(),
+            format: Format::Http,
             request: Box::default(),
             subscription: None,
             ping_interval_ms: 0,

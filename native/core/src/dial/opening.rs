@@ -10,11 +10,12 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 use super::answer::Answer;
 use super::attempt::{Attempt, Batch};
 use super::client::Client;
+use super::frames::add_key;
 use super::streams::State;
 use super::subscriber::Subscriber;
 use super::tally::count;
 use super::template::Filling;
-use super::{Cause, Target};
+use super::{Cause, Format, Target};
 use crate::clock::{MS, Slice, now_ns};
 use crate::socket::Socket;
 use crate::sys;
@@ -53,7 +54,8 @@ impl Client {
         let answer = match &target.subscription {
             Some(_) => Answer::of_hub(target.is_strict),
             None => Answer::new(target.is_strict, target.allows_messages),
-        };
+        }
+        .in_format(target.format);
         let deadline_ns = begun_ns + u64::from(target.timeout_ms) * MS;
         // The caller knows how much room there is, so this thread should never be full.
         let row = self.streams.next_row();
@@ -97,6 +99,9 @@ impl Client {
         match begun {
             Ok(()) => {
                 self.streams.row_mut(index).state = if is_secured { State::Greeting } else { State::Asked };
+                if !is_secured {
+                    self.begin_poll(index);
+                }
                 true
             }
             Err(cause) => {
@@ -138,6 +143,9 @@ impl Client {
                 let (number, token_place) = (subscription.number(place), if subscription.is_token_shared { 0 } else { place });
                 self.tokens.with(token_place, |token| subscription.request.write(Filling { number, token, cursor }, &mut request));
             }
+        }
+        if target.format == Format::WebSocket {
+            add_key(&mut request, &self.key_of(index));
         }
         request
     }

@@ -32,6 +32,12 @@ pub fn is_header(head: &[u8], name: &[u8], value: &[u8]) -> bool {
     found.any(|found| found.trim_ascii() == value)
 }
 
+/// The value of a header (`name` includes the colon), if the head has it.
+pub fn header_of<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let mut found = head.split(|byte| b"\r\n".contains(byte)).filter_map(|line| after(line, name));
+    found.next().map(<[u8]>::trim_ascii)
+}
+
 /// What follows `beginning`, ignoring case.
 fn after<'a>(bytes: &'a [u8], beginning: &[u8]) -> Option<&'a [u8]> {
     let (begins, rest) = bytes.split_at_checked(beginning.len())?;

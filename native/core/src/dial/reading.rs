@@ -3,12 +3,14 @@
 use super::answer::{Item, Partial};
 use super::block::Block;
 use super::client::Client;
+use super::frames::{key_of, pong};
 use super::streams::State;
 use super::tally::count;
-use super::{Cause, schedule};
+use super::{Cause, Format, schedule};
 use crate::clock::{Slice, now_ns, unix_us};
 use crate::socket::Stop;
 use crate::telemetry::add;
+use crate::websocket::accept_of;
 
 /// Reads of one stream before the others get their turn.
 const READS_A_TURN: usize = 8;
@@ -19,6 +21,10 @@ struct Received {
     is_welcomed: bool,
     pings: u32,
     messages: u64,
+    /// The answer to the last ping of a WebSocket.
+    pong: Option<Vec<u8>>,
+    /// Whether a poll has its answer, and the next one can follow.
+    is_answered: bool,
     end: Option<Cause>,
 }
 
@@ -107,6 +113,8 @@ impl Client {
     }
 
     fn parse(&mut self, index: u32, bytes: &[u8], now_ns: u64) -> Received {
+        let key = (self.format_of(index) == Format::WebSocket && self.streams.row(index).state != State::Open).then(|| self.key_of(index));
+        let mask = self.random();
         let tally = &self.tally;
         let mut subscriber = self.subscribers.get_mut(index);
         let mut received = Received::default();
@@ -114,8 +122,8 @@ impl Client {
         let answer = &mut self.streams.row_mut(index).answer;
         answer.read(bytes, &mut partial, &mut |item| match item {
             Item::Open => {
-                received.is_welcomed = true;
-                if let Some(subscriber) = &mut subscriber {
+                received.is_welcomed = received.end.is_none();
+                if let Some(subscriber) = subscriber.as_mut().filter(|_| received.is_welcomed) {
                     subscriber.welcome(tally, now_ns);
                 }
             }
@@ -137,6 +145,20 @@ impl Client {
                     subscriber.note(id, data, tally, now_ns);
                 }
             }
+            Item::Accept(accept) => {
+                let is_right = key.as_ref().is_some_and(|key| accept_of(key.as_bytes()).as_bytes() == accept);
+                if !is_right {
+                    tally.keep_sample(Cause::Unexpected, accept);
+                    received.end = Some(Cause::Unexpected);
+                }
+            }
+            Item::Asked(payload) => received.pong = Some(pong(payload, (mask as u32).to_be_bytes())),
+            Item::Answered(goes_on) => {
+                received.is_answered = goes_on;
+                if !goes_on {
+                    received.end = Some(Cause::Closed);
+                }
+            }
             Item::End => received.end = Some(Cause::Closed),
             Item::Wrong(cause, sample) => {
                 tally.keep_sample(cause, sample);
@@ -155,9 +177,54 @@ impl Client {
         }
         self.record_pings(index, received.pings, now_ns);
         add(&self.tally.messages, received.messages);
-        if let Some(cause) = received.end {
+        let end = received.end.or_else(|| self.reply(index, received).err());
+        if let Some(cause) = end {
             self.end(index, cause);
         }
+    }
+
+    /// Sends what has to follow: a pong, or the next poll.
+    fn reply(&mut self, index: u32, received: Received) -> Result<(), Cause> {
+        if let Some(pong) = received.pong {
+            self.send(index, &pong)?;
+        }
+        if received.is_answered {
+            if self.has_no_place(index) {
+                self.tally.keep_sample(Cause::Unexpected, b"an answer without a cursor");
+                return Err(Cause::Unexpected);
+            }
+            let request = self.request_for(index);
+            let sent = self.send(index, &request);
+            self.request = request;
+            sent?;
+        }
+        Ok(())
+    }
+
+    /// Whether it subscribes to topics of a hub and does not know where it is in their publications.
+    fn has_no_place(&self, index: u32) -> bool {
+        self.subscribers.get(index).is_some_and(|subscriber| subscriber.cursor().is_empty())
+    }
+
+    /// A poll is open as long as it waits for its answer: from when its request was sent. Of a hub, it first has to know where it is.
+    pub(super) fn begin_poll(&mut self, index: u32) {
+        if self.format_of(index) == Format::Poll && !self.has_no_place(index) {
+            let now_ns = now_ns();
+            self.streams.row_mut(index).answer.set_open();
+            if let Some(subscriber) = self.subscribers.get_mut(index) {
+                subscriber.welcome(&self.tally, now_ns);
+            }
+            self.welcome(index, now_ns);
+        }
+    }
+
+    pub(super) fn format_of(&self, index: u32) -> Format {
+        self.targets.get(self.streams.row(index).target).format
+    }
+
+    /// The key of a WebSocket follows from its id, so that it need not be kept.
+    pub(super) fn key_of(&self, index: u32) -> String {
+        key_of(self.seed ^ self.streams.id_of(index).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     fn welcome(&mut self, index: u32, now_ns: u64) {
@@ -165,7 +232,8 @@ impl Client {
         self.streams.welcome(index);
         let row = self.streams.row_mut(index);
         let interval_ns = self.targets.interval_ns(row.target);
-        if interval_ns > 0 {
+        let has_pings = interval_ns > 0 && self.targets.get(row.target).format != Format::Poll;
+        if has_pings {
             row.due_ns = schedule::first_due_ns(now_ns, interval_ns);
         }
         count(&self.tally.opened, 1);

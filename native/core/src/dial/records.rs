@@ -4,7 +4,7 @@ use super::Cause;
 use super::client::Client;
 use super::secrets::Secrets;
 use super::streams::State;
-use crate::tls::{Alert, LONGEST_RECORD, Message, record_size};
+use crate::tls::{Alert, Content, LONGEST_RECORD, Message, record_size};
 
 impl Client {
     /// Handles the records that `bytes` begin with. What follows them is kept until the next read.
@@ -76,6 +76,18 @@ impl Client {
         self.tally.keep_sample(cause, &bytes[..bytes.len().min(SAMPLE_BYTES)]);
         self.say(index, alert);
         cause
+    }
+
+    /// Sends something on a stream that is open: little, which fits into the buffer of its socket.
+    pub(super) fn send(&mut self, index: u32, bytes: &[u8]) -> Result<(), Cause> {
+        if !self.is_secured(index) {
+            let socket = self.streams.row(index).socket.as_ref().ok_or(Cause::Other)?;
+            return if socket.write(bytes)? == bytes.len() { Ok(()) } else { Err(Cause::Other) };
+        }
+        let Secrets { sessions, out, .. } = &mut self.secrets;
+        out.clear();
+        sessions.get_mut(index).ok_or(Cause::Other)?.seal(Content::Data, bytes, out);
+        self.send_out(index)
     }
 
     /// Sends an alert as the last thing, if the stream has a session.

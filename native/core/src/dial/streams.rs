@@ -38,7 +38,7 @@ pub struct Stream {
     /// The index of its target; in Free the next free row.
     pub target: u32, // 4
     pub state: State,           // 1
-    pub answer: Answer,         // 2
+    pub answer: Answer,         // 3
 }
 
 const _: () = assert!(size_of::<Stream>() == 24);

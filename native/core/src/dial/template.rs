@@ -17,6 +17,8 @@ pub enum Piece {
     Token,
     /// The header with the cursor of the stream; nothing if it has none.
     Cursor,
+    /// How many seconds a poll waits: so many if it has a cursor. Without one, it first asks where it is.
+    Wait(u64),
 }
 
 /// What a template is filled with. Topics need only the number.
@@ -41,6 +43,7 @@ impl Template {
                 Piece::Remainder(k) => write_number(number % k, out),
                 Piece::Quotient(k) => write_number(number / k, out),
                 Piece::Token => out.extend_from_slice(token),
+                Piece::Wait(seconds) => write_number(if cursor.is_empty() { 0 } else { *seconds }, out),
                 Piece::Cursor if cursor.is_empty() => {}
                 Piece::Cursor => {
                     out.extend_from_slice(b"Last-Event-ID: ");
@@ -79,7 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_a_cursor_sends_no_header() {
+    fn a_stream_without_a_cursor_sends_no_header_and_does_not_wait() {
+        assert_eq!(filled(&[Piece::Wait(25)], Filling::default()), "0");
+        assert_eq!(filled(&[Piece::Wait(25)], Filling { cursor: b"#x", ..Filling::default() }), "25");
         let pieces = [text("Authorization: Bearer "), Piece::Token, text("\r\n"), Piece::Cursor, text("\r\n")];
         let filling = Filling { number: 1, token: b"abc", cursor: b"" };
         assert_eq!(filled(&pieces, filling), "Authorization: Bearer abc\r\n\r\n");

@@ -12,7 +12,7 @@ mod peer;
 mod record;
 
 pub use peer::{Gone, Offer, Peer};
-pub use record::{Head, Hello, OLDEST_VERSION, Parcel, Receipt, Record, Stream, Tls, VERSION, VERSION_OF_TLS};
+pub use record::{Head, Hello, More, OLDEST_VERSION, Parcel, Poll, Receipt, Record, Stream, Tls, VERSION, version_of};
 
 /// Descriptors in one parcel. The kernel allows 253 (SCM_MAX_FD).
 pub const PARCEL_ROWS: usize = 250;

@@ -8,9 +8,11 @@ use crate::wire::{Malformed, Reader};
 
 /// The newest version of records that this code reads. A record has its version in front, so that one that is not understood can be left
 /// out: it is never guessed. Records of connections without TLS are as they were in version 1.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The version since which records can be about TLS.
-pub const VERSION_OF_TLS: u8 = 2;
+const VERSION_OF_TLS: u8 = 2;
+/// The version since which there are JSON, polls, WebSockets, and connections that are kept after an answer.
+const VERSION_OF_POLLS: u8 = 3;
 /// The oldest version that this code reads, and that a taker must understand.
 pub const OLDEST_VERSION: u8 = 1;
 
@@ -18,6 +20,12 @@ const STREAM: u8 = 1;
 const HEAD: u8 = 2;
 const LISTENER: u8 = 3;
 const LISTENER_OF_TLS: u8 = 4;
+const WEBSOCKET: u8 = 5;
+const POLL: u8 = 6;
+const IDLE: u8 = 7;
+/// Marks of a poll.
+const KEEPS_CONNECTION: u8 = 1;
+const IS_HTTP_1_0: u8 = 2;
 
 /// What a taker says first: the newest version that it understands, and its share of what the giver has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +47,33 @@ pub struct Stream {
     /// Bytes that the kernel has refused, and how many of them don't make the stream slow.
     pub backlog: Box<[u8]>,
     pub exempt: u32,
+    pub more: More,
     pub tls: Option<Tls>,
+}
+
+/// What a stream has because of its framing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum More {
+    #[default]
+    Nothing,
+    WebSocket {
+        /// A frame that is not complete.
+        unread: Box<[u8]>,
+        /// The frames of a message that is not complete.
+        message: Option<Box<[u8]>>,
+    },
+    Poll(Poll),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// Header lines of its answer.
+    pub lines: Box<[u8]>,
+    pub left_ms: u32,
+    pub keeps_connection: bool,
+    pub is_http_1_0: bool,
+    /// What was read after the request.
+    pub rest: Box<[u8]>,
 }
 
 /// What a connection with TLS has besides.
@@ -63,6 +97,10 @@ pub struct Head {
 pub enum Record {
     Stream(Stream),
     Head(Head),
+    /// A connection that was answered, and waits for the next request.
+    Idle {
+        tls: Option<Tls>,
+    },
     Listener {
         is_tls: bool,
     },
@@ -101,7 +139,11 @@ impl Hello {
 impl Stream {
     fn write(&self, bytes: &mut Vec<u8>) {
         let Label { subject, token, .. } = self.label;
-        bytes.push(STREAM);
+        bytes.push(match self.more {
+            More::Nothing => STREAM,
+            More::WebSocket { .. } => WEBSOCKET,
+            More::Poll(_) => POLL,
+        });
         bytes.push(self.format.byte());
         bytes.extend_from_slice(&self.due_ns.to_le_bytes());
         for number in [subject, token, self.label.expires(), self.exempt] {
@@ -113,10 +155,11 @@ impl Stream {
             write_text(bytes, channel);
         }
         write_text(bytes, &self.backlog);
+        self.more.write(bytes);
         write_tls(bytes, self.tls.as_ref());
     }
 
-    fn read(reader: &mut Reader) -> Result<Self, Malformed> {
+    fn read(kind: u8, reader: &mut Reader) -> Result<Self, Malformed> {
         let (format, due_ns) = (reader.format()?, reader.u64()?);
         let label = Label::at_tick(reader.u32()?, reader.u32()?, reader.u32()?);
         let (exempt, tag) = (reader.u32()?, reader.text()?);
@@ -125,20 +168,64 @@ impl Stream {
         if exempt as usize > backlog.len() {
             return Err(Malformed);
         }
-        Ok(Stream { format, due_ns, label, tag, channels, backlog, exempt, tls: read_tls(reader)? })
+        let more = More::read(kind, reader)?;
+        let fits = match more {
+            More::Nothing => !format.is_poll() && !format.is_websocket(),
+            More::WebSocket { .. } => format.is_websocket(),
+            More::Poll(_) => format.is_poll(),
+        };
+        if !fits {
+            return Err(Malformed);
+        }
+        Ok(Stream { format, due_ns, label, tag, channels, backlog, exempt, more, tls: read_tls(reader)? })
+    }
+}
+
+impl More {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            More::Nothing => {}
+            More::WebSocket { unread, message } => {
+                write_text(bytes, unread);
+                bytes.push(u8::from(message.is_some()));
+                write_text(bytes, message.as_deref().unwrap_or_default());
+            }
+            More::Poll(poll) => {
+                write_text(bytes, &poll.lines);
+                bytes.extend_from_slice(&poll.left_ms.to_le_bytes());
+                let mark = |mark, is_set| if is_set { mark } else { 0 };
+                bytes.push(mark(KEEPS_CONNECTION, poll.keeps_connection) | mark(IS_HTTP_1_0, poll.is_http_1_0));
+                write_text(bytes, &poll.rest);
+            }
+        }
+    }
+
+    fn read(kind: u8, reader: &mut Reader) -> Result<Self, Malformed> {
+        Ok(match kind {
+            WEBSOCKET => {
+                let (unread, has_message, message) = (reader.text()?, reader.u8()?, reader.text()?);
+                More::WebSocket { unread, message: (has_message != 0).then_some(message) }
+            }
+            POLL => {
+                let (lines, left_ms, marks, rest) = (reader.text()?, reader.u32()?, reader.u8()?, reader.text()?);
+                let (keeps_connection, is_http_1_0) = (marks & KEEPS_CONNECTION != 0, marks & IS_HTTP_1_0 != 0);
+                More::Poll(Poll { lines, left_ms, keeps_connection, is_http_1_0, rest })
+            }
+            _ => More::Nothing,
+        })
     }
 }
 
 impl Record {
     /// The oldest version in which there is such a record.
     fn version(&self) -> u8 {
-        let is_tls = match self {
-            Record::Stream(stream) => stream.tls.is_some(),
-            Record::Head(head) => head.tls.is_some(),
-            Record::Listener { is_tls } => *is_tls,
-            Record::Unknown => false,
-        };
-        if is_tls { VERSION_OF_TLS } else { OLDEST_VERSION }
+        match self {
+            Record::Stream(stream) => version_of(Some(stream.format), stream.tls.is_some()),
+            Record::Head(head) => version_of(Some(Format::default()), head.tls.is_some()),
+            Record::Idle { .. } => version_of(None, false),
+            Record::Listener { is_tls } => version_of(Some(Format::default()), *is_tls),
+            Record::Unknown => OLDEST_VERSION,
+        }
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -151,6 +238,10 @@ impl Record {
                 write_text(&mut bytes, read);
                 write_tls(&mut bytes, tls.as_ref());
             }
+            Record::Idle { tls } => {
+                bytes.push(IDLE);
+                write_tls(&mut bytes, tls.as_ref());
+            }
             Record::Listener { is_tls } => bytes.push(if *is_tls { LISTENER_OF_TLS } else { LISTENER }),
             Record::Unknown => {}
         }
@@ -160,7 +251,8 @@ impl Record {
     fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         match reader.u8() {
-            Ok(STREAM) => Stream::read(&mut reader).map(Record::Stream),
+            Ok(kind @ (STREAM | WEBSOCKET | POLL)) => Stream::read(kind, &mut reader).map(Record::Stream),
+            Ok(IDLE) => Ok(Record::Idle { tls: read_tls(&mut reader)? }),
             Ok(HEAD) => Ok(Record::Head(Head { age_ms: reader.u32()?, read: reader.text()?, tls: read_tls(&mut reader)? })),
             Ok(LISTENER) => Ok(Record::Listener { is_tls: false }),
             Ok(LISTENER_OF_TLS) => Ok(Record::Listener { is_tls: true }),
@@ -216,6 +308,17 @@ impl Receipt {
     }
 }
 
+/// The oldest version in which there are records of such connections: streams, heads and listeners (with any format), or idle ones (None).
+pub fn version_of(format: Option<Format>, is_tls: bool) -> u8 {
+    if format.is_none_or(Format::is_newer) {
+        VERSION_OF_POLLS
+    } else if is_tls {
+        VERSION_OF_TLS
+    } else {
+        OLDEST_VERSION
+    }
+}
+
 /// Nothing for a connection without TLS.
 fn write_tls(bytes: &mut Vec<u8>, tls: Option<&Tls>) {
     if let Some(Tls { session, unread }) = tls {
@@ -258,18 +361,29 @@ mod tests {
             channels: vec![b"news"[..].into(), Box::default()],
             backlog: b"unsent"[..].into(),
             exempt: 3,
+            more: More::Nothing,
             tls: None,
         };
+        let websocket = More::WebSocket { unread: [0x81][..].into(), message: Some(b"begun"[..].into()) };
+        let lines = b"Cache-Control: no-store\r\n"[..].into();
+        let poll = Poll { lines, left_ms: 17, keeps_connection: true, is_http_1_0: false, rest: b"GET"[..].into() };
+        let newer = [
+            Record::Stream(Stream { format: Format::from_byte(0x20).unwrap(), more: websocket, ..stream.clone() }),
+            Record::Stream(Stream { format: Format::from_byte(0x34).unwrap(), more: More::Poll(poll), ..stream.clone() }),
+            Record::Stream(Stream { format: Format::from_byte(0x13).unwrap(), ..stream.clone() }),
+            Record::Idle { tls: None },
+        ];
         let head = Head { age_ms: 12, read: b"GET / HT"[..].into(), tls: None };
         let secrets = Secrets::Tls13 { is_aes: true, to: &[1; 32], from: &[2; 32] };
         let tls = Some(Tls { session: Session::new(&secrets, 3, 4), unread: [23, 3][..].into() });
         let secret = [
             Record::Stream(Stream { tls: tls.clone(), ..stream.clone() }),
             Record::Listener { is_tls: true },
-            Record::Head(Head { tls, ..head.clone() }),
+            Record::Head(Head { tls: tls.clone(), ..head.clone() }),
+            Record::Idle { tls },
         ];
         let plain = [Record::Stream(stream), Record::Listener { is_tls: false }, Record::Head(head)];
-        Parcel { number: 5, records: plain.into_iter().chain(secret).collect() }
+        Parcel { number: 5, records: plain.into_iter().chain(secret).chain(newer).collect() }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Requests that get a complete response instead of a stream, and what follows: the client reads it, and closes.
+//! Requests that get a complete response instead of a stream, and what follows: another request (next_request.rs), or the client reads
+//! it, and closes.
 
 use super::Shard;
 use crate::id::Id;
@@ -19,18 +20,20 @@ impl Shard {
 
     pub(super) fn refuse_row(&mut self, index: u32, refusal: Refusal) {
         add(&self.telemetry.refused[refusal as usize], 1);
+        let goes_on = matches!(refusal, Refusal::NotFound | Refusal::MethodNotAllowed) && self.may_go_on(index);
+        let connection = self.connection_line(index, goes_on);
         let is_head_request = self.rows.row(index).is_head_request();
-        let bytes = response::refusal(refusal, self.door.date.bytes(), is_head_request);
-        self.answer(index, &bytes);
+        let bytes = response::refusal(refusal, &[connection, self.door.date.bytes()], is_head_request);
+        if goes_on { self.answer_and_go_on(index, &bytes) } else { self.answer(index, &bytes) }
     }
 
-    /// Sends a whole response.
+    /// Sends a whole response. Its head is complete but for Connection and Date.
     pub(super) fn respond(&mut self, id: Id, head: &[u8], body: &[u8]) {
-        if let Some(index) = self.asked(id) {
-            let date = self.door.date.bytes();
-            let bytes = [head, date, b"\r\n", body].concat();
-            self.answer(index, &bytes);
-        }
+        let Some(index) = self.asked(id) else { return };
+        let goes_on = self.may_go_on(index);
+        let connection = self.connection_line(index, goes_on);
+        let bytes = [head, connection, self.door.date.bytes(), b"\r\n", body].concat();
+        if goes_on { self.answer_and_go_on(index, &bytes) } else { self.answer(index, &bytes) }
     }
 
     /// Writes the last bytes of a connection, and closes it once the client has.

@@ -65,6 +65,12 @@ impl Shard {
         self.is_behind() || !self.door.passing.is_empty()
     }
 
+    /// The length of the list of idle connections.
+    #[doc(hidden)]
+    pub fn idle_listed(&self) -> usize {
+        self.door.idle.len()
+    }
+
     /// Connections to pass on that found no room.
     #[doc(hidden)]
     pub fn passing(&self) -> usize {
@@ -81,7 +87,10 @@ impl Shard {
         assert_eq!(self.rows.used(), states.len() - count(State::Free), "rows in use");
         assert_eq!(self.telemetry.streams.load(Relaxed), self.held as u64);
         let is_held = |index: u32| matches!(self.rows.state(index), State::Held | State::Moving);
-        let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).has_cursor());
+        let updates = all.clone().filter(|index| is_held(*index) && self.rows.format(*index).is_of_updates());
+        let is_poll = |index: u32| may_be_stream(self.rows.state(index)) && self.rows.format(index).is_poll();
+        let polls = all.clone().filter(|index| is_poll(*index));
+        self.polls.check(polls.count());
         assert_eq!(self.telemetry.updates.load(Relaxed), updates.count() as u64);
         assert_eq!(self.telemetry.connections.load(Relaxed), self.rows.used() as u64);
         let mut waiting = 0;
@@ -96,8 +105,14 @@ impl Shard {
         assert!(self.giving.is_in_round() || count(State::Moving) == 0, "nothing moves between rounds");
         assert!(self.giving.is_in_round() || self.parked() == count(State::Parked), "what is parked is listed");
         let state = |index| self.rows.state(index);
-        self.door.arriving.check(|index| state(index) == State::Head, |index| state(index) == State::Asked, count(State::Head));
+        let is_kept = |index| match state(index) {
+            State::Asked => true,
+            State::Idle => self.rows.is_backlogged(index),
+            state => may_be_stream(state) && self.rows.format(index).is_poll(),
+        };
+        self.door.arriving.check(|index| state(index) == State::Head, is_kept, count(State::Head));
         self.tls.check(state);
+        self.websockets.check(|index| self.rows.format(index).is_websocket() && may_be_stream(state(index)));
         let lingering = self.door.lingering.iter().filter(|id| self.rows.find(**id).is_some_and(|index| state(index) == State::Lingering));
         assert_eq!(lingering.count(), count(State::Lingering), "every lingering row is listed");
         assert!(self.door.arriving.bytes() <= MOST_ARRIVING_BYTES, "bytes of incomplete heads");
@@ -110,13 +125,16 @@ impl Shard {
         let state = row.state;
         assert_eq!(row.socket.is_some(), state != State::Free, "{row:?} has a socket if it is in use");
         assert!(!has_channels || may_be_stream(state), "{row:?} has no channels");
-        assert!(row.input != Input::Unwatched || !matches!(state, State::Held | State::Ending | State::Lingering), "{row:?} is watched");
+        assert!(
+            row.input != Input::Unwatched || !matches!(state, State::Held | State::Idle | State::Ending | State::Lingering),
+            "{row:?} is watched"
+        );
         assert!(row.is_backlogged || state != State::Ending, "{row:?} has something to end with");
         let backlog = self.backlogs.get(&index);
         assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");
         if let Some(backlog) = backlog {
             let is_greeted = matches!(state, State::Head | State::Asked) && has_tls;
-            assert!(may_be_stream(state) || state == State::Ending || is_greeted, "{row:?} may have a backlog");
+            assert!(may_be_stream(state) || matches!(state, State::Ending | State::Idle) || is_greeted, "{row:?} may have a backlog");
             assert!(!backlog.waiting().is_empty(), "the backlog of {row:?} waits");
             assert!(backlog.counted() <= self.options.max_backlog_bytes, "the backlog of {row:?} is within the limit");
             assert!(backlog.kept() <= 2 * backlog.waiting().len(), "the backlog of {row:?} is mostly unsent");

@@ -118,7 +118,9 @@ impl Shard {
             Command::Label { id, label } => self.label(id, label),
             Command::Tag { id, tag } => self.tag(id, tag),
             Command::Send { id, queued } => return self.held_row(id).map_or(0, |index| self.send(index, &queued)),
-            Command::Write { id, queued } => return self.held_row(id).map_or(0, |index| self.write_raw(index, &queued)),
+            Command::Write { id, queued, is_exempt } => {
+                return self.held_row(id).map_or(0, |index| self.write_raw(index, &queued, is_exempt));
+            }
             Command::End { id } => return self.held_row(id).map_or(0, |index| self.finish(index, Reason::Drain)),
             Command::Subscribe { id, channel } => return self.held_row(id).map_or(0, |index| self.subscribe(index, channel)),
             Command::Unsubscribe { id, channel } => {

@@ -6,7 +6,7 @@ use super::Shard;
 use super::turn::LISTENER;
 use crate::address::Site;
 use crate::clock::{MS, Slice};
-use crate::head::{self, Head};
+use crate::head::{self, Head, Whole};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
 use crate::rows::{Input, State};
@@ -136,11 +136,16 @@ impl Shard {
             Err(Stop::Later) => 0,
             Err(Stop::Broken(_)) => return self.free(index),
         };
+        self.look_at(index, count, address);
+    }
+
+    /// The same for what was peeked at already, and is at the beginning of the scratch.
+    pub(super) fn look_at(&mut self, index: u32, count: usize, address: Option<IpAddr>) {
         let options = &self.options;
         match head::read(&self.scratch[..count], options.max_head_bytes, &options.headers, &mut self.mail.heads.lines) {
             Head::Partial => self.expect_more(index, count, address),
             Head::Bad(refusal) => self.refuse_row(index, refusal),
-            Head::Whole(size) => self.decide(index, size, count > size, address),
+            Head::Whole(head) => self.decide(index, head, count > head.size, address),
         }
     }
 
@@ -151,7 +156,7 @@ impl Shard {
             return self.free(index);
         }
         let scratch = std::mem::take(&mut self.scratch);
-        self.await_head(index, &scratch[..count], address);
+        self.await_head(index, &scratch[..count], address.or_else(|| self.peer_of(index)));
         self.scratch = scratch;
     }
 
@@ -160,7 +165,7 @@ impl Shard {
         self.expect_head(index, address);
         self.door.arriving.append(index, read);
         self.limit_arriving();
-        if self.rows.state(index) == State::Head {
+        if self.rows.state(index) == State::Head && self.rows.row(index).input == Input::Unwatched {
             self.watch(index);
         }
     }
@@ -225,20 +230,20 @@ impl Shard {
             Head::Partial if has_ended => self.free(index),
             Head::Partial => {}
             Head::Bad(refusal) => self.refuse_row(index, refusal),
-            Head::Whole(size) => {
-                let has_more = has_ended || read.len() > size || self.tls.has_unread(index);
-                self.decide(index, size, has_more, self.door.arriving.address_of(index));
+            Head::Whole(head) => {
+                let has_more = has_ended || read.len() > head.size || self.tls.has_unread(index);
+                self.decide(index, head, has_more, self.door.arriving.address_of(index));
             }
         }
     }
 
     /// The head is complete, and its lines are the newest ones.
-    fn decide(&mut self, index: u32, size: usize, has_more: bool, address: Option<IpAddr>) {
+    fn decide(&mut self, index: u32, head: Whole, has_more: bool, address: Option<IpAddr>) {
         self.door.arriving.complete(index);
         let lines = self.mail.heads.newest();
         let cached = self.door.cache.find(lines);
         let row = self.rows.row(index);
-        row.set_head(size, lines.starts_with(HEAD_REQUEST));
+        row.set_request(head, lines.starts_with(HEAD_REQUEST));
         if has_more && row.input != Input::Unwatched {
             row.input = Input::Some;
         }
@@ -252,6 +257,7 @@ impl Shard {
             None => {
                 // Only now: a cached decision doesn't depend on it.
                 if self.options.reports_addresses {
+                    let address = address.or_else(|| self.peer_of(index));
                     head::add_address(&mut self.mail.heads.lines, address);
                 }
                 self.mail.heads.add(id);

@@ -46,7 +46,7 @@ impl Shard {
     /// Until they have ended, nothing more is read from JS: so nothing that was said after it reaches them, no cursor either.
     pub(super) fn end_updates(&mut self, reason: Reason) {
         for index in 0..self.rows.len() as u32 {
-            if self.rows.state(index) == State::Held && self.rows.format(index).has_cursor() {
+            if self.rows.state(index) == State::Held && self.rows.format(index).is_of_updates() {
                 self.ending.push_back((self.rows.id_of(index), reason));
             }
         }

@@ -29,6 +29,7 @@ impl Shard {
             for _ in 0..ROWS_A_TURN {
                 let Some((index, due)) = self.channels.next_row(&turn) else { break };
                 deliveries += match due {
+                    Due::Batch if self.rows.format(index).is_poll() => self.deliver(index, turn.batch.messages()),
                     Due::Batch => {
                         self.write(index, turn.batch.frame(self.rows.format(index)));
                         turn.batch.len() as u32
@@ -86,11 +87,12 @@ impl Shard {
         }
     }
 
-    /// Bytes as they are, and however many.
-    pub(super) fn write_raw(&mut self, index: u32, queued: &Queued) -> u32 {
+    /// Bytes as they are. A poll, which has one answer, gets none.
+    pub(super) fn write_raw(&mut self, index: u32, queued: &Queued, is_exempt: bool) -> u32 {
         let caught_up = self.catch_up(index);
-        if self.rows.state(index) == State::Held {
-            self.write_exempt(index, queued.message.frame(self.rows.format(index).unencoded()));
+        if self.rows.state(index) == State::Held && !self.rows.format(index).is_poll() {
+            let bytes = self.rows.format(index).frame(queued.message.data());
+            self.write_all(index, &bytes, is_exempt);
         }
         caught_up
     }
@@ -122,6 +124,7 @@ impl Shard {
         let format = self.rows.format(index);
         match messages {
             [] => {}
+            all if format.is_poll() => self.answer_poll(index, all, Reason::Answered),
             [one] => drop(self.write(index, one.message.frame(format))),
             all => drop(self.write(index, &joined(all, format))),
         }

@@ -1,7 +1,7 @@
 //! One shard: a thread with an epoll, a table of connections and, if the kernel allows it, a descriptor table of its own.
 //!
 //! In reading order: `turn` (the loop), `commands` (what JS says), `door` (from accepted to decided), `answer` (complete
-//! responses), `room` (who is cut when there is none), `tls`, `stream` (from held to closed), `fan_out` (publications), `pings`,
+//! responses), `next_request` (on the same connection), `room` (who is cut when there is none), `tls`, `stream` (from held to closed), `fan_out` (publications), `pings`,
 //! `sweep` (what takes too long), `drain`, `ending` (of many streams, and of those whose time is over), `handover` (to
 //! another process), `failure` (after a panic).
 
@@ -14,13 +14,16 @@ mod ending;
 mod failure;
 mod fan_out;
 mod handover;
+mod next_request;
 mod passing;
 mod pings;
+mod poll;
 mod room;
 mod stream;
 mod sweep;
 mod tls;
 mod turn;
+mod websocket;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -50,7 +53,10 @@ use crate::wheel::Wheel;
 use drain::Drain;
 pub use failure::Supervisor;
 use handover::{Giving, Taking};
+use next_request::IdleList;
+use poll::Polls;
 use tls::Tls;
+use websocket::WebSockets;
 
 /// How long a client that was answered, or that has not read the end of its stream, has to read and close. Closing at once, with bytes of
 /// the client unread, would reset the connection, and the answer would be lost.
@@ -111,6 +117,8 @@ pub struct Shard {
     /// What the application calls its streams, by row. Few have a tag.
     tags: HashMap<u32, Box<[u8]>>,
     tls: Tls,
+    websockets: WebSockets,
+    polls: Polls,
     giving: Giving,
     taking: Taking,
     pinger: Pinger,
@@ -139,6 +147,8 @@ struct Mail {
     heads: Heads,
     events: Events,
     told_ns: u64,
+    /// A client waits that does nothing else.
+    is_urgent: bool,
 }
 
 /// Where connections come in.
@@ -150,6 +160,7 @@ struct Door {
     arriving: Arriving,
     /// Rows that linger, the oldest first, and some that don't any more.
     lingering: VecDeque<Id>,
+    idle: IdleList,
     cache: DecisionCache,
     /// Connections to pass on that the kernel had no room for.
     passing: VecDeque<Id>,
@@ -194,6 +205,7 @@ impl Shard {
                 heads: Heads::default(),
                 events: Events::default(),
                 told_ns: 0,
+                is_urgent: false,
             },
             transfer: fds.transfer,
             rows: Rows::new(number, options.connection_limit, first_generation),
@@ -210,6 +222,8 @@ impl Shard {
             labels: Labels::default(),
             tags: HashMap::new(),
             tls: Tls::default(),
+            websockets: WebSockets::default(),
+            polls: Polls::default(),
             giving: Giving::default(),
             taking: Taking::default(),
             drain: None,

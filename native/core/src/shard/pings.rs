@@ -10,7 +10,7 @@ use crate::telemetry::add;
 pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] {
     let mut pings: [Box<[u8]>; FORMATS] = Default::default();
     for format in Format::all() {
-        pings[format.slot()] = format.frame(&payloads[format.encoding()]).into();
+        pings[format.slot()] = format.ping(&payloads[format.encoding()]).into();
     }
     pings
 }
@@ -26,7 +26,7 @@ impl Shard {
         let mut pings = 0;
         while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
             let index = row as u32;
-            if self.rows.state(index) != State::Held {
+            if self.rows.state(index) != State::Held || self.rows.format(index).is_poll() {
                 continue;
             }
             self.telemetry.lateness.record(slice.now_ns.saturating_sub(due_ns) / 1000, 1);
@@ -51,6 +51,9 @@ impl Shard {
     /// anything yet, for example because JS is still writing to it what it has missed: it gets the other ping.
     pub(super) fn send_ping(&mut self, index: u32) {
         let format = self.rows.format(index);
+        if format.is_websocket() {
+            return self.send_heartbeat(index);
+        }
         if format.has_cursor() && self.channels.has(index) && !self.channels.is_due(index) {
             // Taken, because sharing it would cost every shard a write to the same cache line.
             if let Some(cursor) = self.pinger.cursor.take() {

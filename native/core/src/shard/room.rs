@@ -52,17 +52,22 @@ impl Shard {
         self.lose_head(index);
     }
 
-    /// The connection that may be cut first, and in how many ms. If several may, one that was answered goes before one
-    /// that has not sent its head.
+    /// The connection that may be cut first, and in how many ms. If several may, one that has no request goes before one that was answered,
+    /// and that before one that has not sent its head.
     fn next_to_cut(&mut self) -> Option<(u32, u32)> {
         let has_all_greetings = self.tls.greetings.len() >= MOST_GREETINGS;
         // If there are too many handshakes, nobody else is cut.
-        let oldest =
-            if has_all_greetings { [self.oldest_greeting(), None] } else { [self.oldest_lingering(), self.door.arriving.oldest()] };
+        let oldest = if has_all_greetings {
+            [self.oldest_greeting(), None, None]
+        } else {
+            [self.oldest_idle(), self.oldest_lingering(), self.door.arriving.oldest()]
+        };
         let now_ms = self.now_ms();
         let waits = oldest.into_iter().flatten().map(|index| {
-            let age_ms = now_ms.wrapping_sub(self.rows.row(index).since_ms);
-            (index, GRACE_MS.saturating_sub(age_ms))
+            let row = self.rows.row(index);
+            let is_waiting = row.state == State::Idle && !row.is_backlogged;
+            let age_ms = now_ms.wrapping_sub(row.since_ms);
+            (index, if is_waiting { 0 } else { GRACE_MS.saturating_sub(age_ms) })
         });
         waits.min_by_key(|(_, wait_ms)| *wait_ms)
     }

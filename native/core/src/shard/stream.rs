@@ -1,8 +1,11 @@
 //! From held to closed: what is written to a stream, what waits when the kernel takes no more, and how streams end.
 
+use std::borrow::Cow;
+
 use rustix::io::Errno;
 
 use super::Shard;
+use super::websocket::code_of;
 use crate::backlog::Backlog;
 use crate::command::Opening;
 use crate::framing::Format;
@@ -12,6 +15,7 @@ use crate::response::Refusal;
 use crate::rows::{Input, State};
 use crate::socket::{SCRATCH_BYTES, Socket, Stop};
 use crate::telemetry::{Reason, add, subtract};
+use crate::websocket;
 
 /// Reads of input that a stream may cause before it counts as nonsense.
 pub(super) const EMPTY_READS: usize = 16;
@@ -27,14 +31,25 @@ impl Shard {
             return self.refuse_stream(index);
         }
         let input = self.rows.row(index).input;
+        let accept = if opening.format.is_websocket() { self.accept_line(index) } else { Ok(String::new()) };
+        let accept = match accept {
+            Ok(accept) => accept,
+            Err(refusal) => return self.refuse_websocket(index, refusal),
+        };
         let Some(rest) = self.take_head(index) else { return self.miss(id) };
         self.open(index, opening.format, &opening.channels);
         self.door.opened_in_turn += 1;
-        if !self.write_opening(index, opening) {
+        if opening.format.is_poll() {
+            return self.begin_poll(index, opening, &rest, input);
+        }
+        if !self.write_opening(index, opening, &accept) {
             return;
         }
-        if !is_empty_lines(&rest) {
-            return self.close(index, Reason::BadRequest);
+        if !rest.is_empty() {
+            self.read_rest(index, &rest);
+        }
+        if self.rows.state(index) != State::Held {
+            return;
         }
         match input {
             Input::Unwatched => self.watch(index),
@@ -57,11 +72,21 @@ impl Shard {
         self.refuse_row(index, Refusal::ServiceUnavailable);
     }
 
-    /// The head of the response with its Date, and one of its welcomes.
-    fn write_opening(&mut self, index: u32, opening: &Opening) -> bool {
+    /// What a client has sent after its request.
+    fn read_rest(&mut self, index: u32, rest: &[u8]) {
+        if self.rows.format(index).is_websocket() {
+            self.hear(index, rest);
+        } else if !is_empty_lines(rest) {
+            self.close(index, Reason::BadRequest);
+        }
+    }
+
+    /// The head of the response with its Date, and one of its welcomes. `accept`: a header line of a WebSocket.
+    fn write_opening(&mut self, index: u32, opening: &Opening, accept: &str) -> bool {
         let mut bytes = std::mem::take(&mut self.door.opening);
         bytes.clear();
         bytes.extend_from_slice(&opening.head);
+        bytes.extend_from_slice(accept.as_bytes());
         bytes.extend_from_slice(self.door.date.bytes());
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(self.next_welcome(opening));
@@ -85,7 +110,8 @@ impl Shard {
     pub(super) fn receive(&mut self) {
         let mut record = [0; parcel::RECORD_BYTES];
         let Some((size, fd)) = parcel::receive(&self.transfer, &mut record) else { return };
-        if let Ok(adoption) = Adoption::decode(&record[..size]) {
+        // An answer that node:http has begun can't be one of ours.
+        if let Some(adoption) = Adoption::decode(&record[..size]).ok().filter(|adoption| !adoption.format.is_poll()) {
             let relayed = adoption.relayed.and_then(|id| self.relayed_row(id));
             let adopted = match relayed {
                 Some(index) => self.adopt_relayed(index, &adoption),
@@ -95,7 +121,7 @@ impl Shard {
         }
     }
 
-    /// None if there is no room, or the connection broke at once.
+    /// None if there is no room.
     fn adopt(&mut self, socket: Socket, adoption: &Adoption) -> Option<Id> {
         if self.rows.is_full() || !self.has_room_for(adoption) {
             return None;
@@ -105,7 +131,11 @@ impl Shard {
         self.open(index, adoption.format, &adoption.channels);
         let id = self.rows.id_of(index);
         self.watch(index);
-        self.rows.find(id).map(|_| id)
+        if self.rows.find(id).is_some() && !adoption.opening.is_empty() {
+            self.write_exempt(index, &adoption.opening);
+        }
+        // It may have ended already: that is reported, so JS has to know its id.
+        Some(id)
     }
 
     pub(super) fn has_room_for(&self, adoption: &Adoption) -> bool {
@@ -119,19 +149,27 @@ impl Shard {
         let row = self.rows.row(index);
         row.state = State::Held;
         row.format = format;
+        row.set_aside(0);
         for channel in channels {
             self.channels.subscribe(index, channel);
         }
         self.held += 1;
         add(&self.telemetry.streams, 1);
-        add(&self.telemetry.updates, u64::from(format.has_cursor()));
+        add(&self.telemetry.updates, u64::from(format.is_of_updates()));
         add(&self.telemetry.opened, 1);
     }
 
-    /// Clients don't speak on a stream: whatever one sends, or its end, ends the stream.
+    /// Clients don't speak on a stream of HTTP: whatever one sends, or its end, ends the stream.
     pub(super) fn read_stream(&mut self, index: u32) {
+        let format = self.rows.format(index);
         if self.tls.session(index).is_some() {
             return self.read_tls_stream(index);
+        }
+        if format.is_websocket() {
+            return self.read_websocket(index);
+        }
+        if format.is_poll() {
+            return self.read_poll(index);
         }
         for _ in 0..EMPTY_READS {
             let Some(socket) = self.rows.socket(index) else { return };
@@ -156,7 +194,7 @@ impl Shard {
         self.write_all(index, frame, true)
     }
 
-    fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
+    pub(super) fn write_all(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let wire = self.on_wire(index, frame);
         let is_open = self.write_wire(index, &wire, is_exempt);
         self.reuse(wire);
@@ -212,8 +250,10 @@ impl Shard {
                     return self.note_progress(index);
                 }
                 self.forget_backlog(index);
-                if self.rows.state(index) == State::Ending {
-                    self.linger(index);
+                match self.rows.state(index) {
+                    State::Ending => self.linger(index),
+                    State::Idle => self.go_on_after_backlog(index),
+                    _ => {}
                 }
             }
             Err(Stop::Later) => {}
@@ -221,10 +261,11 @@ impl Shard {
         }
     }
 
-    /// A stream that has ended keeps its connection while the client reads, except in a drain.
+    /// A stream that has ended, or an answer, keeps its connection while the client reads, except in a drain.
     fn note_progress(&mut self, index: u32) {
-        if self.rows.state(index) == State::Ending && self.drain.is_none() {
-            self.enter(index, State::Ending);
+        let state = self.rows.state(index);
+        if matches!(state, State::Ending | State::Idle) && self.drain.is_none() {
+            self.enter(index, state);
         }
     }
 
@@ -256,7 +297,9 @@ impl Shard {
     /// messages that were written because of it.
     pub(super) fn finish(&mut self, index: u32, reason: Reason) -> u32 {
         let caught_up = self.catch_up(index);
-        if self.rows.state(index) == State::Held && self.write_end(index) {
+        if self.rows.state(index) == State::Held && self.rows.format(index).is_poll() {
+            self.answer_poll(index, &[], reason);
+        } else if self.rows.state(index) == State::Held && self.write_end(index, reason) {
             self.release(index, reason);
             if self.rows.row(index).is_backlogged {
                 self.enter(index, State::Ending);
@@ -267,8 +310,14 @@ impl Shard {
         caught_up
     }
 
-    fn write_end(&mut self, index: u32) -> bool {
-        let wire = self.last_on_wire(index, self.rows.format(index).end());
+    fn write_end(&mut self, index: u32, reason: Reason) -> bool {
+        let format = self.rows.format(index);
+        let wire = if format.is_websocket() {
+            let frame = websocket::close(code_of(reason), reason.name());
+            Cow::Owned(self.last_on_wire(index, &frame).into_owned())
+        } else {
+            self.last_on_wire(index, format.end())
+        };
         let is_open = self.write_wire(index, &wire, true);
         self.reuse(wire);
         is_open
@@ -276,22 +325,32 @@ impl Shard {
 
     /// Stops being a stream, and is counted as closed.
     pub(super) fn release(&mut self, index: u32, reason: Reason) {
-        self.channels.unsubscribe_all(index);
-        self.labels.clear(index);
-        self.tags.remove(&index);
+        self.forget_said(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
-        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).is_of_updates()));
         add(&self.telemetry.closed[reason as usize], 1);
         self.mail.events.closed.push((self.rows.id_of(index), reason));
     }
 
     /// Forgets everything about a stream that is not in its row.
     pub(super) fn forget_details(&mut self, index: u32) {
+        self.forget_said(index);
+        self.forget_backlog(index);
+    }
+
+    /// The same, but for its backlog.
+    fn forget_said(&mut self, index: u32) {
         self.channels.unsubscribe_all(index);
         self.labels.clear(index);
         self.tags.remove(&index);
-        self.forget_backlog(index);
+        let format = self.rows.format(index);
+        if format.is_websocket() {
+            self.websockets.remove(index);
+        } else if format.is_poll() {
+            let number = self.rows.row(index).aside();
+            self.polls.remove(number);
+        }
     }
 
     /// Frees a row that is not held, with everything it left behind.

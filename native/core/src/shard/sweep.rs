@@ -14,11 +14,12 @@ const RELAY_IDLE_MS: u64 = 5000;
 impl Shard {
     /// Whether there are connections that are not streams.
     pub(super) fn has_outsiders(&self) -> bool {
-        self.rows.used() > self.held
+        self.rows.used() > self.held || !self.polls.is_empty()
     }
 
     pub(super) fn sweep_every_ns(&self) -> u64 {
-        let shortest_ms = self.options.head_timeout_ms.min(self.options.answer_timeout_ms);
+        let options = &self.options;
+        let shortest_ms = options.head_timeout_ms.min(options.answer_timeout_ms).min(options.keep_alive_timeout_ms);
         u64::from((shortest_ms / 4).clamp(SHORTEST_SWEEP_MS, LONGEST_SWEEP_MS)) * MS
     }
 
@@ -45,6 +46,8 @@ impl Shard {
             State::Head if is_over => self.free(index),
             State::Head if age_ms >= self.options.head_timeout_ms && self.tls.is_greeting(index) => self.lose_head(index),
             State::Head if age_ms >= self.options.head_timeout_ms => self.refuse_row(index, Refusal::RequestTimeout),
+            State::Idle if self.is_idle_too_long(index, age_ms) => self.close_idle(index),
+            State::Held if self.is_poll_over(index) => self.end_poll_in_time(index),
             State::Asked if is_over && has_lingered => self.free(index),
             State::Asked if age_ms >= self.options.answer_timeout_ms => self.refuse_row(index, Refusal::ServiceUnavailable),
             State::Ending | State::Lingering if has_lingered => self.end_row(index),

@@ -19,7 +19,8 @@ use crate::rows::{Input, State};
 pub(super) const LISTENER: u64 = BELL - 1;
 
 /// The shortest time between two reports to JS. Heads that come together are answered together; a single one is reported
-/// at once. Waking JS and being woken by it costs as much as dozens of heads.
+/// at once. Waking JS and being woken by it costs as much as dozens of heads. The next request on a connection that is kept does not wait:
+/// its client would wait for so long after each answer.
 const TELL_EVERY_NS: u64 = 4 * MS;
 const NEVER_NS: u64 = u64::MAX;
 
@@ -58,6 +59,7 @@ impl Task for Shard {
             self.sort(event);
         }
         self.handle_events();
+        self.hear_waiting();
         self.retry_passing();
         self.note_door_cpu(cpu_before_ns);
         self.handle_mail();
@@ -87,6 +89,7 @@ impl Task for Shard {
             self.labels.next_search_ns(),
             (!self.door.passing.is_empty()).then_some(self.now_ns + MS),
             self.next_parcel_ns(),
+            self.next_hearing_ns(),
             self.tls.gives_back_ns(),
         ];
         times.into_iter().flatten().min().unwrap_or(NEVER_NS)
@@ -149,6 +152,14 @@ impl Shard {
                 }
                 self.continue_head(index, reactor::has_ended(flags));
             }
+            State::Idle => {
+                if flags.contains(EventFlags::OUT) {
+                    self.write_backlog(index);
+                }
+                if has_input(flags) && self.rows.state(index) == State::Idle {
+                    self.begin_request(index, reactor::has_ended(flags));
+                }
+            }
             State::Asked => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_backlog(index);
@@ -175,7 +186,7 @@ impl Shard {
         match self.rows.state(index) {
             State::Held => self.read_stream(index),
             State::Ending | State::Lingering => self.discard(index),
-            State::Free | State::Head | State::Asked | State::Moving | State::Parked | State::Relayed => {}
+            State::Free | State::Head | State::Idle | State::Asked | State::Moving | State::Parked | State::Relayed => {}
         }
     }
 
@@ -212,8 +223,10 @@ impl Shard {
 
     /// Tells JS what was gathered, unless it was told a moment ago.
     fn tell_js(&mut self) {
-        if self.has_news() && self.now_ns >= self.mail.told_ns + TELL_EVERY_NS {
+        let is_time = self.mail.is_urgent || self.now_ns >= self.mail.told_ns + TELL_EVERY_NS;
+        if is_time && self.has_news() {
             self.mail.told_ns = self.now_ns;
+            self.mail.is_urgent = false;
             self.mail.post();
         }
     }
@@ -245,6 +258,12 @@ impl Shard {
 }
 
 impl super::Mail {
+    /// Reports what the client of a WebSocket has said.
+    pub(super) fn hear(&mut self, id: Id, text: Vec<u8>) {
+        self.outbox.add_said(text.len());
+        self.events.said.push((id, text));
+    }
+
     /// Moves everything to the mailbox of JS.
     pub(super) fn post(&mut self) {
         if !self.heads.ids.is_empty() {

@@ -126,9 +126,13 @@ impl ByHand {
 
 /// Everything that a client can read now.
 pub fn read_now(client: &mut UnixStream) -> String {
+    String::from_utf8(read_bytes_now(client)).unwrap()
+}
+
+pub fn read_bytes_now(client: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     client.set_nonblocking(true).unwrap();
     let _ = client.read_to_end(&mut bytes);
     client.set_nonblocking(false).unwrap();
-    String::from_utf8(bytes).unwrap()
+    bytes
 }

@@ -40,7 +40,9 @@ const HAS_CURSOR: u8 = 2;
 
 /// The head of a response, without Date and the empty line.
 pub const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n";
-pub const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n";
+/// What the core adds to the head of a response after which the connection ends.
+pub const CLOSE: &[u8] = b"Connection: close\r\n";
+pub const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n";
 
 fn text(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
@@ -196,8 +198,11 @@ pub fn options() -> Options {
         max_channel_bytes: 1 << 20,
         user_timeout_ms: 20_000,
         reports_addresses: false,
+        max_message_bytes: 1000,
+        takes_messages: false,
+        keep_alive_timeout_ms: 20_000,
         headers: vec!["host".into()],
-        pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into()],
+        pings: [b"\n"[..].into(), b":\n\n"[..].into(), b":\n\n"[..].into(), b"\n"[..].into(), b"\n"[..].into()],
         proxies: Vec::new(),
     }
 }
@@ -263,6 +268,7 @@ impl Held {
                 self.heads.extend(read_heads(heads));
             }
             self.rest.closed.append(&mut events.closed);
+            self.rest.said.append(&mut events.said);
             self.rest.adopted.append(&mut events.adopted);
             self.rest.published.append(&mut events.published);
             self.rest.counted.append(&mut events.counted);
@@ -359,7 +365,7 @@ pub fn read_heads(heads: Heads) -> Vec<(Id, String)> {
 
 /// A request, and the lines of its head.
 pub fn request(target: &str) -> Vec<u8> {
-    format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
 pub fn lines_of(target: &str) -> String {

@@ -27,6 +27,7 @@ pub fn keep(events: &mut Events, mut new: Events) {
     events.taken.append(&mut new.taken);
     events.went.append(&mut new.went);
     events.heads.append(&mut new.heads);
+    events.said.append(&mut new.said);
 }
 
 /// The heads that JS is asked about, of those that were kept.

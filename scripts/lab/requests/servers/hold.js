@@ -1,6 +1,5 @@
 /*
- * A Hold whose policy answers. The connection ends with each answer: a Hold keeps connections for its streams. Takes port,
- * processes, our package, and the router find-my-way.
+ * A Hold whose policy answers. Takes port, processes, our package, and the router find-my-way.
  */
 import { HEADERS, HOST, onCores, startOf } from './cores.js';
 

@@ -8,11 +8,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::{OFFER, TAKERS};
 use crate::backlog::Backlog;
 use crate::clock::{MS, Slice};
-use crate::handover::{Gone, Head, Hello, OLDEST_VERSION, Offer, PARCEL_ROWS, Parcel, Peer, Receipt, Record, Stream, Tls, VERSION_OF_TLS};
+use crate::framing::Format;
+use crate::handover::{
+    Gone, Head, Hello, More, OLDEST_VERSION, Offer, PARCEL_ROWS, Parcel, Peer, Poll, Receipt, Record, Stream, Tls, version_of,
+};
 use crate::id::Id;
 use crate::listener::Listener;
 use crate::mail::MoveReport;
-use crate::rows::State;
+use crate::rows::{Input, State};
 use crate::shard::Shard;
 use crate::telemetry::{add, subtract};
 
@@ -194,13 +197,13 @@ impl Shard {
 
     fn give_parcel(&mut self, taker: usize, most: usize) {
         let (mut rows, mut records) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        let knows_tls = self.giving.takers[taker].hello.is_some_and(|hello| hello.version >= VERSION_OF_TLS);
+        let known = self.giving.takers[taker].hello.map_or(0, |hello| hello.version);
         let mut waiting = 0;
         while rows.len() < most
             && waiting < MOST_WAITING_BYTES
             && let Some(index) = self.next_to_move()
         {
-            if self.tls.session(index).is_some() && !knows_tls {
+            if self.version_of(index) > known {
                 self.giving.refused.insert(self.rows.id_of(index));
             } else if let Some(record) = self.pack(index) {
                 waiting += self.backlogs.get(&index).map_or(0, |backlog| backlog.waiting().len());
@@ -221,12 +224,26 @@ impl Shard {
         ((index as usize) < self.rows.len()).then_some(index)
     }
 
+    /// The version that a taker of a row has to know.
+    fn version_of(&self, index: u32) -> u8 {
+        let format = match self.rows.state(index) {
+            State::Idle => None,
+            State::Held => Some(self.rows.format(index)),
+            _ => Some(Format::default()),
+        };
+        version_of(format, self.tls.session(index).is_some())
+    }
+
     /// Takes a row out of the epoll, and makes a record of it. None if it can't move now.
     fn pack(&mut self, index: u32) -> Option<Record> {
         match self.rows.state(index) {
             State::Held => self.pack_stream(index).map(Record::Stream),
             // A handshake belongs to rustls until it is over, and its last bytes have to be written.
             State::Head if !self.tls.is_greeting(index) && !self.rows.is_backlogged(index) => Some(Record::Head(self.pack_head(index))),
+            State::Idle if !self.rows.is_backlogged(index) => {
+                self.pack_head(index);
+                Some(Record::Idle { tls: self.pack_tls(index) })
+            }
             _ => None,
         }
     }
@@ -239,6 +256,7 @@ impl Shard {
         }
         self.reactor.forget(self.rows.socket(index)?);
         let format = self.rows.format(index);
+        let more = self.pack_more(index);
         self.rows.row(index).state = State::Moving;
         let backlog = self.backlogs.get(&index);
         Some(Stream {
@@ -249,8 +267,24 @@ impl Shard {
             channels: self.channels.names_of(index),
             backlog: backlog.map_or(&[][..], Backlog::waiting).into(),
             exempt: backlog.map_or(0, Backlog::exempt) as u32,
+            more,
             tls: self.pack_tls(index),
         })
+    }
+
+    fn pack_more(&mut self, index: u32) -> More {
+        let format = self.rows.format(index);
+        if format.is_websocket() {
+            return self.websockets.pack(index);
+        }
+        if !format.is_poll() {
+            return More::Nothing;
+        }
+        let left_ms = self.poll_left_ms(index);
+        let rest = self.door.arriving.read_of(index).into();
+        let row = self.rows.row(index);
+        let lines = self.polls.lines(row.aside())[..].into();
+        More::Poll(Poll { lines, left_ms, keeps_connection: row.keeps_connection(), is_http_1_0: row.is_http_1_0(), rest })
     }
 
     fn pack_tls(&self, index: u32) -> Option<Tls> {
@@ -260,7 +294,7 @@ impl Shard {
 
     /// Whether a row is a stream that may move. One of updates without channels is still getting what it has missed, from JS.
     fn is_movable(&self, index: u32) -> bool {
-        let is_joining = self.rows.format(index).has_cursor() && !self.channels.has(index);
+        let is_joining = self.rows.format(index).is_of_updates() && !self.channels.has(index);
         self.rows.state(index) == State::Held && !is_joining && !self.giving.refused.contains(&self.rows.id_of(index))
     }
 
@@ -271,7 +305,8 @@ impl Shard {
         let address = self.door.arriving.address_of(index);
         let read = self.door.arriving.take(index).unwrap_or_default();
         let age_ms = self.now_ms().wrapping_sub(self.rows.row(index).since_ms);
-        self.rows.row(index).state = State::Parked;
+        let row = self.rows.row(index);
+        (row.state, row.input) = (State::Parked, Input::Unwatched);
         let head = Head { age_ms, read: read.as_slice().into(), tls: self.pack_tls(index) };
         self.giving.heads.insert(index, (read, address));
         head
@@ -376,7 +411,7 @@ impl Shard {
 
     fn may_move_later(&self, index: u32) -> bool {
         match self.rows.state(index) {
-            State::Head | State::Asked => true,
+            State::Head | State::Asked | State::Idle => true,
             State::Held => !self.giving.refused.contains(&self.rows.id_of(index)),
             _ => false,
         }
@@ -404,7 +439,7 @@ impl Shard {
         self.forget_details(index);
         self.held -= 1;
         subtract(&self.telemetry.streams, 1);
-        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).has_cursor()));
+        subtract(&self.telemetry.updates, u64::from(self.rows.format(index).is_of_updates()));
     }
 
     /// Everything goes on here as before the round, and the offer ends.

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use super::GIVERS;
-use crate::handover::{Gone, Head, Hello, Parcel, Peer, Receipt, Record, Stream, Tls, VERSION};
+use crate::handover::{Gone, Head, Hello, More, Parcel, Peer, Receipt, Record, Stream, Tls, VERSION};
+use crate::head::Whole;
 use crate::listener::Listener;
 use crate::mail::Taken;
 use crate::rows::State;
@@ -80,6 +81,8 @@ impl Shard {
         match record {
             Record::Stream(stream) => self.park(stream, fd.into()),
             Record::Head(head) => self.park_head(head, fd.into()),
+            // Like a head of which nothing has come.
+            Record::Idle { tls } => self.park_head(Head { age_ms: 0, read: Box::default(), tls }, fd.into()),
             Record::Listener { is_tls } => self.park_listener(fd, is_tls),
             Record::Unknown => REFUSED,
         }
@@ -103,6 +106,7 @@ impl Shard {
         self.labels.set(index, stream.label);
         self.set_tag(index, stream.tag);
         self.park_backlog(index, &stream.backlog, stream.exempt as usize);
+        self.park_more(index, stream.more);
         self.park_tls(index, stream.tls);
         self.taking.parked.push((index, stream.due_ns));
         self.rows.id_of(index).bits()
@@ -132,6 +136,23 @@ impl Shard {
         backlog.append(&waiting[exempt..], false);
         add(&self.telemetry.backlog_bytes, waiting.len() as u64);
         self.rows.row(index).is_backlogged = true;
+    }
+
+    fn park_more(&mut self, index: u32, more: More) {
+        match more {
+            More::Nothing => {}
+            More::WebSocket { unread, message } => self.websockets.park(index, &unread, message.as_deref()),
+            More::Poll(poll) => {
+                let number = self.polls.add(&poll.lines);
+                let until_ms = self.now_ms().wrapping_add(poll.left_ms);
+                let row = self.rows.row(index);
+                let request = Whole { size: 0, keeps_connection: poll.keeps_connection, is_http_1_0: poll.is_http_1_0 };
+                row.set_request(request, false);
+                row.set_aside(number);
+                row.since_ms = until_ms;
+                self.keep_for_later(index, &poll.rest);
+            }
+        }
     }
 
     fn park_tls(&mut self, index: u32, tls: Option<Tls>) {
@@ -191,7 +212,7 @@ impl Shard {
     fn begin_stream(&mut self, index: u32, due_ns: u64, quiet: Option<&[Box<[u8]>]>) {
         let row = self.rows.row(index);
         row.state = State::Held;
-        let has_cursor = row.format.has_cursor();
+        let has_cursor = row.format.is_of_updates();
         self.held += 1;
         add(&self.telemetry.streams, 1);
         add(&self.telemetry.updates, u64::from(has_cursor));
@@ -221,6 +242,10 @@ impl Shard {
 
     /// Goes on reading a head of which this much was read.
     pub(super) fn resume_head(&mut self, index: u32, read: &[u8], address: Option<IpAddr>) {
+        if read.is_empty() && !self.tls.has_unread(index) {
+            self.become_idle(index);
+            return self.watch(index);
+        }
         self.rows.row(index).state = State::Head;
         self.await_head(index, read, address);
     }

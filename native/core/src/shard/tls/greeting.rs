@@ -107,7 +107,7 @@ impl Shard {
     }
 
     /// Reads whole records, until the head is complete. What follows waits.
-    fn read_head_records(&mut self, index: u32, has_ended: bool) {
+    pub(in crate::shard) fn read_head_records(&mut self, index: u32, has_ended: bool) {
         let is_first = self.tls.greetings.get(&index).is_some_and(|greeting| greeting.bytes == 0);
         if is_first && is_http(self.tls.unread(index)) {
             return self.refuse_plain_http(index);
@@ -223,7 +223,7 @@ impl Shard {
     }
 
     /// Writes an alert, if nothing waits to be written before it.
-    pub(super) fn send_alert(&mut self, index: u32, alert: Alert) {
+    pub(in crate::shard) fn send_alert(&mut self, index: u32, alert: Alert) {
         let mut record = self.tls.take_held_back(index);
         if let Some(session) = self.tls.session_mut(index) {
             session.seal_alert(alert, &mut record);
@@ -248,7 +248,8 @@ impl Shard {
         }
     }
 
-    fn write_held_back(&mut self, index: u32) {
+    /// What can't go out with an answer, because that is still to come.
+    pub(in crate::shard) fn write_held_back(&mut self, index: u32) {
         let last = self.tls.take_held_back(index);
         if !last.is_empty() {
             self.write_wire(index, &last, true);

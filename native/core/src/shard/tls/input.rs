@@ -20,7 +20,9 @@ impl Shard {
     pub(in crate::shard) fn read_tls_stream(&mut self, index: u32) {
         let mut records = 0..MOST_RECORDS;
         for _ in 0..EMPTY_READS {
-            self.read_stream_records(index, &mut records);
+            if !self.read_stream_records(index, &mut records) {
+                return self.hear_later(index);
+            }
             let Some(socket) = self.rows.socket(index).filter(|_| self.rows.state(index) == State::Held) else { return };
             match socket.read(&mut self.scratch[..SCRATCH_BYTES]) {
                 Ok(0) => return self.close(index, Reason::ClientGone),
@@ -29,25 +31,34 @@ impl Shard {
                 Err(Stop::Broken(error)) => return self.close(index, reason_of(error)),
             }
         }
+        if self.rows.format(index).is_websocket() {
+            return self.hear_later(index);
+        }
         self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest);
     }
 
-    /// Reads whole records, no more than are left.
-    fn read_stream_records(&mut self, index: u32, records: &mut Range<usize>) {
+    /// Reads whole records, no more than are left. False if a WebSocket has to wait before its next one is read.
+    fn read_stream_records(&mut self, index: u32, records: &mut Range<usize>) -> bool {
+        let is_websocket = self.rows.format(index).is_websocket();
         while self.rows.state(index) == State::Held {
-            let is_too_long = matches!(record_size(self.tls.unread(index), LONGEST_RECORD), Ok(Some(MOST_BYTES..)));
+            if is_websocket && (records.start == records.end || self.mail.outbox.is_full()) {
+                return false;
+            }
+            let is_too_long = !is_websocket && matches!(record_size(self.tls.unread(index), LONGEST_RECORD), Ok(Some(MOST_BYTES..)));
             match self.tls.next_record(index) {
-                Ok(None) if !is_too_long => return,
+                Ok(None) if !is_too_long => return true,
                 Ok(Some(mut record)) if !is_too_long && records.next().is_some() => self.read_stream_record(index, &mut record),
-                Ok(_) => return self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest),
-                Err(alert) => return self.fail_stream(index, alert, Reason::BadRecord),
+                Ok(_) => self.fail_stream(index, Alert::UnexpectedMessage, Reason::BadRequest),
+                Err(alert) => self.fail_stream(index, alert, Reason::BadRecord),
             }
         }
+        true
     }
 
     fn read_stream_record(&mut self, index: u32, record: &mut [u8]) {
         let Some(session) = self.tls.session_mut(index) else { return };
         match session.open(record) {
+            Ok(Message::Data(text)) if self.rows.format(index).is_websocket() => self.hear(index, text),
             Ok(Message::Data(text)) if is_empty_lines(text) => {}
             Ok(Message::Data(_)) => self.fail_stream(index, Alert::CloseNotify, Reason::BadRequest),
             Ok(Message::KeyUpdate(is_requested)) => self.update_key(index, is_requested),

@@ -86,6 +86,9 @@ impl Shard {
             let said = self.scratch[..count].to_vec();
             is_open = self.write_exempt(index, &said);
         }
+        if !adoption.opening.is_empty() {
+            is_open = is_open && self.write_exempt(index, &adoption.opening);
+        }
         if is_open && !is_empty_lines(&relay.to_inner) {
             self.close(index, Reason::BadRequest);
         } else if is_open && relay.is_client_done {
