@@ -62,7 +62,8 @@ async function docs({ out, to }) {
     `${shown(file)}: ${reports.length} ${reports.length === 1 ? 'experiment' : 'experiments'}\n`,
   );
   if (to) return;
-  for (const page of await rewritePages(join(ROOT, 'docs'))) process.stdout.write(`${shown(page)}\n`);
+  for (const folder of ['docs', 'docs/million', 'docs/bench'])
+    for (const page of await rewritePages(join(ROOT, folder))) process.stdout.write(`${shown(page)}\n`);
   const readme = join(ROOT, 'README.md');
   const technologies = reports.find(({ name }) => name === 'technologies');
   if (technologies && existsSync(readme) && writeComparison(readme, technologies))

@@ -61,13 +61,13 @@ function noteOthers({ lab, name }, phases) {
 /**
  * A server, and a load without streams.
  * @param {Trial} trial
- * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network }} [how] most: streams
- *   that there will be
+ * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network, params?: Record<string, string> }} [how]
+ *   most: streams that there will be; params: of the drones
  * @returns {Promise<import('./steps.js').Stage>}
  */
 export async function openStage(
   { lab, run, plan, name },
-  { most = plan.streams, args = [], ramp = plan.ramp, network = NETWORK } = {},
+  { most = plan.streams, args = [], ramp = plan.ramp, network = NETWORK, params = {} } = {},
 ) {
   lab.status = () => `[${name}] starting`;
   const all = [...serverArgs(run.args ?? [], most), ...args];
@@ -75,7 +75,12 @@ export async function openStage(
   const how = { name, args: all, nodeFlags: run.nodeFlags ?? [], host };
   const server = await startServer(lab, how);
   const interval = all[all.lastIndexOf('--ping-interval') + 1];
-  const load = await startLoad(lab, { port: server.port, most, ramp, params: { interval, host: hosts } });
+  const load = await startLoad(lab, {
+    port: server.port,
+    most,
+    ramp,
+    params: { interval, host: hosts, ...params },
+  });
   return { lab, server, load, plan, command: commandOf(how).join(' ') };
 }
 
