@@ -22,6 +22,7 @@ const REFRESH_MS = 1000;
 const OPTIONS = [
   ...RUNS.filter(({ flag }) => flag).map(({ flag, help }) => option(flag, flag, FLAG, false, help)),
   option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (1000000, or what the run says)'),
+  option('most', 'most', integer(1, MOST_STREAMS), '', '--ceiling begins with --streams and stops with this number (as many as fit)'),
   option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second, at most (20000, or what the run says)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (600, or what the run says)'),
   option('small', 'isSmall', FLAG, false, 'fewer streams, for about a minute, as in npm run bench'),
@@ -43,7 +44,8 @@ async function main() {
   if (!native) throw new HoldfastError('NO_NATIVE', `a million streams need the native core: ${problem}`);
   if (!hasOwnNetwork() && given.ownNetwork === 'on') {
     const why = ownNetworkProblem();
-    if (!why) process.exit(await runInOwnNetwork(given.streams));
+    if (!why)
+      process.exit(await runInOwnNetwork(experiment.rises ? given.most || MOST_STREAMS : given.streams));
     process.stderr.write(`Using the network of the machine, where each packet takes longer: ${why}.\n`);
   }
   await prepareMachine(given, PING_INTERVAL_MS);
@@ -68,15 +70,17 @@ function runIn(values) {
 }
 
 /**
- * @template {{ streams: number, ramp: number, hold: number, repeats: number, isSmall: boolean }} Given 0 or '' for the usual
+ * @template {{ streams: number, most: number, ramp: number, hold: number, repeats: number, isSmall: boolean }} Given 0 or '' for the usual
  * @param {import('./lab/experiment.js').Experiment} experiment @param {Given} given
  */
 function sizedFor(experiment, given) {
   const { small } = experiment;
-  const own = given.isSmall && small ? { ...small, hold: small.holdS } : { streams: 0, ramp: 0, hold: 0 };
+  const none = { streams: 0, most: 0, ramp: 0, hold: 0 };
+  const own = given.isSmall && small ? { ...none, ...small, hold: small.holdS } : none;
   const wish = {
     streams: given.streams || own.streams,
-    ramp: given.ramp || own.ramp || 0,
+    most: given.most || own.most,
+    ramp: given.ramp || own.ramp,
     hold: given.hold || own.hold,
     repeats: given.repeats,
     isLong: false,

@@ -53,7 +53,7 @@ export default {
         '1',
         '--ping-interval',
         String(PING_INTERVAL_MS),
-        ...HUB_ARGS,
+        '--anonymous',
       ],
       skip: noHold(),
     },
