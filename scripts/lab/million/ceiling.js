@@ -9,14 +9,12 @@ import { native } from '../../../native/index.js';
 import { last } from '../phases.js';
 import { change, hold, rest } from '../steps.js';
 import { Climb, reachedIn } from './climb.js';
-import { readMemory, roomIn, SPARE } from './room.js';
+import { LEAST_STREAM_BYTES, readMemory, roomIn, SPARE } from './room.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
 import { onStage } from './stage.js';
 import { cpuValues, latenessValues, memoryValues, pauseValues, tickValues } from './values.js';
 
 export const PING_INTERVAL_MS = 20_000;
-/** Less than any stream takes, both ends: the server and the clients are started for so many that they are never the limit. */
-const LEAST_STREAM_BYTES = 8000;
 /** How long a number is held before the next one is tried, as a share of how long the last one is held. */
 const STEP_SHARE = 0.1;
 const MOST_STEP_S = 20;
@@ -110,9 +108,9 @@ function heldValues({ lab }, climb, phases) {
 function roomValues(climb) {
   const { idle, held, limitAt } = climb;
   const now = readMemory();
-  const { freeBytes, streamBytes } = roomIn(idle, now, held);
+  const { freeBytes, usedBytes, streamBytes } = roomIn(idle, now, held);
   return {
-    streamBytes,
+    streamBytes: usedBytes / held,
     leftBytes: freeBytes,
     spareBytes: now.totalBytes * SPARE,
     nextBytes: limitAt === null ? null : (limitAt - held) * streamBytes,
@@ -132,7 +130,7 @@ function wishOf({ ramp }) {
 }
 
 /**
- * How many streams server and clients are started for.
+ * How many streams server and clients are started for: so many that they are never the limit.
  * @param {import('../../../limits/kernel.js').Machine} machine @param {import('../../../limits/index.js').Wish} wish
  * @param {import('../plan.js').Plan} plan
  */

@@ -10,6 +10,8 @@ import { limitOfTcpPages } from '../namespace.js';
 export const SPARE = 0.03;
 /** If less than this share is free, streams are closed at once. */
 export const DANGER = 0.015;
+/** No stream takes less, both ends: while few are held, what they seem to take is chance. */
+export const LEAST_STREAM_BYTES = 8000;
 /** The step that is large enough, and the one that is small enough, as shares of what is held. */
 const MOST_STEP = 0.5;
 const LEAST_STEP = 0.04;
@@ -17,15 +19,15 @@ const DIGITS = 3;
 
 /**
  * @typedef {object} Memory
- * @property {number} totalBytes
- * @property {number} availableBytes of the machine, or of the control group if that has less
+ * @property {number} totalBytes of the machine, or of the control group if that has less
+ * @property {number} availableBytes likewise
  * @property {number} reclaimableBytes kernel objects that the kernel says it can free. It counts those of sockets, and can't free them
  * @property {number} tcpPages buffers of all TCP sockets
  *
  * @typedef {object} Room
  * @property {number} freeBytes
  * @property {number} usedBytes since the machine was idle
- * @property {number} streamBytes what a stream takes on this machine, whoever has it; 0 while nothing is held
+ * @property {number} streamBytes what another stream will take on this machine, whoever has it
  * @property {number} fits how many streams fit, with those that are held
  * @property {'memory' | 'TCP memory'} what is used up first
  */
@@ -37,7 +39,7 @@ export function readMemory() {
   const meminfo = readFileSync('/proc/meminfo', 'utf8');
   const sockstat = readFileSync('/proc/net/sockstat', 'utf8');
   return {
-    totalBytes: memory.totalBytes,
+    totalBytes: Math.min(memory.totalBytes, group.memoryBytes ?? Number.POSITIVE_INFINITY),
     availableBytes,
     reclaimableBytes: Number(/^SReclaimable:\s+(\d+) kB/m.exec(meminfo)?.[1] ?? 0) * 1024,
     tcpPages: Number(/^TCP:.* mem (\d+)/m.exec(sockstat)?.[1] ?? 0),
@@ -48,13 +50,12 @@ export function readMemory() {
 export function roomIn(idle, now, held, mostPages = limitOfTcpPages()) {
   const freeBytes = freeBytesIn(idle, now);
   const usedBytes = Math.max(0, idle.availableBytes - freeBytes);
-  if (held === 0)
-    return { freeBytes, usedBytes, streamBytes: 0, fits: Number.POSITIVE_INFINITY, what: 'memory' };
-  const streamBytes = usedBytes / held;
+  const streamBytes = Math.max(LEAST_STREAM_BYTES, held > 0 ? usedBytes / held : 0);
   const spareBytes = now.totalBytes * SPARE;
   const byMemory = held + (freeBytes - spareBytes) / streamBytes;
   const pages = Math.max(0, now.tcpPages - idle.tcpPages);
-  const byPages = pages > 0 ? ((mostPages - idle.tcpPages) * held) / pages : Number.POSITIVE_INFINITY;
+  const byPages =
+    pages > 0 && held > 0 ? ((mostPages - idle.tcpPages) * held) / pages : Number.POSITIVE_INFINITY;
   const fits = Math.floor(Math.min(byMemory, byPages));
   return { freeBytes, usedBytes, streamBytes, fits, what: byPages < byMemory ? 'TCP memory' : 'memory' };
 }
