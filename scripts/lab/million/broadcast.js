@@ -13,7 +13,10 @@ import { onStage } from './stage.js';
 import { broadcastValues, eventBytesOf, faultValues, textLengthOf, ticksValues } from './times.js';
 import { streamValues } from './values.js';
 
-const BROADCASTS = 5;
+const MOST_BROADCASTS = 5;
+const LEAST_BROADCASTS = 2;
+/** A short run has fewer. */
+const HOLD_S_EACH = 4;
 const CHANNEL = 'all';
 
 /** @typedef {import('../experiment.js').Trial} Trial */
@@ -23,9 +26,15 @@ const CHANNEL = 'all';
 /** Bytes that each client reads for a publication, which the floor of the same lab sends as well. @type {WeakMap<import('../lab.js').Lab, number>} */
 const eventBytes = new WeakMap();
 
+/** @param {import('../plan.js').Plan} plan */
+function broadcastsIn({ holdS }) {
+  return Math.min(MOST_BROADCASTS, Math.max(LEAST_BROADCASTS, Math.floor(holdS / HOLD_S_EACH)));
+}
+
 /** @param {Trial} trial @param {number} pingIntervalMs @returns {Promise<Values>} */
 export async function trialOfBroadcasts(trial, pingIntervalMs) {
   const { lab, plan } = trial;
+  const broadcasts = broadcastsIn(plan);
   /** @type {Broadcast[]} */
   const all = [];
   let pingBytes = 0;
@@ -52,7 +61,7 @@ export async function trialOfBroadcasts(trial, pingIntervalMs) {
         serverPids: () => server.pids(),
         publish: () => publish(publisher, { requests: 1 }),
       };
-      for (let i = 1; i <= BROADCASTS; i++)
+      for (let i = 1; i <= broadcasts; i++)
         await watch.during(`broadcast ${i}`, async () => all.push(await broadcast(audience)));
       await publisher.ask('leave');
       await publisher.stop();
@@ -66,8 +75,8 @@ export async function trialOfBroadcasts(trial, pingIntervalMs) {
   eventBytes.set(lab, bytes);
   const { held, down } = phases;
   return {
-    ...streamValues({ up: phases.up, held: phases[`broadcast ${BROADCASTS}`] }),
-    ...faultValues(down.load.counts, BROADCASTS * plan.streams),
+    ...streamValues({ up: phases.up, held: phases[`broadcast ${broadcasts}`] }),
+    ...faultValues(down.load.counts, broadcasts * plan.streams),
     ...broadcastValues(all, { serverPercent: held.serverCpuPercent, clientsPercent: held.dronesCpuPercent }),
     ...ticksValues(phases, 'broadcast '),
     eventBytes: bytes,
@@ -99,9 +108,10 @@ export async function trialOfFloorBroadcasts(trial, pingIntervalMs, mostHoldS) {
     serverPids: floors.pids,
     publish: () => floors.publish(textLengthOf(bytes)),
   };
+  const broadcasts = broadcastsIn(plan);
   /** @type {Broadcast[]} */
   const all = [];
-  for (let i = 1; i <= BROADCASTS; i++) {
+  for (let i = 1; i <= broadcasts; i++) {
     lab.status = () => `[${name}] broadcast ${i}: ${load.text()}`;
     all.push(await broadcast(audience));
   }
@@ -115,7 +125,7 @@ export async function trialOfFloorBroadcasts(trial, pingIntervalMs, mostHoldS) {
     upS: ms / 1000,
     openRate: (1000 * opened) / ms,
     ...broadcastValues(all, { serverPercent: held.cpuPercent, clientsPercent: held.dronesPercent }),
-    missing: BROADCASTS * plan.streams - all.reduce((sum, { delivered }) => sum + delivered, 0),
+    missing: broadcasts * plan.streams - all.reduce((sum, { delivered }) => sum + delivered, 0),
     eventBytes: bytes,
     downS: down.isGone ? down.ms / 1000 : null,
   };
