@@ -4,10 +4,12 @@
  */
 import { exitWith, HoldfastError } from '../lib/errors.js';
 import { choice, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { readMachine } from '../limits/kernel.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';
 import { prepareMachine } from './lab/million/machine.js';
 import { writeResults } from './lab/million/results.js';
+import { mostInMemory } from './lab/million/room.js';
 import { pageOf, RUNS } from './lab/million/runs.js';
 import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
 import { planOf } from './lab/plan.js';
@@ -41,6 +43,7 @@ async function main() {
   const run = runIn(values);
   const experiment = await findExperiment(run.experiment);
   const given = sizedFor(experiment, /** @type {any} */ (values));
+  const most = experiment.rises ? given.most || mostInMemory(readMachine()) : given.streams;
   if (!native) throw new HoldfastError('NO_NATIVE', `a million streams need the native core: ${problem}`);
   if (!hasOwnNetwork() && given.ownNetwork === 'on') {
     const why = ownNetworkProblem();
@@ -48,7 +51,7 @@ async function main() {
       process.exit(await runInOwnNetwork(experiment.rises ? given.most || MOST_STREAMS : given.streams));
     process.stderr.write(`Using the network of the machine, where each packet takes longer: ${why}.\n`);
   }
-  await prepareMachine(given, PING_INTERVAL_MS);
+  await prepareMachine({ ...given, most }, PING_INTERVAL_MS);
   const command = ['npm run million', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])];
   const status = await runExperiment(experiment, given, {
     command: command.join(' '),

@@ -9,7 +9,7 @@ import { native } from '../../../native/index.js';
 import { last } from '../phases.js';
 import { change, hold, rest } from '../steps.js';
 import { Climb, reachedIn } from './climb.js';
-import { LEAST_STREAM_BYTES, readMemory, roomIn, SPARE } from './room.js';
+import { mostInMemory, readMemory, roomIn, SPARE } from './room.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
 import { onStage } from './stage.js';
 import { cpuValues, latenessValues, memoryValues, pauseValues, tickValues } from './values.js';
@@ -137,8 +137,6 @@ function wishOf({ ramp }) {
 function mostPossible(machine, wish, { most }) {
   const wanted = most || Number.POSITIVE_INFINITY;
   if (!native) return Math.min(wanted, mostStreams(machine, wish));
-  const { availableBytes, totalBytes } = machine.memory;
-  const byMemory = Math.floor((availableBytes - totalBytes * SPARE) / LEAST_STREAM_BYTES);
   const others = mostStreams(machine, wish, ({ name }) => !name.startsWith('memory'));
-  return Math.min(wanted, byMemory, others);
+  return Math.min(wanted, mostInMemory(machine), others);
 }

@@ -32,6 +32,12 @@ const DIGITS = 3;
  * @property {'memory' | 'TCP memory'} what is used up first
  */
 
+/** @param {import('../../../limits/kernel.js').Machine} machine @returns {number} more streams than its memory has room for, both ends */
+export function mostInMemory({ memory, group }) {
+  const availableBytes = Math.min(memory.availableBytes, group.memoryFreeBytes ?? Number.POSITIVE_INFINITY);
+  return Math.floor(availableBytes / LEAST_STREAM_BYTES);
+}
+
 /** @returns {Memory} */
 export function readMemory() {
   const { memory, group } = readMachine();
