@@ -23,8 +23,8 @@ const REFRESH_MS = 1000;
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
   ...RUNS.filter(({ flag }) => flag).map(({ flag, help }) => option(flag, flag, FLAG, false, help)),
-  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (1000000, or what the run says)'),
-  option('most', 'most', integer(1, MOST_STREAMS), '', '--ceiling begins with --streams and stops with this number (as many as fit)'),
+  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (1000000, or what the run says); --ceiling begins with them'),
+  option('most', 'most', integer(1, MOST_STREAMS), '', 'streams with which --ceiling stops (as many as fit)'),
   option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second, at most (20000, or what the run says)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (600, or what the run says)'),
   option('small', 'isSmall', FLAG, false, 'fewer streams, for about a minute, as in npm run bench'),
@@ -75,9 +75,15 @@ function runIn(values) {
 /**
  * @template {{ streams: number, most: number, ramp: number, hold: number, repeats: number, isSmall: boolean }} Given 0 or '' for the usual
  * @param {import('./lab/experiment.js').Experiment} experiment @param {Given} given
+ * @throws {HoldfastError} BAD_OPTION
  */
 function sizedFor(experiment, given) {
-  const { small } = experiment;
+  const { small, rises } = experiment;
+  if (given.most && !rises)
+    throw new HoldfastError(
+      'BAD_OPTION',
+      'got --most: expected it with --ceiling; other runs have --streams',
+    );
   const none = { streams: 0, most: 0, ramp: 0, hold: 0 };
   const own = given.isSmall && small ? { ...none, ...small, hold: small.holdS } : none;
   const wish = {

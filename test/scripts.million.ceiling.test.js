@@ -73,6 +73,18 @@ test(
   },
 );
 
+test('only a run that rises can be told where to stop', async (t) => {
+  const { exit, output } = run(t, process.execPath, [
+    'scripts/million.js',
+    '--most',
+    '100',
+    '--own-network',
+    'off',
+  ]);
+  assert.equal((await exit).code, 1);
+  assert.equal(output.stderr, 'million: got --most: expected it with --ceiling; other runs have --streams\n');
+});
+
 /** @param {number} pid */
 function commandOf(pid) {
   try {

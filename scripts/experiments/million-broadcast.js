@@ -33,7 +33,7 @@ export default {
   question: 'How long does it take until everyone has a publication, and what becomes of pings meanwhile?',
   title: 'one publication to a million streams',
   usual: { streams: 1_000_000, ramp: 20_000, holdS: 60, repeats: 1 },
-  small: { streams: 50_000, holdS: 20, ramp: 10_000 },
+  small: { streams: 50_000, holdS: 12, ramp: 10_000 },
   targets: TARGETS,
   hasOwnNetwork: true,
   hasOwnPage: true,

@@ -29,7 +29,7 @@ const TRIAL_S = 4;
  */
 
 /** @param {import('./experiment.js').Experiment} experiment @param {Wish} wish @returns {Plan} */
-export function planOf({ usual }, { streams, ramp, hold, repeats, isLong, most = 0 }) {
+export function planOf({ usual }, { streams, ramp, hold, repeats, isLong, most }) {
   const holdS = (hold || usual.holdS) * (isLong ? LONG : 1);
   return {
     streams: streams || usual.streams || defaultStreams(),
@@ -38,7 +38,7 @@ export function planOf({ usual }, { streams, ramp, hold, repeats, isLong, most =
     repeats: repeats || usual.repeats,
     ramp: ramp || usual.ramp || RAMP,
     isLong,
-    most,
+    most: most || 0,
   };
 }
 

@@ -1,13 +1,20 @@
 /*
  * The trials of the run with one publication to everyone: our server with its hub, and bare loops that send as many bytes.
  */
-import { sumOf } from '../../../fleet/drone/causes.js';
 import { HoldfastError } from '../../../lib/errors.js';
 import { publish, startPublisher } from '../hub/publishing.js';
 import { SECRET, TOPIC } from '../hub/subjects.js';
 import { change, hold, rest } from '../steps.js';
 import { broadcast, look, untilOnTime } from './everyone.js';
-import { closeStreams, endFloors, hold as holdFloors, openFloors, reach, timed } from './floor.js';
+import {
+  closeStreams,
+  endFloors,
+  hold as holdFloors,
+  openedValues,
+  openFloors,
+  reach,
+  timed,
+} from './floor.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
 import { onStage } from './stage.js';
 import { broadcastValues, eventBytesOf, faultValues, textLengthOf, ticksValues } from './times.js';
@@ -115,15 +122,11 @@ export async function trialOfFloorBroadcasts(trial, pingIntervalMs, mostHoldS) {
     lab.status = () => `[${name}] broadcast ${i}: ${load.text()}`;
     all.push(await broadcast(audience));
   }
-  const { failed, lost, open } = (await load.pollAll()).counts;
+  const { counts } = await load.pollAll();
   const down = await timed(() => closeStreams(lab, { load, sockets }));
   await endFloors({ floors, load });
   return {
-    open,
-    failed: sumOf(failed),
-    lost: sumOf(lost),
-    upS: ms / 1000,
-    openRate: (1000 * opened) / ms,
+    ...openedValues(counts, { opened, ms }),
     ...broadcastValues(all, { serverPercent: held.cpuPercent, clientsPercent: held.dronesPercent }),
     missing: broadcasts * plan.streams - all.reduce((sum, { delivered }) => sum + delivered, 0),
     eventBytes: bytes,

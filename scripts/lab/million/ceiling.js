@@ -2,6 +2,7 @@
  * The trial of the run with as many streams as possible.
  */
 import { sumOf } from '../../../fleet/drone/causes.js';
+import { HoldfastError } from '../../../lib/errors.js';
 import { formatCount } from '../../../lib/format.js';
 import { mostStreams } from '../../../limits/index.js';
 import { readMachine } from '../../../limits/kernel.js';
@@ -34,14 +35,16 @@ export const MEMORY_PARTS = ['kernelBytes', 'userBytes', 'dronesBytes'];
 /** @typedef {import('../experiment.js').Trial} Trial */
 /** @typedef {import('../experiment.js').Values} Values */
 
-/** @param {Trial} trial @returns {Promise<Values>} */
+/** @param {Trial} trial @returns {Promise<Values>} @throws {HoldfastError} NO_ROOM */
 export async function trialOfCeiling(trial) {
   const { lab, plan } = trial;
   const machine = readMachine();
   const wish = wishOf(plan);
   const most = mostPossible(machine, wish, plan);
-  const first = Math.min(plan.streams, plan.most || Number.POSITIVE_INFINITY, mostStreams(machine, wish));
-  if (first < plan.streams)
+  const wanted = Math.min(plan.streams, plan.most || Number.POSITIVE_INFINITY);
+  const first = Math.min(wanted, mostStreams(machine, wish));
+  if (first === 0) throw new HoldfastError('NO_ROOM', 'no stream fits here: node scripts/tune.js says why');
+  if (first < wanted)
     lab.note(`it began with ${formatCount(first)} streams, because no more are known to fit`);
   /** @type {Climb | undefined} */
   let climb;

@@ -31,20 +31,30 @@ export async function trialOfFloor(trial, pingIntervalMs, mostHoldS) {
   const { opened, ms } = await timed(() => reach(load, streams));
   await lab.sleep(REST_MS);
   const held = await hold(lab, floors, load, Math.min(plan.holdS, mostHoldS));
-  const { failed, lost, open } = load.total().counts;
+  const { counts } = load.total();
   const bytes = pssBytes(floors.pids());
   const down = await timed(() => closeStreams(lab, { load, sockets }));
   await endFloors({ floors, load });
+  return {
+    ...openedValues(counts, { opened, ms }),
+    userBytes: (bytes - ownBytes) / streams,
+    allUserBytes: bytes / streams,
+    ...held,
+    downS: down.isGone ? down.ms / 1000 : null,
+  };
+}
+
+/**
+ * @param {import('../../../fleet/ask.js').Counts} counts @param {{ opened: number, ms: number }} up how many were opened, and how long it took
+ * @returns {import('../experiment.js').Values}
+ */
+export function openedValues({ failed, lost, open }, { opened, ms }) {
   return {
     open,
     failed: sumOf(failed),
     lost: sumOf(lost),
     upS: ms / 1000,
     openRate: (1000 * opened) / ms,
-    userBytes: (bytes - ownBytes) / streams,
-    allUserBytes: bytes / streams,
-    ...held,
-    downS: down.isGone ? down.ms / 1000 : null,
   };
 }
 
