@@ -96,12 +96,14 @@ export class PlainDialer {
     }
   }
 
-  /** @param {number} count */
-  close(count) {
+  /** @param {number} count @param {boolean} [isCut] */
+  close(count, isCut = false) {
     const last = [...this.streams].sort((one, other) => other[kStream].place - one[kStream].place);
     for (const socket of last.slice(0, count)) {
+      const { place, target } = socket[kStream];
+      if (isCut && !target.security) socket.resetAndDestroy(); // with TLS, Node can't
       this.closeStream(socket);
-      this.subscribers.forget(socket[kStream].place);
+      if (!isCut) this.subscribers.forget(place);
     }
   }
 
