@@ -61,7 +61,7 @@ function noteOthers({ lab, name }, phases) {
 /**
  * A server, and a load without streams.
  * @param {Trial} trial
- * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network, params?: Record<string, string> }} [how]
+ * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network, params?: import('../../fleet/texts.js').Texts }} [how]
  *   most: streams that there will be; params: of the drones
  * @returns {Promise<import('./steps.js').Stage>}
  */
