@@ -145,9 +145,14 @@ export class Load {
     return merge(this.answers.filter((stats) => stats !== null));
   }
 
+  /** @param {import('../../fleet/drone/counters.js').Measure} name @returns {import('../../lib/histogram.js').Histogram} since the drones started */
+  measured(name) {
+    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms[name]] : [])));
+  }
+
   /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
   lateness() {
-    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms.lateness] : [])));
+    return this.measured('lateness');
   }
 
   /**
