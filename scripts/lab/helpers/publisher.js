@@ -26,6 +26,7 @@ const HEAD_END = '\r\n\r\n';
  * @property {string} secret of the hub's tokens
  * @property {string} topic template with {n}
  * @property {number} topics how many
+ * @property {number} [step] from one number of a topic to the next (1)
  * @property {number} connections
  * @property {number} batch publications per request; 1: as a form
  * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
@@ -143,7 +144,7 @@ follow({
     const head = `POST ${how.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\n`;
     const publisher = Date.now();
     const topics = Array.from({ length: how.topics }, (_, i) => ({
-      name: how.topic.replace('{n}', String(i)),
+      name: how.topic.replace('{n}', String(i * (how.step ?? 1))),
       publisher,
       number: 0,
     }));
