@@ -175,6 +175,7 @@
  * @property {(target: DialTarget) => void} aim
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close
+ * @property {(count: number) => void} cut
  * @property {(count: number) => void} churn
  * @property {(from: number, tokens: string[]) => void} setTokens
  * @property {() => DialCounters} take

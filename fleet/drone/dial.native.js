@@ -57,6 +57,11 @@ class NativeDialer {
   }
 
   /** @param {number} count */
+  cut(count) {
+    this.core.cut(count);
+  }
+
+  /** @param {number} count */
   churn(count) {
     this.core.churn(count);
   }

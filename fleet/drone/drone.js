@@ -145,14 +145,15 @@ export class Drone {
     if (this.params.n > 0 && this.permit.isDue(nowMs, failures)) this.askAgain();
     this.tokens?.step(nowMs, this.params.n);
     const { open, inFlight, opened } = this.counters;
-    const { ramp, concurrency, churn } = this.params;
+    const { ramp, concurrency, churn, away } = this.params;
     const change = this.reconciler.step(
       nowMs,
       { target: this.target(), ramp, concurrency },
       { open, inFlight, opened, failed: failures },
     );
     if (change > 0) this.dialer.open(change);
-    if (change < 0) this.dialer.close(-change);
+    if (change < 0 && away > 0) this.dialer.cut(-change);
+    else if (change < 0) this.dialer.close(-change);
     // What was lost is asked for its consent before anything else is opened.
     const churning = this.churned.take(nowMs, this.permit.isValid(failures) ? churn : 0);
     if (churning > 0) this.dialer.churn(churning);
@@ -161,9 +162,14 @@ export class Drone {
   /** @returns {number} streams to keep open; no more than there are while the consent is in doubt */
   target() {
     if (!this.permit.isGranted) return 0;
-    const target = Math.min(this.params.n, this.dialer.most, this.tokens?.ready ?? Infinity);
+    const target = Math.min(this.wanted, this.dialer.most, this.tokens?.ready ?? Infinity);
     const { open, inFlight } = this.counters;
     return this.permit.isValid(this.failures) ? target : Math.min(target, open + inFlight);
+  }
+
+  /** Streams that are to be open. */
+  get wanted() {
+    return Math.max(0, this.params.n - this.params.away);
   }
 
   /** Streams that failed or were lost, ever. */
@@ -181,11 +187,11 @@ export class Drone {
   /** @returns {State} */
   state() {
     const { open, inFlight } = this.counters;
-    const { n } = this.params;
-    if (open + inFlight > n) return 'closing';
-    if (n === 0) return 'idle';
+    const { wanted } = this;
+    if (open + inFlight > wanted) return 'closing';
+    if (wanted === 0) return 'idle';
     if (this.permit.wasRefused) return 'no-consent';
-    if (open === n) return 'holding';
+    if (open === wanted) return 'holding';
     return this.reconciler.waitingCount() > 0 ? 'backing-off' : 'ramping';
   }
 
@@ -197,7 +203,7 @@ export class Drone {
       kind === 'gauge' ? counters[name] : counters[name] - before[name],
     ]);
     return {
-      target: this.params.n,
+      target: this.wanted,
       waiting: this.reconciler.waitingCount(),
       ...Object.fromEntries(rows),
       failed: differenceOf(counters.failed, before.failed),

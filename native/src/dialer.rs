@@ -136,6 +136,12 @@ impl Dialer {
         self.dialer.close(count.into());
     }
 
+    /// Cuts so many open streams off, with a reset. They keep their cursors.
+    #[napi]
+    pub fn cut(&mut self, count: u32) {
+        self.dialer.cut(count.into());
+    }
+
     /// Closes so many open streams at random, and opens them again.
     #[napi]
     pub fn churn(&mut self, count: u32) {
