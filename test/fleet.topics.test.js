@@ -203,7 +203,7 @@ testEach(
     await open(both, 6);
     for (let n = 0; n < 6; n++) both.numbered.publish(`room/${n}`);
     await untilFound(both.dialled, { delivered: 6 });
-    both.dialled.dialer.cut(4);
+    both.dialled.dialer.close(4, true);
     await until(() => ends.length === 4, 'the hub has lost them');
     assert.deepEqual(ends, Array(4).fill('ECONNRESET'));
     const { open: stayed, inFlight, closed, lost } = both.dialled.take();
@@ -223,10 +223,10 @@ testEach(
 testEach('more streams than there are can be cut off, and none', async (t, dial) => {
   const both = await start(t, dial, {}, { topic: 'room/{n}' });
   await open(both, 3);
-  both.dialled.dialer.cut(0);
-  both.dialled.dialer.cut(5);
+  both.dialled.dialer.close(0, true);
+  both.dialled.dialer.close(5, true);
   await both.dialled.until(({ open: count, closed }) => count === 0 && closed === 3, 'all are away');
-  both.dialled.dialer.cut(1);
+  both.dialled.dialer.close(1, true);
   await both.dialled.open(3);
   assert.equal(both.dialled.counters.inFlight, 0);
 });

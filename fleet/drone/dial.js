@@ -63,9 +63,8 @@
  * @property {(target: Target) => void} aim sets what is dialled from now on. Streams that come back keep their cursors if the
  *   subscription is the same as before
  * @property {(count: number) => void} open
- * @property {(count: number) => void} close so many open streams, those in the last places
- * @property {(count: number) => void} cut ends so many open streams, those in the last places, without a word, as if their clients had
- *   died. They keep their places and cursors, and are the first to be opened again
+ * @property {(count: number, isCut?: boolean) => void} close so many open streams, those in the last places. `isCut`: with a reset, as if
+ *   their clients had died; they keep their places and cursors, and are the first to be opened again
  * @property {(count: number) => void} churn closes so many open streams at random, and opens them again with their cursors
  * @property {(from: number, tokens: string[]) => void} setTokens of streams, from this place on
  * @property {() => Counters} take

@@ -51,14 +51,10 @@ class NativeDialer {
     this.core.open(count);
   }
 
-  /** @param {number} count */
-  close(count) {
-    this.core.close(count);
-  }
-
-  /** @param {number} count */
-  cut(count) {
-    this.core.cut(count);
+  /** @param {number} count @param {boolean} [isCut] */
+  close(count, isCut = false) {
+    if (isCut) this.core.cut(count);
+    else this.core.close(count);
   }
 
   /** @param {number} count */

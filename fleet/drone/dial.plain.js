@@ -96,26 +96,15 @@ export class PlainDialer {
     }
   }
 
-  /** @param {number} count */
-  close(count) {
-    for (const socket of this.last(count)) {
+  /** @param {number} count @param {boolean} [isCut] */
+  close(count, isCut = false) {
+    const last = [...this.streams].sort((one, other) => other[kStream].place - one[kStream].place);
+    for (const socket of last.slice(0, count)) {
+      const { place, target } = socket[kStream];
+      if (isCut && !target.security) socket.resetAndDestroy(); // with TLS, Node can't
       this.closeStream(socket);
-      this.subscribers.forget(socket[kStream].place);
+      if (!isCut) this.subscribers.forget(place);
     }
-  }
-
-  /** @param {number} count */
-  cut(count) {
-    for (const socket of this.last(count)) {
-      if (!socket[kStream].target.security) socket.resetAndDestroy(); // with TLS, Node can't
-      this.closeStream(socket);
-    }
-  }
-
-  /** @param {number} count @returns {StreamSocket[]} open streams, those in the last places first */
-  last(count) {
-    const all = [...this.streams].sort((one, other) => other[kStream].place - one[kStream].place);
-    return all.slice(0, count);
   }
 
   /** @param {number} count */

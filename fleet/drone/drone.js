@@ -145,15 +145,14 @@ export class Drone {
     if (this.params.n > 0 && this.permit.isDue(nowMs, failures)) this.askAgain();
     this.tokens?.step(nowMs, this.params.n);
     const { open, inFlight, opened } = this.counters;
-    const { ramp, concurrency, churn, away } = this.params;
+    const { ramp, concurrency, churn } = this.params;
     const change = this.reconciler.step(
       nowMs,
       { target: this.target(), ramp, concurrency },
       { open, inFlight, opened, failed: failures },
     );
     if (change > 0) this.dialer.open(change);
-    if (change < 0 && away > 0) this.dialer.cut(-change);
-    else if (change < 0) this.dialer.close(-change);
+    if (change < 0) this.dialer.close(-change, this.params.away > 0);
     // What was lost is asked for its consent before anything else is opened.
     const churning = this.churned.take(nowMs, this.permit.isValid(failures) ? churn : 0);
     if (churning > 0) this.dialer.churn(churning);
@@ -169,7 +168,8 @@ export class Drone {
 
   /** Streams that are to be open. */
   get wanted() {
-    return Math.max(0, this.params.n - this.params.away);
+    const { n, away } = this.params;
+    return away > 0 ? Math.max(0, n - away) : n;
   }
 
   /** Streams that failed or were lost, ever. */
@@ -187,11 +187,11 @@ export class Drone {
   /** @returns {State} */
   state() {
     const { open, inFlight } = this.counters;
-    const { wanted } = this;
-    if (open + inFlight > wanted) return 'closing';
-    if (wanted === 0) return 'idle';
+    const n = this.wanted;
+    if (open + inFlight > n) return 'closing';
+    if (n === 0) return 'idle';
     if (this.permit.wasRefused) return 'no-consent';
-    if (open === wanted) return 'holding';
+    if (open === n) return 'holding';
     return this.reconciler.waitingCount() > 0 ? 'backing-off' : 'ramping';
   }
 

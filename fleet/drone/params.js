@@ -24,7 +24,6 @@ const MOST_STREAMS = 10_000_000;
  * @property {number} timeout ms
  * @property {'holdfast' | 'any'} expect
  * @property {number} churn streams per second
- * @property {number} away streams out of n that are not to be open
  */
 
 /** @typedef {'text' | 'events' | 'ndjson' | 'poll' | 'websocket'} Format of streams */
@@ -73,7 +72,6 @@ export const PARAMS = [
   option('interval', 'interval', either('auto', integer(1, DAY_MS)), 'auto', 'ms between two pings of the server; auto: ask the server'),
   option('timeout', 'timeout', integer(10, DAY_MS), 10_000, 'ms until a stream must be open'),
   option('churn', 'churn', integer(0, 1_000_000), 0, 'streams per second, chosen at random, to close and open again with their cursors'),
-  option('away', 'away', integer(0, MOST_STREAMS), 0, 'streams out of n to cut off, and to keep away until this is lower: then they come back with their cursors'),
   option('expect', 'expect', choice('holdfast', 'any'), 'holdfast', 'what streams must contain: exactly what Holdfast sends, or anything after a 200'),
   ...(formats?.FORMAT_PARAMS ?? []),
   ...(tls?.TLS_PARAMS ?? []),
