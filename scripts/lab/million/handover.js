@@ -158,7 +158,8 @@ async function publish({ lab, plan }, port) {
   const step = Math.floor(plan.streams / topics);
   const numbered = { batch: 1, isNumbered: true, comesBack: true };
   const where = { port, path: HUB_PATH, secret: SECRET };
-  await publisher.ask('aim', { ...where, topic: TOPIC, topics, step, connections: CONNECTIONS, ...numbered });
+  const series = [{ topic: TOPIC, topics, step }];
+  await publisher.ask('aim', { ...where, series, connections: CONNECTIONS, ...numbered });
   const run = publisher.ask('run', { ms: FOREVER_MS, perSecond: PER_SECOND });
   run.catch(() => {}); // `finish` says so
   return {
