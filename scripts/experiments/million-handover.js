@@ -1,11 +1,14 @@
 /*
  * New servers take over a million live streams. `npm run million -- --handover` checks the machine and runs it.
  */
+
+import { barSpec } from '../lab/bars.js';
 import { HANDOVER_FIGURES, PER_SECOND, TAKEOVERS, trialOfHandover } from '../lab/million/handover.js';
 import { targetsText } from '../lab/million/targets.js';
 import { LATENESS_FIGURES, MEMORY_FIGURES, STREAM_FIGURES, tickFigures } from '../lab/million/values.js';
-import { known } from '../lab/text.js';
+import { known, valueText } from '../lab/text.js';
 import { noHold } from '../lab/transports.js';
+import { svgOf } from '../plot/picture.js';
 
 /** Or the time between two takeovers, so that each stream is pinged in it. */
 const PING_INTERVAL_S = 20;
@@ -23,6 +26,15 @@ const TARGETS = [
   { text: 'latest ping in or after a takeover', figures: both('LatenessMaxMs'), target: '1 s', most: [1000, 1000], headline: 'latest ping {}' },
   { text: 'longest time from publishing to the client in or after a takeover', figures: both('PauseMs'), target: '-' },
   { text: 'streams moved per second', figures: both('PerSecond'), target: '-' },
+];
+
+/** `perSecond`: what the figure is a multiple of. @type {{ figure: string, text: string, perSecond?: number }[]} */
+const BARS = [
+  { figure: 'StartS', text: 'the new server starts' },
+  { figure: 'MovedS', text: 'streams move' },
+  { figure: 'TookS', text: 'all of it, until the old one is gone' },
+  { figure: 'PauseMs', text: 'longest wait for a publication', perSecond: 1000 },
+  { figure: 'LatenessMaxMs', text: 'latest ping', perSecond: 1000 },
 ];
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
@@ -80,4 +92,22 @@ export default {
     ];
   },
   comparison: (findings) => targetsText(TARGETS, findings, { run: RUN }),
+  charts: chartsOf,
 };
+
+/** What each takeover consists of, and what clients notice. @param {import('../lab/findings.js').Findings} findings */
+async function chartsOf(findings) {
+  const panels = TAKEOVERS.map((name, color) => ({
+    title: `${name} takeover`,
+    bars: BARS.flatMap(({ figure, text, perSecond = 1 }) => {
+      const found = findings.of(`${name}${figure}`, RUN);
+      if (!found) return [];
+      const [value, least, most] = [found.median, found.least, found.most].map((one) => one / perSecond);
+      return [{ name: text, value, least, most, label: valueText(value, 's'), color }];
+    }),
+  }));
+  const subtitle = ['all of it under publications; clients and both servers share the cores'];
+  return {
+    'takeovers.svg': await svgOf(barSpec({ title: 'What a takeover takes', subtitle, axis: 's', panels })),
+  };
+}
