@@ -35,6 +35,7 @@ const POLL_MS = 50;
 const POLL_OF_MANY_MS = 1000;
 const MANY = 100_000;
 /** If nothing has arrived for so long, nothing will. */
+const FOREVER_MS = 3_600_000;
 const SILENCE_MS = 20_000;
 /** Within this time after the end, all requests have an answer. */
 const LATE_MS = 60_000;
@@ -106,9 +107,17 @@ export class Publications {
     return { sent, expected, wanted: (perSecond * BATCH * ms) / 1000 };
   }
 
-  /** Ends what `publish` is doing. */
-  finish() {
-    return this.publisher.ask('finish');
+  /**
+   * Publishes until `finish`.
+   * @param {number} perSecond publications @returns {() => Promise<unknown>} ends it; throws what went wrong
+   */
+  begin(perSecond) {
+    const over = this.publish({ ms: FOREVER_MS, perSecond: perSecond / BATCH });
+    over.catch(() => {}); // whoever ends it is told
+    return async () => {
+      await this.publisher.ask('finish');
+      await over;
+    };
   }
 
   /**
@@ -146,11 +155,6 @@ async function deliveredTo(loads) {
 /** @param {number} deliveriesPerSecond @returns {number} */
 export function requestsFor(deliveriesPerSecond) {
   return (2 * deliveriesPerSecond) / PER_PAIR / BATCH;
-}
-
-/** @param {number} publicationsPerSecond @returns {number} deliveries per second */
-export function deliveriesFor(publicationsPerSecond) {
-  return (publicationsPerSecond * PER_PAIR) / 2;
 }
 
 /** Pure. @param {Pick<import('../phases.js').Span, 'deliveryMs'>} phase @returns {Values} */
