@@ -23,6 +23,9 @@ const MOST_STEP_S = 20;
 const LEAST_STEP_S = 1;
 /** Steps last as long as this part of what is held. */
 const STEP_SHARE = 1 / 20;
+/** Whoever wants to hold only for so long does not want to wait for many steps either. */
+const SHORT_HOLD_S = 10;
+const STEPS_OF_SHORT_HOLD = 3;
 const ROOMS_ASKED = 10;
 const ANSWER_MS = 30_000;
 const TTL_S = 86_400;
@@ -95,10 +98,11 @@ function heldRate(steps) {
 /** Step by step to the highest good rate. @param {Watch} watch @param {Publications} publications @param {number} holdS @returns {Promise<Step[]>} */
 async function climb(watch, publications, holdS) {
   const ms = 1000 * Math.min(MOST_STEP_S, Math.max(LEAST_STEP_S, holdS * STEP_SHARE));
+  const most = holdS >= SHORT_HOLD_S ? undefined : STEPS_OF_SHORT_HOLD;
   /** @type {Step[]} */
   const steps = [];
   for (;;) {
-    const { next } = searched(FIRST_RATE, verdictsOf(steps));
+    const { next } = searched(FIRST_RATE, verdictsOf(steps), most);
     if (next === null) return steps;
     const name = stepName(steps.length + 1);
     const step = await publishedDuring(watch, publications, name, next, ms);

@@ -10,12 +10,16 @@ const MOST_STEPS = 40;
 
 /** What has come out of the steps so far: the highest rate that was good, 0 for none, and the next to try, null for none. @typedef {{ best: number, next: number | null }} Search */
 
-/** @param {number} first rate to try @param {boolean[]} steps in their order: whether each was good @returns {Search} */
-export function searched(first, steps) {
+/**
+ * @param {number} first rate to try @param {boolean[]} steps in their order: whether each was good
+ * @param {number} [most] steps
+ * @returns {Search}
+ */
+export function searched(first, steps, most = MOST_STEPS) {
   let [best, rate, halvings] = [0, first, 0];
   let bad = Number.POSITIVE_INFINITY;
   let isRetry = false;
-  for (const isGood of steps.slice(0, MOST_STEPS)) {
+  for (const isGood of steps) {
     isRetry = !isGood && !isRetry;
     if (isRetry) continue;
     if (isGood) best = rate;
@@ -23,5 +27,5 @@ export function searched(first, steps) {
     if (Number.isFinite(bad) && (best === 0 || halvings++ === HALVINGS)) return { best, next: null };
     rate = Math.round(Number.isFinite(bad) ? Math.sqrt(best * bad) : rate * UP);
   }
-  return { best, next: steps.length < MOST_STEPS ? rate : null };
+  return { best, next: steps.length < most ? rate : null };
 }
