@@ -2,7 +2,7 @@
  * Publishes numbered messages to a hub, over connections that stay open, each with one request at a time. It is as cheap as it
  * can be, because it shares the machine with the hub: requests are written to sockets, and of an answer only the status is read.
  */
-import { connect } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { percentilesOf } from '../../../fleet/drone/histograms.js';
 import { Rate } from '../../../fleet/drone/rate.js';
 import { dataOf } from '../../../fleet/drone/topics/publication.js';
@@ -17,6 +17,7 @@ const AGAIN_MS = 5;
 const CLOSED = 'a connection was closed';
 const TTL_S = 86_400;
 const HEAD_END = '\r\n\r\n';
+const LAST = /\r\nconnection: *close/i;
 
 /**
  * @typedef {object} How
@@ -31,7 +32,8 @@ const HEAD_END = '\r\n\r\n';
  * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
  * @property {boolean} [comesBack] if a connection is closed, open it again, and repeat what was not answered: each publication has its
  *   own id; only with a batch of 1
- * @property {boolean} [isPatient] send again what the hub refuses because it has too much to do
+ * @property {boolean} [isPatient] send again what the hub refuses because it has too much to do; and each run has its own connections,
+ *   so that there may be any time between two of them
  */
 
 /** A connection, and the topics that only it publishes to. */
@@ -55,7 +57,7 @@ class Lane {
     this.isBusy = false;
     /** Requests that are due. */
     this.due = 0;
-    this.socket = this.open();
+    this.socket = isPatient ? new Socket() : this.open();
   }
 
   open() {
@@ -65,6 +67,12 @@ class Lane {
     socket.on('error', (error) => this.comesBack || fail(error.message));
     socket.on('close', () => (this.comesBack ? setTimeout(() => this.openAgain(), AGAIN_MS) : fail(CLOSED)));
     return socket;
+  }
+
+  /** No request is on its way. */
+  renew() {
+    this.socket.removeAllListeners('close').destroy();
+    this.socket = this.open();
   }
 
   openAgain() {
@@ -115,6 +123,7 @@ class Lane {
     if (this.answer.length < end + HEAD_END.length + Number(length)) return;
     const isRefused = this.answer.startsWith('HTTP/1.1 503');
     if (this.comesBack && isRefused) return void this.socket.destroy(); // and then it is repeated
+    if (this.isPatient && LAST.test(this.answer)) this.renew(); // the admin port closes each connection after some requests
     if (this.isPatient && isRefused) return this.sendAgain();
     if (this.answer.startsWith('HTTP/1.1 200')) {
       sent += this.batch;
@@ -180,7 +189,10 @@ follow({
   async run({ ms = 0, requests = 0, perSecond = 0 }) {
     [sent, failed, problem, reopened, latency] = [0, 0, '', 0, new Histogram('µs')];
     [expected, refused] = [0, 0];
-    for (const lane of lanes) lane.due = 0; // what the run before was too slow for
+    for (const lane of lanes) {
+      lane.due = 0; // what the run before was too slow for
+      if (lane.isPatient) lane.renew();
+    }
     const begunMs = performance.now();
     endMs = begunMs + (ms || 60_000);
     pace = perSecond || requests;

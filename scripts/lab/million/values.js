@@ -68,7 +68,7 @@ export function tickValues(phase, { ticks }) {
 
 export const LATENESS_FIGURES = latenessFigures();
 
-/** @param {Phase} phase @returns {Values} */
+/** @param {Pick<Phase, 'latenessMs'>} phase @returns {Values} */
 export function latenessValues({ latenessMs }) {
   const isKnown = latenessMs.count > 0;
   return {
