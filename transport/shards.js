@@ -295,7 +295,7 @@ export class Shards {
     this.waking ??= setTimeout(() => {
       this.wokenMs = performance.now();
       this.flush();
-    }, waitMs);
+    }, Math.ceil(waitMs));
   }
 
   flush() {
