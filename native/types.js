@@ -86,7 +86,7 @@
  * @property {() => number} takeBell returns a descriptor that becomes readable when there are events to take
  * @property {(address: string, port: number, isTls: boolean) => number} listen returns the port; `isTls` needs `useTls` before
  * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
- * @property {(records: Uint8Array) => void} command
+ * @property {(records: Uint8Array, wakesAll: boolean) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[], relayed: number, opening?: string) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor

@@ -62,8 +62,10 @@ export class Shards {
     this.wakeMs = this.count > MANY_SHARDS ? this.count * WAKE_MS : 0;
     /** When all shards were woken last. */
     this.wokenMs = Number.NEGATIVE_INFINITY;
-    /** @type {NodeJS.Timeout | undefined} */
+    /** When they will be woken. @type {NodeJS.Timeout | undefined} */
     this.waking = undefined;
+    /** Whether they are about to be. */
+    this.isWaking = false;
     /** Whether what is said waits here: streams are moving to another process. */
     this.isPaused = false;
     /** Whether heads wait in native. */
@@ -287,25 +289,32 @@ export class Shards {
 
   /** The same for what all shards have to know. If there are many, they are not woken for each publication. */
   wakeSoon() {
-    const waitMs = this.wakeMs && this.wokenMs + this.wakeMs - performance.now();
-    if (waitMs <= 0) {
-      this.wokenMs = this.wakeMs && performance.now();
-      return this.flushSoon();
+    if (this.wakeMs === 0) return this.flushSoon();
+    const waitMs = this.wokenMs + this.wakeMs - performance.now();
+    if (waitMs > 0) this.waking ??= setTimeout(() => this.wake(), Math.ceil(waitMs));
+    else if (!this.isWaking) {
+      this.isWaking = true;
+      queueMicrotask(() => this.wake());
     }
-    this.waking ??= setTimeout(() => {
-      this.wokenMs = performance.now();
-      this.flush();
-    }, Math.ceil(waitMs));
   }
 
-  flush() {
+  /** Everything that was said goes to native, and all shards read it. */
+  wake() {
     clearTimeout(this.waking);
     this.waking = undefined;
+    this.isWaking = false;
+    this.wokenMs = performance.now();
+    this.flush(true);
+  }
+
+  /** @param {boolean} [wakesAll] or else shards that get only publications read them later, but in order */
+  flush(wakesAll = this.wakeMs === 0) {
     this.isFlushing = false;
     this.waitingBytes = undefined;
     if (this.isPaused) return;
     const records = this.commands.take();
-    if (records.length > 0 && !this.isStopped) this.core.command(records);
+    const isHeard = records.length > 0 || (wakesAll && this.wakeMs > 0);
+    if (isHeard && !this.isStopped) this.core.command(records, wakesAll);
   }
 
   /** From now on, what is said waits. */

@@ -43,7 +43,7 @@ impl Task for Shard {
         self.door.accepted_in_turn = 0;
         self.door.continued_in_turn = 0;
         // What was said before a head came takes effect before the head is answered (`hold_cached`).
-        if self.mail.inbox.is_rung() {
+        if self.mail.inbox.has_mail() {
             self.read_mail();
         }
         // If there is more than one turn can handle, JS and new connections would wait behind all of it.

@@ -245,7 +245,7 @@ impl Held {
     }
 
     pub fn command(&self, records: &[u8]) {
-        self.hold.command(records).unwrap();
+        self.hold.command(records, true).unwrap();
     }
 
     /// Takes events until they contain what is looked for.
