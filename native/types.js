@@ -136,6 +136,7 @@
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
+ * @property {boolean} idlePings
  * @property {number} timeoutMs
  * @property {string} format
  * @property {boolean} isStrict

@@ -4,10 +4,12 @@
  */
 import { exitWith, HoldfastError } from '../lib/errors.js';
 import { choice, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { readMachine } from '../limits/kernel.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';
 import { prepareMachine } from './lab/million/machine.js';
 import { writeResults } from './lab/million/results.js';
+import { mostInMemory } from './lab/million/room.js';
 import { pageOf, RUNS } from './lab/million/runs.js';
 import { hasOwnNetwork, ownNetworkProblem, runInOwnNetwork } from './lab/namespace.js';
 import { planOf } from './lab/plan.js';
@@ -21,7 +23,8 @@ const REFRESH_MS = 1000;
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
   ...RUNS.filter(({ flag }) => flag).map(({ flag, help }) => option(flag, flag, FLAG, false, help)),
-  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (1000000, or what the run says)'),
+  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (1000000, or what the run says); --ceiling begins with them'),
+  option('most', 'most', integer(1, MOST_STREAMS), '', 'streams with which --ceiling stops (as many as fit)'),
   option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second, at most (20000, or what the run says)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (600, or what the run says)'),
   option('small', 'isSmall', FLAG, false, 'fewer streams, for about a minute, as in npm run bench'),
@@ -40,13 +43,15 @@ async function main() {
   const run = runIn(values);
   const experiment = await findExperiment(run.experiment);
   const given = sizedFor(experiment, /** @type {any} */ (values));
+  const most = experiment.rises ? given.most || mostInMemory(readMachine()) : given.streams;
   if (!native) throw new HoldfastError('NO_NATIVE', `a million streams need the native core: ${problem}`);
   if (!hasOwnNetwork() && given.ownNetwork === 'on') {
     const why = ownNetworkProblem();
-    if (!why) process.exit(await runInOwnNetwork(given.streams));
+    if (!why)
+      process.exit(await runInOwnNetwork(experiment.rises ? given.most || MOST_STREAMS : given.streams));
     process.stderr.write(`Using the network of the machine, where each packet takes longer: ${why}.\n`);
   }
-  await prepareMachine(given, PING_INTERVAL_MS);
+  await prepareMachine({ ...given, most }, PING_INTERVAL_MS);
   const command = ['npm run million', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])];
   const status = await runExperiment(experiment, given, {
     command: command.join(' '),
@@ -68,15 +73,23 @@ function runIn(values) {
 }
 
 /**
- * @template {{ streams: number, ramp: number, hold: number, repeats: number, isSmall: boolean }} Given 0 or '' for the usual
+ * @template {{ streams: number, most: number, ramp: number, hold: number, repeats: number, isSmall: boolean }} Given 0 or '' for the usual
  * @param {import('./lab/experiment.js').Experiment} experiment @param {Given} given
+ * @throws {HoldfastError} BAD_OPTION
  */
 function sizedFor(experiment, given) {
-  const { small } = experiment;
-  const own = given.isSmall && small ? { ...small, hold: small.holdS } : { streams: 0, ramp: 0, hold: 0 };
+  const { small, rises } = experiment;
+  if (given.most && !rises)
+    throw new HoldfastError(
+      'BAD_OPTION',
+      'got --most: expected it with --ceiling; other runs have --streams',
+    );
+  const none = { streams: 0, most: 0, ramp: 0, hold: 0 };
+  const own = given.isSmall && small ? { ...none, ...small, hold: small.holdS } : none;
   const wish = {
     streams: given.streams || own.streams,
-    ramp: given.ramp || own.ramp || 0,
+    most: given.most || own.most,
+    ramp: given.ramp || own.ramp,
     hold: given.hold || own.hold,
     repeats: given.repeats,
     isLong: false,

@@ -222,3 +222,36 @@ describe('several shards', NEEDS_NATIVE, () => {
     assert.equal(hold.hasOwnTables, hold.shards?.core.hasOwnTables);
   });
 });
+
+test(
+  'many shards are not woken for each publication, and everything arrives in order',
+  NEEDS_NATIVE,
+  async (t) => {
+    const shards = 64;
+    const { hold, open } = await startListening(t, 'native', { shards });
+    const client = await open('/a');
+    const { core } = /** @type {any} */ (hold).shards;
+    const told = core.command.bind(core);
+    let times = 0;
+    core.command = (/** @type {Uint8Array} */ records) => {
+      times++;
+      told(records);
+    };
+    const begunMs = performance.now();
+    for (let i = 0; i < 500; i++) {
+      hold.publish('a', `<${i}>`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await client.untilRead(/<499>/);
+    const numbers = [...client.received.matchAll(/<(\d+)>/g)].map(([, number]) => Number(number));
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 500 }, (_, i) => i),
+    );
+    // A sixteenth of a millisecond for each shard; timers may be early by one.
+    const most = (performance.now() - begunMs) / (shards / 16 - 1) + 2;
+    assert.ok(times <= most, `${times} times, expected at most ${most}`);
+    hold.publish('a', 'at once');
+    await client.untilRead(/at once/);
+  },
+);

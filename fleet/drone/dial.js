@@ -13,6 +13,7 @@
  * @property {string} request the whole request head, if there is no subscription; that of a WebSocket has no key yet
  * @property {Subscription | null} subscription the topics that streams subscribe to, and the request for it
  * @property {number} pingIntervalMs 0 if unknown: then no lateness is measured
+ * @property {boolean} idlePings whether a message takes the place of the next ping
  * @property {number} timeoutMs to connect and receive the welcome
  * @property {boolean} isStrict whether everything must be what a Holdfast server sends
  * @property {boolean} allowsMessages whether anything other than pings may come; always if there is a subscription

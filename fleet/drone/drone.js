@@ -92,7 +92,11 @@ export class Drone {
   async aim(params, isAgain = false) {
     const { failures } = this;
     const security = tls?.securityOf(params) ?? null;
-    const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
+    const { servers, isLocal, pingIntervalMs, idlePings, isPartial } = await this.ask(
+      params,
+      security,
+      isAgain,
+    );
     const { sources, interval, timeout, expect, channel, path, format } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
@@ -103,6 +107,7 @@ export class Drone {
       request: formats?.requestOf(params) ?? requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,
+      idlePings,
       timeoutMs: timeout,
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),

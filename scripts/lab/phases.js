@@ -82,7 +82,7 @@ export class Recorder {
   }
 
   cpu() {
-    return { dronesUs: cpuUs(this.load.pids()), serverUs: cpuUs(this.server.pids()) };
+    return { dronesUs: cpuUs(this.load.pids()), serverUs: this.server.cpuUs() };
   }
 
   /** @returns {Phases} those that are over */

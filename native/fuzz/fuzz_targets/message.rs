@@ -1,14 +1,16 @@
 //! Messages of any text, in each format: an event is parsed with the rules of the HTML standard, and must have the id, type and
-//! data that it was made of; a chunk must contain the payload; a text is the data.
+//! data that it was made of, and so must an object in JSON; a chunk or a frame must contain the payload; a text is the data.
 #![no_main]
 
 use std::num::NonZeroU32;
 
-use holdfast_core::framing::{Format, Message};
+use holdfast_core::framing::{ENCODING_NAMES, Format, Message};
 use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value};
 
-const EVENTS: usize = 1;
+/// Framings.
 const CHUNKED: usize = 1;
+const WEBSOCKET: usize = 2;
 
 /// An event, as a browser dispatches it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,15 +21,17 @@ struct Event {
     data: Vec<u8>,
 }
 
-// A byte that says which parts there are, and the parts: id, type, data.
+// A byte that says which parts there are, and the parts: id, type, topic, data.
 fuzz_target!(|input: &[u8]| {
     let Some((bits, rest)) = input.split_first() else { return };
-    let mut parts = rest.splitn(3, |byte| *byte == 0xff);
-    let (id, kind, data) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let (id, kind) = (one_line(id), one_line(kind));
+    let mut parts = rest.splitn(4, |byte| *byte == 0xff);
+    let mut next = || parts.next().unwrap_or_default();
+    let (id, kind, topic, data) = (one_line(next()), one_line(next()), one_line(next()), next());
     let part = |bit: u8, text: &[u8]| (bits >> bit & 1 == 1).then(|| text.into());
     let retry = NonZeroU32::new(u32::from(*bits) >> 4);
-    let message = Message::new(part(0, &id), part(1, &kind), data.into()).with_retry(retry);
+    let message = Message::new(part(0, &id), part(1, &kind), data.into()).with_retry(retry).with_topic(part(3, &topic));
+    let fields = [("id", part(0, &id)), ("type", part(1, &kind)), ("topic", part(3, &topic)), ("data", Some(data.into()))];
+    let object = object_of(fields);
     let expected = Event {
         id: part(0, &id).map(Vec::from).unwrap_or_default(),
         kind: part(1, &kind).map(Vec::from).unwrap_or_default(),
@@ -41,14 +45,38 @@ fuzz_target!(|input: &[u8]| {
     }
     for format in formats {
         let frame = message.frame(format);
-        let payload = if format.framing() == CHUNKED { unchunked(frame) } else { frame };
-        if format.encoding() >= EVENTS {
-            assert_eq!(parse(payload), [expected.clone()]);
-        } else {
-            assert_eq!(payload, data);
+        let payload = match format.framing() {
+            CHUNKED => unchunked(frame),
+            WEBSOCKET => unframed(frame),
+            _ => frame,
+        };
+        match ENCODING_NAMES[format.encoding()] {
+            "text" => assert_eq!(payload, data),
+            "events" | "updates" => assert_eq!(parse(payload), [expected.clone()]),
+            "json" | "jsonUpdates" => {
+                let is_line = !format.is_poll() && !format.is_websocket();
+                assert_eq!(payload.iter().filter(|byte| **byte == b'\n').count(), usize::from(is_line));
+                assert!(!is_line || payload.ends_with(b"\n"));
+                // JS says nothing that is not UTF-8.
+                if let Some(object) = &object {
+                    assert_eq!(&serde_json::from_slice::<Value>(payload).unwrap(), object);
+                }
+            }
+            other => panic!("an encoding that this target does not know: {other}"),
         }
     }
 });
+
+/// None if one of them is not UTF-8.
+fn object_of(fields: [(&str, Option<Box<[u8]>>); 4]) -> Option<Value> {
+    let mut object = Map::new();
+    for (name, text) in fields {
+        if let Some(text) = text {
+            object.insert(name.into(), Value::String(String::from_utf8(text.into()).ok()?));
+        }
+    }
+    Some(Value::Object(object))
+}
 
 /// JS lets no other id or type through.
 fn one_line(text: &[u8]) -> Vec<u8> {
@@ -121,5 +149,18 @@ fn unchunked(frame: &[u8]) -> &[u8] {
     assert!(size > 0, "an empty chunk would end the stream");
     let (payload, end) = frame[line + 2..].split_at(size);
     assert_eq!(end, b"\r\n");
+    payload
+}
+
+/// The payload of a frame of a WebSocket: a whole text, not masked (RFC 6455, section 5.2).
+fn unframed(frame: &[u8]) -> &[u8] {
+    let ([0x81, length], rest) = frame.split_first_chunk().unwrap() else { panic!("not a whole text") };
+    let (length, payload) = match length {
+        0..126 => (usize::from(*length), rest),
+        126 => (usize::from(u16::from_be_bytes(rest[..2].try_into().unwrap())), &rest[2..]),
+        127 => (u64::from_be_bytes(rest[..8].try_into().unwrap()) as usize, &rest[8..]),
+        _ => panic!("it is masked"),
+    };
+    assert_eq!(payload.len(), length);
     payload
 }

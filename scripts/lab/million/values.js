@@ -85,11 +85,11 @@ export const CPU_FIGURES = [
   figure('pingUs', 'CPU of the server per ping', 'µs'),
 ];
 
-/** @param {Phases} phases @returns {Values} */
-export function cpuValues(phases) {
+/** @param {Phases} phases @param {string} [before] the phase before `held` @returns {Values} */
+export function cpuValues(phases, before = 'up') {
   const { held } = phases;
   const seconds = (held.endMs - held.beginMs) / 1000;
-  const pings = (growth('up', 'held', 'pings')(phases) ?? 0) / seconds;
+  const pings = (growth(before, 'held', 'pings')(phases) ?? 0) / seconds;
   return {
     cpuPercent: held.serverCpuPercent,
     dronesPercent: held.dronesCpuPercent,

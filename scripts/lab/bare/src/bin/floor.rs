@@ -4,14 +4,14 @@
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
 //! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
-//! means no pings. Takes orders on standard input: `publish BYTES` sends a chunk of that length to every stream and answers
-//! `published N`. The load fleet's consent request gets a 404.
+//! means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
+//! answers `published N`; with a time, the text begins with it, as the fleet expects it. The load fleet's consent request gets a 404.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use holdfast_bare::{STDIN, new_epoll, now_ms, read_order, wait};
+use holdfast_bare::{STDIN, new_epoll, now_ms, read_words, wait};
 use rustix::event::epoll;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, getsockname, listen, recv, send, socket_with, sockopt,
@@ -49,8 +49,9 @@ fn main() -> io::Result<()> {
         for event in &ready {
             match event.data.u64() {
                 STDIN => {
-                    let Some((_, size)) = read_order() else { return Ok(()) };
-                    let message = format!("{size:x}\r\n{}\r\n", "x".repeat(size as usize));
+                    let Some((_, [size, sent_us])) = read_words() else { return Ok(()) };
+                    let begin = if sent_us > 0 { format!("@{sent_us} ") } else { String::new() };
+                    let message = format!("{size:x}\r\n{begin:x<width$}\r\n", width = size as usize);
                     for stream in streams.iter().flatten() {
                         let _ = send(stream, message.as_bytes(), SendFlags::NOSIGNAL);
                     }
