@@ -136,6 +136,7 @@
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
+ * @property {boolean} idlePings
  * @property {number} timeoutMs
  * @property {string} format
  * @property {boolean} isStrict
@@ -175,6 +176,7 @@
  * @property {(target: DialTarget) => void} aim
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close
+ * @property {(count: number) => void} cut
  * @property {(count: number) => void} churn
  * @property {(from: number, tokens: string[]) => void} setTokens
  * @property {() => DialCounters} take

@@ -252,6 +252,22 @@ testEach('a missing ping is overdue, and late when it comes', async (t, dial) =>
   assert.ok(lateness.count >= 6, 'each counts for the missed ones too');
 });
 
+testEach('with idle pings, a message takes the place of the next ping', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING + PING));
+  const target = { pingIntervalMs: 200, idlePings: true, allowsMessages: true };
+  const dialled = await dial([port], target);
+  await dialled.open(1);
+  await dialled.until(({ pings }) => pings === 1, 'the first ping');
+  for (let i = 1; i <= 5; i++) {
+    for (const socket of sockets) socket.write('1\r\nx\r\n');
+    await dialled.until(({ messages }) => messages === i, 'a message');
+  }
+  const begunMs = performance.now();
+  await dialled.until(({ overdue }) => overdue === 1, 'an overdue ping');
+  // More than an interval late; the five messages stand for one ping.
+  assert.ok(performance.now() - begunMs > 500, `${performance.now() - begunMs} ms`);
+});
+
 testEach('the lateness of a stream closed with an overdue ping is recorded', async (t, dial) => {
   const { port } = await startBad(t, (socket) => socket.write(OPENING + PING));
   const dialled = await dial([port], { pingIntervalMs: 20 });

@@ -22,6 +22,10 @@ const HEADS_PER_BATCH = 64;
 /** How long reports may keep other callbacks waiting. */
 const REPORT_MS = 5;
 const MOST_TOKENS = 2 ** 32 - 1;
+/** With more shards than this, publications wait for each other: each wakes all of them. */
+const MANY_SHARDS = 16;
+/** For how long, for each shard. That is less than a tick of the wheel. */
+const WAKE_MS = 1 / 16;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
@@ -54,6 +58,12 @@ export class Shards {
       onMiss: (id, reason) => void setImmediate(onClose, id, reason),
     });
     this.isFlushing = false;
+    /** The least time from one flush with publications to the next. */
+    this.wakeMs = this.count > MANY_SHARDS ? this.count * WAKE_MS : 0;
+    /** When all shards were woken last. */
+    this.wokenMs = Number.NEGATIVE_INFINITY;
+    /** @type {NodeJS.Timeout | undefined} */
+    this.waking = undefined;
     /** Whether what is said waits here: streams are moving to another process. */
     this.isPaused = false;
     /** Whether heads wait in native. */
@@ -140,7 +150,7 @@ export class Shards {
   checkRoom(bytes) {
     if (this.waitingBytes === undefined) {
       this.waitingBytes = this.core.queuedMessageBytes();
-      this.flushSoon();
+      this.wakeSoon();
     }
     if (this.waitingBytes + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
@@ -158,7 +168,7 @@ export class Shards {
     if (this.isStopped) return undefined;
     const token = message && isCounted ? this.nextToken() : 0;
     this.commands.publish(channels, message, cursor, token);
-    this.flushSoon();
+    this.wakeSoon();
     if (token === 0) return undefined;
     this.bell.ref(); // keeps the process alive until it is delivered
     return new Promise((resolve) => this.publications.set(token, resolve));
@@ -275,7 +285,22 @@ export class Shards {
     queueMicrotask(() => this.flush());
   }
 
+  /** The same for what all shards have to know. If there are many, they are not woken for each publication. */
+  wakeSoon() {
+    const waitMs = this.wakeMs && this.wokenMs + this.wakeMs - performance.now();
+    if (waitMs <= 0) {
+      this.wokenMs = this.wakeMs && performance.now();
+      return this.flushSoon();
+    }
+    this.waking ??= setTimeout(() => {
+      this.wokenMs = performance.now();
+      this.flush();
+    }, waitMs);
+  }
+
   flush() {
+    clearTimeout(this.waking);
+    this.waking = undefined;
     this.isFlushing = false;
     this.waitingBytes = undefined;
     if (this.isPaused) return;

@@ -31,7 +31,7 @@ const PATIENCE_MS = 30_000;
  * @property {number} port
  * @property {number} most streams that will be wanted
  * @property {number} ramp streams to open per second, all drones together
- * @property {Record<string, string>} [params] for each drone
+ * @property {import('../../fleet/texts.js').Texts} [params] for each drone; with topics, streams are numbered
  */
 
 /**
@@ -89,6 +89,8 @@ export class Load {
           ...params,
           n: String(shares[i]),
           ramp: String(Math.max(1, ramps[i])),
+          // Drones take turns, so that the numbers of all streams are 0, 1, 2, …
+          ...(params?.topic ? { first: String(i), step: String(this.members.length) } : {}),
         }),
       ),
     );
@@ -143,14 +145,14 @@ export class Load {
     return merge(this.answers.filter((stats) => stats !== null));
   }
 
-  /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
-  lateness() {
-    return this.measured('lateness');
-  }
-
   /** @param {import('../../fleet/drone/counters.js').Measure} name @returns {import('../../lib/histogram.js').Histogram} since the drones started */
   measured(name) {
     return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms[name]] : [])));
+  }
+
+  /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
+  lateness() {
+    return this.measured('lateness');
   }
 
   /**

@@ -11,7 +11,7 @@ import { cpuValues, latenessValues, memoryValues, pauseValues, streamValues, tic
 
 /**
  * @param {Trial} trial
- * @param {{ args?: string[], params?: Record<string, string> }} [how] more arguments of the server, and parameters of the drones
+ * @param {{ args?: string[], params?: import('../../../fleet/texts.js').Texts }} [how] more arguments of the server, and parameters of the drones
  * @returns {Promise<Values>}
  */
 export async function trialOfServer(trial, how = {}) {

@@ -40,7 +40,7 @@ export class Watch {
 
 /**
  * @param {Trial} trial
- * @param {{ args?: string[], params?: Record<string, string>, most?: number }} how `args`: of the server, `params`: of the drones
+ * @param {{ args?: string[], params?: import('../../../fleet/texts.js').Texts, most?: number, start?: typeof import('../server.js').startServer }} how `args`: of the server, `params`: of the drones, `start`: of the server
  * @param {(watch: Watch) => Promise<unknown>} act
  * @returns {Promise<{ phases: Phases, watch: Watch }>} after the server and the load have ended
  */

@@ -135,7 +135,7 @@ impl Shard {
         backlog.append(&waiting[..exempt], true);
         backlog.append(&waiting[exempt..], false);
         add(&self.telemetry.backlog_bytes, waiting.len() as u64);
-        self.rows.row(index).is_backlogged = true;
+        self.rows.row(index).set_backlogged(true);
     }
 
     fn park_more(&mut self, index: u32, more: More) {
