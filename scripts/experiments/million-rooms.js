@@ -41,7 +41,7 @@ const TARGETS = [
 export default {
   question: `How many publications per second reach so many streams on time, each in a room of ${ROOM} and on its own topic?`,
   title: 'a million streams in rooms of 100, with presence',
-  usual: { streams: 1_000_000, ramp: 5000, holdS: 600, repeats: 1 },
+  usual: { streams: 1_000_000, ramp: 4000, holdS: 600, repeats: 1 },
   small: { streams: 15_000, ramp: 3000, holdS: 20 },
   targets: TARGETS,
   hasOwnNetwork: true,
