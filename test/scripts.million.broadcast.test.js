@@ -41,10 +41,13 @@ test('a small run publishes to everyone, and bare loops send as many bytes', {
   const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words, ...places]);
   assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
   const folder = join(out, readdirSync(out)[0]);
-  const { outcomes, comparison, charts } = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
+  const { outcomes, comparison, charts, notes } = JSON.parse(
+    readFileSync(join(folder, 'report.json'), 'utf8'),
+  );
   assert.deepEqual(
     outcomes.map((/** @type {any} */ one) => one.run),
     findCommand('cargo') ? ['hub', 'floor'] : ['hub'],
+    `${notes}`,
   );
   for (const { run, values } of outcomes) {
     const { open, failed, lost, missing, firstMs, halfMs, mostMs, allMs, allMaxMs } = values;

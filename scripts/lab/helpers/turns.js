@@ -14,9 +14,7 @@
 export class Turns {
   /** @param {Series} series @param {number} lane of the connection, from 0 @param {number} lanes no more than topics */
   constructor({ topic, topics, step = 1, streams = 0 }, lane, lanes) {
-    const [before, after = ''] = topic.split('{n}');
-    this.before = before;
-    this.after = after;
+    this.topic = topic;
     this.topics = topics;
     this.step = step;
     this.streams = streams;
@@ -28,13 +26,13 @@ export class Turns {
 
   /** @returns {{ name: string, number: number, streams: number }} `number`: of the publication, among those to this topic; `streams`: that get it */
   next() {
-    const { before, after, place, number, topics, step } = this;
+    const { topic, place, number, topics, step } = this;
     this.place += this.lanes;
     if (this.place >= topics) {
       this.place = this.lane;
       this.number++;
     }
     const streams = Math.ceil(Math.max(0, this.streams - place) / topics);
-    return { name: `${before}${place * step}${after}`, number, streams };
+    return { name: topic.replace('{n}', String(place * step)), number, streams };
   }
 }
