@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { formatCount } from '../../lib/format.js';
 import { Findings } from './findings.js';
 import { insertBetween } from './insert.js';
-import { markdownTable, valueText } from './text.js';
+import { alignedTable, valueText } from './text.js';
 
 const NAME = 'comparison';
 const OURS = 'hold';
@@ -43,7 +43,7 @@ export function comparisonText(report) {
   const head = ['', ...COLUMNS.map(({ title }) => title)];
   const { plan, startedAt, facts } = report;
   const size = `${formatCount(plan.streams)} streams on one machine, clients included`;
-  return `${markdownTable(head, rows)}
+  return `${alignedTable(head, rows)}
 
 In brackets: relative to Holdfast, which is measured as a whole server with its monitoring. All in one run of
 \`node scripts/experiment.js technologies\`: ${size}, ${startedAt.slice(0, 10)}, ${facts.machine}. Details:

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { findingsOf } from '../execute.js';
 import { experimentNames, findExperiment } from '../experiment.js';
 import { insertBetween } from '../insert.js';
-import { capital, markdownTable } from '../text.js';
+import { alignedTable, capital } from '../text.js';
 import { pageOf, RUNS } from './runs.js';
 import { verdictOf } from './targets.js';
 
@@ -28,7 +28,7 @@ export function resultsText(results) {
     });
     return [`[${capital(experiment.title ?? report.name)}](${page})`, said.join('; ')];
   });
-  return `${markdownTable(['on 2 cores, with the clients on them', 'result'], rows)}\n\n${machinesText(results)}`;
+  return `${alignedTable(['on 2 cores, with the clients on them', 'result'], rows)}\n\n${machinesText(results)}`;
 }
 
 /** @param {Result[]} results */
