@@ -221,7 +221,8 @@ impl Client {
 impl Task for Client {
     /// Waking up for each event separately costs the sender as much as the reader. What is measured may be 1 ms too late
     /// because of it.
-    const OFTEN_NS: u64 = 4 * MS;
+    const OFTEN_NS: u64 = 12 * MS;
+    const REST_NS: u64 = 5 * MS;
 
     fn reactor(&self) -> &Reactor {
         &self.reactor

@@ -28,6 +28,7 @@ impl Task for Shard {
     /// When connections come more often than this, several are accepted in one turn: a turn for each would cost as much
     /// as they do.
     const OFTEN_NS: u64 = 2 * MS;
+    const REST_NS: u64 = MS;
 
     fn reactor(&self) -> &Reactor {
         &self.reactor
