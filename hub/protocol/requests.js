@@ -16,10 +16,12 @@ const EXAMPLE = '{"subscribe":["topic"]} or {"publish":{"topic":"topic","data":"
 const MEMBERS = { subscribe: ['after', 'ref'], unsubscribe: ['ref'], publish: ['ref'] };
 const MATCH_TYPES = /** @type {const} */ (['exact', 'urlpattern']);
 const MOST_REF_CHARS = 256;
+/** How much of an unknown message an error shows. */
+const MOST_NAMES = 3;
+const MOST_NAMES_CHARS = 80;
 /** Made once: their stacks cost more than everything else that is done about nonsense. */
 const NO_JSON = new RequestError(400, `the message is not valid JSON: send ${EXAMPLE}`);
 const NO_OBJECT = new RequestError(400, `a message must be a JSON object: send ${EXAMPLE}`);
-const NO_REQUEST = new RequestError(400, 'a message has one of subscribe, unsubscribe and publish');
 
 /** @typedef {typeof KINDS[number]} Kind */
 /** @typedef {string | number | undefined} Ref */
@@ -55,7 +57,7 @@ export function refOf({ ref }) {
 /** @param {Record<string, unknown>} given @returns {Said} @throws {RequestError} 400 */
 export function saidIn(given) {
   const kinds = KINDS.filter((kind) => given[kind] !== undefined);
-  if (kinds.length !== 1) throw NO_REQUEST;
+  if (kinds.length !== 1) throw notOne(given);
   const [kind] = kinds;
   const unknown = Object.keys(given).find((name) => name !== kind && !MEMBERS[kind].includes(name));
   if (unknown !== undefined)
@@ -67,6 +69,17 @@ export function saidIn(given) {
   if (after !== undefined && (typeof after !== 'string' || !after.isWellFormed()))
     throw new RequestError(400, 'after must be a string: the id of a publication, a cursor, or "earliest"');
   return { kind, what: given[kind], after };
+}
+
+/** @param {Record<string, unknown>} given */
+function notOne(given) {
+  const names =
+    JSON.stringify(Object.keys(given).slice(0, MOST_NAMES)).slice(1, -1).slice(0, MOST_NAMES_CHARS) ||
+    'nothing';
+  return new RequestError(
+    400,
+    `a message must have one of subscribe, unsubscribe and publish, not ${names}: send ${EXAMPLE}`,
+  );
 }
 
 /**

@@ -107,7 +107,7 @@ impl Copied {
         for format in Format::all() {
             let raw = Format::from_byte(format.byte() & 0xf).unwrap();
             let (frame, payload) = (message.frame(format).len(), message.frame(raw).len());
-            // What the answer to a poll contains is a line without its end.
+            // The answer to a poll contains the line without its end.
             let end = usize::from(format.is_poll());
             assert!(frame + end >= payload && frame <= payload + MOST_FRAMING);
         }

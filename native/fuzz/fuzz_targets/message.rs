@@ -57,7 +57,7 @@ fuzz_target!(|input: &[u8]| {
                 let is_line = !format.is_poll() && !format.is_websocket();
                 assert_eq!(payload.iter().filter(|byte| **byte == b'\n').count(), usize::from(is_line));
                 assert!(!is_line || payload.ends_with(b"\n"));
-                // JS says nothing that is not UTF-8.
+                // JS only passes UTF-8.
                 if let Some(object) = &object {
                     assert_eq!(&serde_json::from_slice::<Value>(payload).unwrap(), object);
                 }

@@ -22,7 +22,7 @@ const ELYSIA = '1.4.30';
  * @property {string} name
  * @property {string} text what it is, with its version
  * @property {boolean} closes whether the connection ends with each answer
- * @property {boolean} [isSilent] whether answers don't say that the connection goes on
+ * @property {boolean} [isSilent] whether answers leave out that the connection is kept
  * @property {string} skip why it can't run here, or ''
  * @property {(lab: Lab) => Promise<string>} prepare returns why it has to be skipped, or ''
  * @property {(port: number, cores: number) => string[]} command cores: how many processes or threads serve

@@ -217,7 +217,7 @@ function methodText({ streams, holdS, repeats }) {
   coordinated omission: a server that pauses gets no requests meanwhile, so few of them are slow.
 - Before and after each measurement, four answers are compared byte by byte: with an id, without, percent-encoded, and random. Status,
   headers (their order and the case of their names are free) and body have to be the same: \`x-powered-by\`, \`content-type\`, \`content-length\`,
-  \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\` (which a Hold does not say: in HTTP/1.1 connections go on), as in the original, except for the charset in the content type, which Express and
+  \`date\`, \`connection: keep-alive\` and \`keep-alive: timeout=5\` (a Hold leaves out the last two, because HTTP/1.1 keeps connections anyway), as in the original, except for the charset in the content type, which Express and
   Fastify add to JSON. Then the bytes that wrk read have to be those of as many answers, and any status but 2xx and 3xx is a failure.
 - A Hold whose policy answers (hold) and one that passes requests on (hold-pass) are next to node:http (http), which is there a second time with a
   connection for each request (http-close). wrk's latency starts when the connection is open.
