@@ -3,11 +3,13 @@
  * `npm run million -- --rooms` checks the machine and runs it.
  */
 
-import { tryBuildBare } from '../lab/bare.js';
+import { buildBare, tryBuildBare } from '../lab/bare.js';
 import { barSpec } from '../lab/bars.js';
 import { figure } from '../lab/figures.js';
+import { FLOOR } from '../lab/million/floor.js';
 import { DELIVERY_FIGURES, FAULT_FIGURES, HUB_ARGS, ROOM } from '../lab/million/publications.js';
 import { COLUMNS, GOOD, MAX_PRESENCE, trialOfRooms } from '../lab/million/rooms.js';
+import { SEND_FIGURES, trialOfSpread } from '../lab/million/spread.js';
 import { cellsOf, stepsIn } from '../lab/million/steps.js';
 import { targetsText } from '../lab/million/targets.js';
 import {
@@ -25,6 +27,8 @@ import { svgOf } from '../plot/picture.js';
 const PING_INTERVAL_MS = 20_000;
 const RUN = 'rooms';
 const CHART = 'steps.svg';
+/** The bare loops need not send for longer: their CPU is the same every minute. */
+const FLOOR_HOLD_S = 30;
 
 // biome-ignore format: a table reads best with a row a line
 /** @type {import('../lab/million/targets.js').Target[]} */
@@ -35,6 +39,7 @@ const TARGETS = [
   { text: 'streams failed / lost', figures: ['failed', 'lost'], target: '0 / 0', most: [0, 0] },
   { text: 'presence counts of the rooms that were asked for', figures: ['leastPresent', 'mostPresent'], target: `${ROOM} / ${ROOM}`, least: [ROOM, ROOM], most: [ROOM, ROOM] },
   { text: 'ping lateness p99, at the client', figures: ['latenessP99Ms'], target: '-' },
+  { text: 'CPU of server and clients per delivery or ping, relative to the bare loops', figures: ['sendUs'], target: '-', over: FLOOR },
 ];
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
@@ -49,6 +54,7 @@ export default {
   how: [
     `Each stream is pinged every ${PING_INTERVAL_MS / 1000} s, and subscribes to its room and to a topic of its own; the streams of a room are spread over the whole table. Publications go to a room and to a single stream in turn, 10 per request, so two of them are ${ROOM + 1} deliveries. Their data are about 70 bytes. They are numbered, and each client checks that it gets each of its own once and in order.`,
     `The rate rises by a quarter from step to step until a step fails twice; two more steps are between the last good rate and that one. A step is good if delivery takes at most ${GOOD.deliveryP99Ms} ms (p99), pings are at most ${GOOD.latenessP99Ms} ms late (p99), ticks take at most ${GOOD.tickP99Ms} ms (p99; 10 ms of it are their interval), at least ${GOOD.keptPercent} % of what was due was published, and everything arrived. It lasts until its last publication has arrived. Then 95 % of the best rate is held.`,
+    'With --idle-pings a publication takes the place of the next ping of its stream.',
     'With --subscriptions the server knows who is subscribed to what, and announces every change. At the end it is asked for the lists of some rooms.',
   ],
   runs: () => [
@@ -56,12 +62,18 @@ export default {
       name: RUN,
       text: 'our server; one worker, as in the run without rooms',
       // biome-ignore format: a line
-      args: ['--transport', 'hold', '--workers', '1', '--ping-interval', String(PING_INTERVAL_MS), ...HUB_ARGS, '--subscriptions', '--max-presence', String(MAX_PRESENCE)],
+      args: ['--transport', 'hold', '--workers', '1', '--ping-interval', String(PING_INTERVAL_MS), '--idle-pings', ...HUB_ARGS, '--subscriptions', '--max-presence', String(MAX_PRESENCE)],
       skip: noHold(),
       prepare: tryBuildBare,
     },
+    {
+      name: FLOOR,
+      text: 'bare epoll loops that send texts of the same length, without any check',
+      mayFail: true,
+      prepare: buildBare,
+    },
   ],
-  trial: trialOfRooms,
+  trial: (trial) => (trial.run.name === FLOOR ? trialOfSpread(trial, FLOOR_HOLD_S) : trialOfRooms(trial)),
   trialSeconds: ({ streams, ramp, idleS, holdS }) => idleS + streams / ramp + 1.5 * holdS,
   figures: [
     ...STREAM_FIGURES,
@@ -76,6 +88,7 @@ export default {
     ...tickFigures('up', 'opening'),
     ...MEMORY_FIGURES,
     ...CPU_FIGURES.filter(({ name }) => name !== 'pingUs'),
+    ...SEND_FIGURES,
     figure('publisherPercent', 'CPU of the publisher, held', '%'),
     ...PAUSE_FIGURES,
   ],
@@ -85,6 +98,7 @@ export default {
       `${value('open')} streams got ${value('deliveryRate')} deliveries (${value('publicationRate')} publications), ${value('deliveryP50Ms')} after they were sent (p50), p99 ${value('deliveryP99Ms')}, at most ${value('deliveryMaxMs')}.`,
       `${value('undelivered')} of all deliveries were lost, ${value('duplicated')} duplicated, ${value('outOfOrder')} out of order.`,
       `Pings were ${value('latenessP99Ms')} late at p99; the server used ${value('cpuPercent')} of one core, the clients ${value('dronesPercent')}, the publisher ${value('publisherPercent')}, and ${value('idlePercent')} was idle.`,
+      ...floorSentences(findings),
       `A stream with two subscriptions takes ${value('userBytes')} of the server's memory, its presence included.`,
     ];
   },
@@ -96,6 +110,15 @@ export default {
 function stepsOf({ outcomes }) {
   const [first] = outcomes;
   return first ? stepsIn(first.values) : [];
+}
+
+/** @param {import('../lab/findings.js').Findings} findings @returns {string[]} */
+function floorSentences(findings) {
+  if (!findings.of('sendUs', FLOOR)) return [];
+  const value = (/** @type {string} */ name, run = RUN) => known(findings, name, run);
+  return [
+    `A delivery or ping takes ${value('sendUs')} of CPU, both ends, and ${value('sendUs', FLOOR)} with bare loops and the same clients: so this machine can make at most ${value('mostSends', FLOOR)}, whatever the server does.`,
+  ];
 }
 
 /** @param {import('../lab/findings.js').Findings} findings @returns {Promise<Record<string, string>>} */

@@ -34,6 +34,11 @@ export class Floor extends Program {
   async publishTimed(length, sentUs) {
     await this.ask(`publish ${length} ${sentUs}`);
   }
+
+  /** Sends a text of that length to so many streams, each far from the one before it. @param {number} length @param {number} count */
+  async spread(length, count) {
+    await this.ask(`spread ${length} ${count}`);
+  }
 }
 
 /**
@@ -41,6 +46,7 @@ export class Floor extends Program {
  * @property {() => number[]} pids
  * @property {() => void} check
  * @property {(length: number) => Promise<void>} publish a text of that length to all streams of all loops, with the time at which it was sent
+ * @property {(length: number, count: number) => Promise<void>} spread a text of that length to so many streams of each loop
  * @property {() => Promise<void>} stop
  */
 
@@ -67,6 +73,8 @@ export async function startFloors(lab, port, intervalMs, count) {
       const sentUs = Math.round((performance.timeOrigin + performance.now()) * 1000);
       await Promise.all(floors.map((floor) => floor.publishTimed(length, sentUs)));
     },
+    spread: async (length, count) =>
+      void (await Promise.all(floors.map((floor) => floor.spread(length, count)))),
     stop: async () => void (await Promise.all(floors.map((floor) => floor.stop()))),
   };
 }

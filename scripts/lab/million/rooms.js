@@ -8,6 +8,7 @@ import { HUB_PATH, SECRET } from '../hub/subjects.js';
 import { change, rest } from '../steps.js';
 import { deliveryValues, faultValues, Publications, roomsFor, topicsFor } from './publications.js';
 import { searched } from './search.js';
+import { sendValues } from './spread.js';
 import { onStage } from './stage.js';
 import { valuesOfSteps } from './steps.js';
 import { cpuValues, latenessValues, memoryValues, pauseValues, streamValues, tickValues } from './values.js';
@@ -69,12 +70,14 @@ export async function trialOfRooms(trial) {
     found = { ...held, ...faultValues(publications.expected, [counts]), ...(await presenceValues(watch)) };
     await publications.stop();
   });
+  const cpu = cpuValues({ ...phases, up: phases[stepName(steps.length)] });
   return {
     ...streamValues(phases),
     ...memoryValues(phases, plan.streams),
     ...tickValues('held', phases.held),
     ...tickValues('up', phases.up),
-    ...cpuValues({ ...phases, up: phases[stepName(steps.length)] }),
+    ...cpu,
+    ...sendsIn(cpu, found),
     ...latenessValues(phases.held),
     ...deliveryValues(phases.held),
     ...pauseValues(phases.held, watch.pauses),
@@ -82,6 +85,11 @@ export async function trialOfRooms(trial) {
     bestRate: searched(FIRST_RATE, verdictsOf(steps)).best,
     ...valuesOfSteps(steps),
   };
+}
+
+/** @param {Values} cpu @param {Values} held @returns {Values} */
+function sendsIn({ cpuPercent, dronesPercent, pings }, { deliveryRate }) {
+  return sendValues((cpuPercent ?? 0) + (dronesPercent ?? 0), (deliveryRate ?? 0) + (pings ?? 0));
 }
 
 /** @param {number} number from 1 @returns {string} of its phase */
@@ -174,10 +182,12 @@ async function presenceValues({ lab, stage }) {
   for (let i = 0; i < Math.min(ROOMS_ASKED, rooms); i++) {
     const room = Math.floor((i * rooms) / ROOMS_ASKED);
     const begunMs = performance.now();
-    const answer = await fetch(listUrl(server.port, `rooms/${room}`), {
-      headers: { Authorization: `Bearer ${token}` },
-      signal: AbortSignal.any([lab.signal, AbortSignal.timeout(ANSWER_MS)]),
-    });
+    const answer = await lab.unlessAborted(
+      fetch(listUrl(server.port, `rooms/${room}`), {
+        headers: { Authorization: `Bearer ${token}` },
+        signal: AbortSignal.timeout(ANSWER_MS),
+      }),
+    );
     if (answer.status !== 200)
       throw new HoldfastError('PRESENCE', `the list of room ${room} got status ${answer.status}`);
     counts.push((await answer.json()).subscriptions.length);

@@ -7,17 +7,18 @@ import { startLoad } from '../load.js';
 import { networkOfMany } from '../namespace.js';
 import { cpuUs, pssBytes } from '../processes.js';
 import { change, hold, rest } from '../steps.js';
-import { deliveryValues, faultValues, Publications, topicsFor } from './publications.js';
+import { deliveryValues, faultValues, Publications, roomsFor, topicsFor } from './publications.js';
 import { onStage } from './stage.js';
 import { latenessValues, pauseValues, tickValues } from './values.js';
 
 /** Of the streams. */
 const CUT_SHARE = 0.3;
-/** Publications. */
-export const PER_SECOND = 1000;
-const MOST_AWAY_S = 5;
-/** They are away for this part of the time before it. */
-const AWAY_SHARE = 1 / 4;
+/** Publications, half of them to rooms. */
+export const PER_SECOND = 100;
+/** While clients are away: so all of them miss something, in a time that is not too long. */
+export const PER_SECOND_AWAY = 1000;
+/** In addition to the time in which each room gets a publication. */
+const SPARE_AWAY_S = 1;
 /** Enough for the opening of all streams in the worst case. */
 const PATIENCE_MS = 300_000;
 const POLL_MS = 100;
@@ -48,10 +49,13 @@ export async function trialOfStorm(trial, pingIntervalMs) {
       await change(stage, stay);
       await change({ ...stage, load: others }, cut);
     });
-    const finish = publications.begin(PER_SECOND);
+    let finish = publications.begin(PER_SECOND);
+    const publishAt = async (/** @type {number} */ perSecond) => {
+      await finish();
+      finish = publications.begin(perSecond);
+    };
     await watch.during('before', () => hold('before', plan.holdS).run(stage));
-    const awayS = Math.min(MOST_AWAY_S, plan.holdS * AWAY_SHARE);
-    const storm = await ride(watch, publications, others, awayS);
+    const storm = await ride(watch, publications, others, publishAt);
     await watch.during('after', () => hold('after', plan.holdS / 2).run(stage));
     await finish();
     await publications.untilDelivered([stage.load, others]);
@@ -76,12 +80,14 @@ export async function trialOfStorm(trial, pingIntervalMs) {
 
 /**
  * The storm itself.
- * @param {Watch} watch @param {Publications} publications @param {Load} others those that are cut off @param {number} awayS
+ * @param {Watch} watch @param {Publications} publications @param {Load} others those that are cut off
+ * @param {(perSecond: number) => Promise<void>} publishAt
  * @returns {Promise<Values>}
  */
-async function ride(watch, publications, others, awayS) {
+async function ride(watch, publications, others, publishAt) {
   const { lab, stage } = watch;
   const loads = [stage.load, others];
+  const awayS = SPARE_AWAY_S + roomsFor(stage.plan.streams) / (PER_SECOND_AWAY / 2);
   const pids = () => loads.flatMap((load) => load.pids());
   const [cpuBefore, publisherBefore, begunMs] = [cpuUs(pids()), publications.cpuUs(), performance.now()];
   const recoveredBefore = (await others.pollCounts()).recovered;
@@ -91,7 +97,9 @@ async function ride(watch, publications, others, awayS) {
       await others.keepAway(true);
       await others.untilThere(PATIENCE_MS);
     });
+    await publishAt(PER_SECOND_AWAY);
     await lab.sleep(awayS * 1000);
+    await publishAt(PER_SECOND);
     const backMs = performance.now();
     openMs = await timed(async () => {
       await others.keepAway(false);

@@ -5,7 +5,8 @@
 //!
 //! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
 //! means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
-//! answers `published N`; with a time, the text begins with it, as the fleet expects it. The load fleet's consent request gets a 404.
+//! answers `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks, each
+//! to a stream far from the one before it. The load fleet's consent request gets a 404.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -26,6 +27,8 @@ Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:
 const QUESTION: &[u8] = b"GET /.well-known/";
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const PING: &[u8] = b"4\r\nping\r\n";
+/// Steps of this part of a circle, the golden ratio, stay away from all earlier places for as long as possible.
+const STEP_AROUND: f64 = 0.618_033_988_749_895;
 
 fn main() -> io::Result<()> {
     let number = |place| std::env::args().nth(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -44,18 +47,27 @@ fn main() -> io::Result<()> {
     let mut ready = Vec::with_capacity(256);
     let mut bytes = vec![0; 8192];
     let (mut pinged, mut next_ms) = (0, now_ms() + TICK_MS);
+    let mut around = 0.0;
     loop {
         wait(&epoll, &mut ready, interval_ms.map(|_| next_ms.saturating_sub(now_ms())))?;
         for event in &ready {
             match event.data.u64() {
                 STDIN => {
-                    let Some((_, [size, sent_us])) = read_words() else { return Ok(()) };
+                    let Some((order, [size, other])) = read_words() else { return Ok(()) };
+                    let (sent_us, spread) = if order == "spread" { (0, other) } else { (other, 0) };
                     let begin = if sent_us > 0 { format!("@{sent_us} ") } else { String::new() };
                     let message = format!("{size:x}\r\n{begin:x<width$}\r\n", width = size as usize);
-                    for stream in streams.iter().flatten() {
+                    let send_to = |stream: &OwnedFd| {
                         let _ = send(stream, message.as_bytes(), SendFlags::NOSIGNAL);
+                    };
+                    if spread == 0 {
+                        streams.iter().flatten().for_each(send_to);
                     }
-                    println!("published {}", streams.len() - free.len());
+                    for _ in 0..spread {
+                        around = (around + STEP_AROUND) % 1.0;
+                        streams.get((around * streams.len() as f64) as usize).and_then(Option::as_ref).map(send_to);
+                    }
+                    println!("published {}", if spread > 0 { spread as usize } else { streams.len() - free.len() });
                 }
                 LISTENER => {
                     for _ in 0..64 {
