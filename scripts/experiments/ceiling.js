@@ -18,11 +18,18 @@ import {
 import { known } from '../lab/text.js';
 
 const RUN = 'ceiling';
+/** All of them with clients on other machines. */
+const OTHERS = [
+  'original, 2012',
+  '[WhatsApp, 2012](https://blog.whatsapp.com/1-million-is-so-2011) (24 cores, 103 GB)',
+  '[Phoenix, 2015](https://phoenixframework.org/blog/the-road-to-2-million-websocket-connections) (40 cores, 128 GB)',
+  '[MigratoryData, 2013](https://migratorydata.com/blog/websockets-benchmark-12-million-concurrent-users/)',
+];
 
 // biome-ignore format: a table reads best with a row a line
 /** @type {import('../lab/million/targets.js').Target[]} */
 const TARGETS = [
-  { text: 'streams held', figures: ['held'], target: '2,400,000', least: [2_400_000], headline: '{} streams held' },
+  { text: 'streams held', figures: ['held'], target: '2,400,000', least: [2_400_000], headline: '{} streams held', others: ['1,000,000', '2,277,845', '2,000,000', '12,000,000'] },
   { text: 'lost while they were held', figures: ['heldLost'], target: '0', most: [0] },
   { text: 'ping lateness p99, at the client', figures: ['latenessP99Ms'], target: '200 ms', most: [200], headline: 'pings {} late (p99)' },
   { text: 'kernel memory per socket', figures: ['kernelBytes'], target: '-' },
@@ -103,6 +110,6 @@ export default {
     ];
   },
   comparison: (findings) =>
-    `The targets are for 25 GB of memory.\n\n${targetsText(TARGETS, findings, { run: RUN })}`,
+    `The targets are for 25 GB of memory.\n\n${targetsText(TARGETS, findings, { run: RUN, others: OTHERS })}`,
   charts: memoryChart,
 };
