@@ -5,8 +5,10 @@ import { test } from 'node:test';
 import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
+import { findCommand } from '../scripts/lab/install.js';
 import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
+import { readCsv } from '../scripts/lab/phases.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 
 const HELD = { skip: !native && 'the native core is not built' };
@@ -45,6 +47,24 @@ for (const network of ['off', 'on']) {
     assert.ok(charts.length >= 4 && charts.every((path) => existsSync(join(folder, path))), `${charts}`);
   });
 }
+
+test('a small run over TLS makes a full handshake for each stream', {
+  skip: HELD.skip || (!findCommand('openssl') && 'openssl, which makes the certificate, is not installed'),
+}, async (t) => {
+  const out = temporaryFolder(t);
+  const words = ['--tls', '--streams', '200', '--ramp', '500', '--hold', '3', '--own-network', 'off'];
+  const places = ['--out', out, '--dashboard', 'off'];
+  const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words, ...places]);
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  const folder = join(out, readdirSync(out)[0]);
+  const [{ values }] = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')).outcomes;
+  assert.deepEqual([values.open, values.failed, values.lost, values.unanswered], [200, 0, 0, 0]);
+  assert.ok(values.userBytes > 0 && values.latenessP99Ms >= 0 && values.heldTickP99Ms > 0);
+  const rows = readCsv(join(folder, 'tls-1.csv'));
+  const most = (/** @type {string} */ name) => Math.max(...rows.map((row) => Number(row[name])));
+  assert.ok(most('handshakes') >= 200);
+  assert.equal(most('resumed'), 0);
+});
 
 test('too many streams are refused in one line, with the number that fits', HELD, async (t) => {
   const words = ['--streams', '10000000', '--own-network', 'off', '--out', temporaryFolder(t)];

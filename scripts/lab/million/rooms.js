@@ -10,7 +10,7 @@ import { deliveryValues, faultValues, Publications, roomsFor, topicsFor } from '
 import { searched } from './search.js';
 import { sendValues } from './spread.js';
 import { onStage } from './stage.js';
-import { valuesOfSteps } from './steps.js';
+import { cellsOf, valuesOfSteps } from './steps.js';
 import { cpuValues, latenessValues, memoryValues, pauseValues, streamValues, tickValues } from './values.js';
 
 /** The list of a million streams takes about 250 bytes of each. */
@@ -114,7 +114,10 @@ async function climb(watch, publications, holdS) {
     if (next === null) return steps;
     const name = stepName(steps.length + 1);
     const step = await publishedDuring(watch, publications, name, next, ms);
-    steps.push({ ...step, good: isGood(step) ? 1 : 0 });
+    const good = isGood(step);
+    steps.push({ ...step, good: good ? 1 : 0 });
+    const cells = cellsOf(step, COLUMNS).map((cell, i) => `${COLUMNS[i].text} ${cell}`);
+    watch.lab.say(`  ${good ? 'good' : 'not good'}: ${cells.join(', ')}`);
   }
 }
 
