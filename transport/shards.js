@@ -88,7 +88,12 @@ export class Shards {
     this.place = null;
     /** What is being reported. @type {Generator<void> | null} */
     this.reports = null;
-    this.takeEvents = this.takeEvents.bind(this);
+    /** Whether events are taken later in this turn. */
+    this.isTaking = false;
+    this.takeMore = () => {
+      this.isTaking = false;
+      this.takeEvents();
+    };
     this.core = new native.Core({
       options: nativeOptions(settings),
       headers: this.heads.names,
@@ -106,7 +111,7 @@ export class Shards {
   /** Native writes a byte to it when there are events to take. It does not keep the process alive. */
   openBell() {
     const callback = () => {
-      this.takeEvents();
+      if (!this.isTaking) this.takeEvents();
       return true;
     };
     const onread = { buffer: Buffer.alloc(16), callback };
@@ -375,7 +380,14 @@ export class Shards {
     // The caller of `adopt` gets the id before `onMessage` or `onClose` is called with it.
     if (adopted.length > 0 && closed.length + said.length > 0) this.reportLater(reports);
     else this.report(reports);
-    if (hasMore && !this.isPostponing) setImmediate(this.takeEvents);
+    if (hasMore && !this.isPostponing) this.takeSoon();
+  }
+
+  /** One batch of heads in each turn, however often the bell rings: everything else that JS does has its share. */
+  takeSoon() {
+    if (this.isTaking) return;
+    this.isTaking = true;
+    setImmediate(this.takeMore);
   }
 
   /**
