@@ -9,6 +9,7 @@ import { Findings } from '../scripts/lab/findings.js';
 import { takeoverOf } from '../scripts/lab/handover/generations.js';
 import { Turns } from '../scripts/lab/helpers/turns.js';
 import { endValues } from '../scripts/lab/million/handover.js';
+import { leastSeconds, moveValues } from '../scripts/lab/million/moves.js';
 import { run, temporaryFolder } from './helpers/server.js';
 
 const STREAMS = 300;
@@ -81,6 +82,13 @@ test('the times of a takeover follow from what the old server says', () => {
   const found = takeoverOf(said, 1000);
   assert.deepEqual(found, { connectedMs: 500, haveAllMs: 8000, movedMs: 6250, moved: 1_000_000 });
   assert.deepEqual(Object.values(takeoverOf([], 1000)), [null, null, null, null]);
+});
+
+test('bare loops tell how long a takeover takes at least, while pings and publications go on', () => {
+  assert.deepEqual(moveValues(4000, 1_000_000), { moveUs: 4 });
+  assert.deepEqual(moveValues(1, 0), { moveUs: null });
+  assert.equal(leastSeconds(1_000_000, 4, 120, 2), 5);
+  assert.equal(leastSeconds(1_000_000, 4, 200, 2), null);
 });
 
 test('topics can be a part of all, spread evenly', () => {

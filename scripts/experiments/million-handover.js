@@ -2,8 +2,11 @@
  * New servers take over a million live streams. `npm run million -- --handover` checks the machine and runs it.
  */
 
+import { buildBare, tryBuildBare } from '../lab/bare.js';
 import { barSpec } from '../lab/bars.js';
+import { FLOOR } from '../lab/million/floor.js';
 import { HANDOVER_FIGURES, PER_SECOND, TAKEOVERS, trialOfHandover } from '../lab/million/handover.js';
+import { leastSeconds, MOVE_FIGURES, trialOfMoves } from '../lab/million/moves.js';
 import { targetsText } from '../lab/million/targets.js';
 import { LATENESS_FIGURES, MEMORY_FIGURES, STREAM_FIGURES, tickFigures } from '../lab/million/values.js';
 import { known, valueText } from '../lab/text.js';
@@ -26,6 +29,7 @@ const TARGETS = [
   { text: 'latest ping in or after a takeover', figures: both('LatenessMaxMs'), target: '1 s', most: [1000, 1000], headline: 'latest ping {}' },
   { text: 'longest time from publishing to the client in or after a takeover', figures: both('PauseMs'), target: '-' },
   { text: 'streams moved per second', figures: both('PerSecond'), target: '-' },
+  { text: 'CPU per moved stream, relative to the bare loops', figures: ['moveUs'], target: '-', over: FLOOR },
 ];
 
 /** `perSecond`: what the figure is a multiple of. @type {{ figure: string, text: string, perSecond?: number }[]} */
@@ -64,9 +68,16 @@ export default {
         String(1000 * Math.min(PING_INTERVAL_S, holdS)),
       ],
       skip: noHold(),
+      prepare: tryBuildBare,
+    },
+    {
+      name: FLOOR,
+      text: 'bare epoll loops that move the same streams, and do nothing else',
+      mayFail: true,
+      prepare: buildBare,
     },
   ],
-  trial: trialOfHandover,
+  trial: (trial) => (trial.run.name === FLOOR ? trialOfMoves(trial) : trialOfHandover(trial)),
   trialSeconds: ({ streams, ramp, idleS, holdS }) =>
     idleS +
     streams / ramp +
@@ -75,6 +86,7 @@ export default {
     DELIVERY_S,
   figures: [
     ...HANDOVER_FIGURES,
+    ...MOVE_FIGURES,
     ...STREAM_FIGURES,
     ...MEMORY_FIGURES,
     ...tickFigures('held', 'held'),
@@ -87,6 +99,7 @@ export default {
         (name) =>
           `The ${name} takeover took ${value(`${name}TookS`)}: the new server was ready for streams after ${value(`${name}StartS`)}, ${value(`${name}Moved`)} of them moved in ${value(`${name}MovedS`)} (${value(`${name}PerSecond`)}), and then the old one ended. The servers used ${value(`${name}CpuS`)} of CPU for it.`,
       ),
+      ...floorSentences(findings),
       `No client waited longer than ${value('firstPauseMs')} or ${value('secondPauseMs')} for a publication (${value('usualPauseMs')} before the takeovers), and no ping was later than ${value('firstLatenessMaxMs')} or ${value('secondLatenessMaxMs')} (${value('usualLatenessMaxMs')}).`,
       `Of ${value('published')} publications ${value('missing')} were lost, ${value('duplicated')} arrived again and ${value('disordered')} out of order; ${value('closedStreams')} streams were closed.`,
     ];
@@ -94,6 +107,19 @@ export default {
   comparison: (findings) => targetsText(TARGETS, findings, { run: RUN }),
   charts: chartsOf,
 };
+
+/** @param {import('../lab/findings.js').Findings} findings @returns {string[]} */
+function floorSentences(findings) {
+  const median = (/** @type {string} */ name, run = RUN) => findings.of(name, run)?.median ?? null;
+  const value = (/** @type {string} */ name, run = RUN) => known(findings, name, run);
+  const [floorUs, moved] = [median('moveUs', FLOOR), median('firstMoved')];
+  if (floorUs === null || moved === null) return [];
+  const usedPercent = (median('cpuPercent') ?? 0) + (median('dronesPercent') ?? 0);
+  const least = leastSeconds(moved, floorUs, usedPercent);
+  return [
+    `A stream took ${value('moveUs')} of CPU to move, the start of the new server included, and ${value('moveUs', FLOOR)} with bare loops: epoll, a Unix socket and \`close\`, without anything that a server knows about a stream. Pings and publications used ${value('cpuPercent')} of one core at the server and ${value('dronesPercent')} at the clients before the takeovers${least === null || least < 1 ? '' : `, so even those loops would have needed ${valueText(least, 's')} on this machine`}.`,
+  ];
+}
 
 /** What each takeover consists of, and what clients notice. @param {import('../lab/findings.js').Findings} findings */
 async function chartsOf(findings) {

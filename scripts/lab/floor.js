@@ -39,6 +39,11 @@ export class Floor extends Program {
   async spread(length, count) {
     await this.ask(`spread ${length} ${count}`);
   }
+
+  /** Moves all streams as a handover does. @returns {Promise<number>} how many */
+  async move() {
+    return Number((await this.ask('move'))[1]);
+  }
 }
 
 /**
@@ -47,6 +52,7 @@ export class Floor extends Program {
  * @property {() => void} check
  * @property {(length: number) => Promise<void>} publish a text of that length to all streams of all loops, with the time at which it was sent
  * @property {(length: number, count: number) => Promise<void>} spread a text of that length to so many streams of each loop
+ * @property {() => Promise<number>} move moves all streams of all loops at once, and returns how many
  * @property {() => Promise<void>} stop
  */
 
@@ -75,6 +81,10 @@ export async function startFloors(lab, port, intervalMs, count) {
     },
     spread: async (length, count) =>
       void (await Promise.all(floors.map((floor) => floor.spread(length, count)))),
+    move: async () => {
+      const moved = await Promise.all(floors.map((floor) => floor.move()));
+      return moved.reduce((sum, one) => sum + one, 0);
+    },
     stop: async () => void (await Promise.all(floors.map((floor) => floor.stop()))),
   };
 }

@@ -7,6 +7,7 @@ import { startGenerations } from '../handover/generations.js';
 import { Helper } from '../helper.js';
 import { HUB_PATH, SECRET } from '../hub/subjects.js';
 import { change, hold, rest } from '../steps.js';
+import { moveValues } from './moves.js';
 import { onStage } from './stage.js';
 import { latenessValues, memoryValues, streamValues, tickValues } from './values.js';
 
@@ -112,6 +113,7 @@ export async function trialOfHandover(trial) {
     });
   });
   if (published.problem) trial.lab.note(`a publication failed: ${published.problem}`);
+  const { serverCpuPercent: usualPercent } = phases.held;
   return {
     ...Object.fromEntries(
       TAKEOVERS.flatMap((name, i) =>
@@ -121,7 +123,8 @@ export async function trialOfHandover(trial) {
     ...streamValues(phases),
     ...memoryValues(phases, plan.streams),
     ...tickValues('held', phases.held),
-    cpuPercent: phases.held.serverCpuPercent,
+    ...movesOf(takeovers, usualPercent),
+    cpuPercent: usualPercent,
     dronesPercent: phases.held.dronesCpuPercent,
     ...latenessValues(phases.held),
     ...endValues(phases.end.load.counts, published, plan.streams),
@@ -131,6 +134,16 @@ export async function trialOfHandover(trial) {
     pauseMs: watch.pauses.figures().worstMs,
   };
 }
+
+/** @param {Seen[]} takeovers @param {number} usualPercent what the servers would have used without them @returns {Values} */
+function movesOf(takeovers, usualPercent) {
+  const cpuMs = takeovers.map(({ cpuMs, tookMs }) => cpuMs - (usualPercent / 100) * tookMs);
+  const moved = takeovers.map(({ moved }) => moved ?? 0);
+  return moveValues(total(cpuMs), total(moved));
+}
+
+/** @param {number[]} numbers */
+const total = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
 /**
  * What has happened to publications and streams, up to the end. Each publication is for one stream.

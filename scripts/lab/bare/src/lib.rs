@@ -1,5 +1,7 @@
 //! What the programs share.
 
+pub mod moves;
+
 use std::io;
 use std::os::fd::OwnedFd;
 

@@ -6,12 +6,13 @@
 //! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
 //! means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
 //! answers `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks, each
-//! to a stream far from the one before it. The load fleet's consent request gets a 404.
+//! to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`. The load fleet's consent request gets a 404.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
+use holdfast_bare::moves::{EDGES, move_all};
 use holdfast_bare::{STDIN, new_epoll, now_ms, read_words, wait};
 use rustix::event::epoll;
 use rustix::net::{
@@ -54,6 +55,10 @@ fn main() -> io::Result<()> {
             match event.data.u64() {
                 STDIN => {
                     let Some((order, [size, other])) = read_words() else { return Ok(()) };
+                    if order == "move" {
+                        println!("moved {}", move_all(&epoll, &mut streams)?);
+                        continue;
+                    }
                     let (sent_us, spread) = if order == "spread" { (0, other) } else { (other, 0) };
                     let begin = if sent_us > 0 { format!("@{sent_us} ") } else { String::new() };
                     let message = format!("{size:x}\r\n{begin:x<width$}\r\n", width = size as usize);
@@ -74,7 +79,7 @@ fn main() -> io::Result<()> {
                         let Ok(stream) = accept_with(&listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { break };
                         let index = free.pop().unwrap_or(streams.len());
                         let data = epoll::EventData::new_u64(index as u64);
-                        epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET)?;
+                        epoll::add(&epoll, &stream, data, EDGES)?;
                         if index == streams.len() {
                             streams.push(Some(stream));
                         } else {
