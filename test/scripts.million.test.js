@@ -59,7 +59,7 @@ test('a small run over TLS makes a full handshake for each stream', {
   const folder = join(out, readdirSync(out)[0]);
   const [{ values }] = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')).outcomes;
   assert.deepEqual([values.open, values.failed, values.lost, values.unanswered], [200, 0, 0, 0]);
-  assert.ok(values.userBytes > 0 && values.latenessP99Ms >= 0 && values.heldTickP99Ms > 0);
+  assert.ok(values.heldTickP99Ms > 0 && values.cpuPercent > 0, JSON.stringify(values));
   const rows = readCsv(join(folder, 'tls-1.csv'));
   const most = (/** @type {string} */ name) => Math.max(...rows.map((row) => Number(row[name])));
   assert.ok(most('handshakes') >= 200);
