@@ -236,6 +236,11 @@ export interface HoldOptions {
   ping?: { text: string; events: string };
   /** ms between two pings to the same stream, 10 to 86,400,000; 20,000 by default. */
   pingIntervalMs?: number;
+  /**
+   * No ping for a stream that has got a message since the last one, so that it may be quiet for two intervals; false by default.
+   * WebSockets always get theirs, which find dead peers.
+   */
+  idlePings?: boolean;
   /** Threads, 1 to 255, each with as many streams as a process may have descriptors; 1 by default. */
   shards?: number;
   /** Most streams per shard; further requests get 503. By default what the descriptor limit allows. */

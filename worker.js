@@ -165,10 +165,11 @@ function secureOptions({ ticketKeys, ...options }) {
 }
 
 /** @param {import('./lib/config.js').Config} config */
-function ownPolicy({ anonymous, acceptLoad, pingIntervalMs }) {
+function ownPolicy({ anonymous, acceptLoad, pingIntervalMs, idlePings }) {
   return withConsent(serverPolicy({ isAnonymous: anonymous, page: PAGE }), {
     consent: acceptLoad,
     pingIntervalMs,
+    idlePings,
   });
 }
 

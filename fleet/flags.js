@@ -16,8 +16,8 @@ const MOST_DRONES = 1024;
 const HTTPS_PORT = '443';
 /** The parameter whose value is in a file. */
 const CA = 'tls-ca';
-/** Parameters that these commands take as a total and divide among the drones, or choose themselves, and a former name. */
-const SHARED = ['n', 'ramp', 'churn', 'first', 'step', FORMER];
+/** Parameters that these commands take as a total and divide among the drones, choose themselves, or leave to `set`, and a former name. */
+const SHARED = ['n', 'ramp', 'churn', 'away', 'first', 'step', FORMER];
 
 /** @typedef {import('../lib/options.js').Option} Option */
 

@@ -3,6 +3,11 @@
  */
 import { cachedBy, NOWHERE, PATH, rulesOf, urlOf } from './settings.js';
 
+/** What each worker has at hand of the history, for clients that come back: a part of it, and how much at least and at most. */
+const WINDOW_SHARE = 1 / 4;
+const LEAST_WINDOW_BYTES = 16_777_216;
+const MOST_WINDOW_BYTES = 67_108_864;
+
 /** @typedef {import('../lib/config.js').Config} Config */
 
 /** @param {Config} config @returns {Omit<import('./settings.js').HubOptions, 'hold'>} for the hub of a worker, but for presence */
@@ -25,6 +30,7 @@ export function hubOptions(config) {
     publishOrigins,
     cacheTopics,
     legacy: mercureLegacy === 'on',
+    windowBytes: windowBytesOf(config),
     maxBodyBytes: config.maxPublicationBytes,
     maxSelectors: config.maxTopicsPerStream,
     maxStreamsPerAddress,
@@ -32,6 +38,11 @@ export function hubOptions(config) {
     maxOpensPerAddress,
     proxies,
   };
+}
+
+/** @param {Pick<Config, 'historyBytes'>} config @returns {number} */
+export function windowBytesOf({ historyBytes }) {
+  return Math.min(Math.max(historyBytes * WINDOW_SHARE, LEAST_WINDOW_BYTES), MOST_WINDOW_BYTES);
 }
 
 /** @param {Config} config @returns {(topic: string) => boolean} for the broker of the server */

@@ -33,6 +33,7 @@ import { isHttpUrl, readOrigin } from './origins.js';
  * @property {boolean} force start even if memory forbids `streams`
  * @property {'auto' | 'http' | 'hold'} transport
  * @property {number} pingIntervalMs
+ * @property {boolean} idlePings
  * @property {number} sampleIntervalMs
  * @property {number} refreshMs
  * @property {number} gcIntervalMs
@@ -159,6 +160,7 @@ export const OPTIONS = [
   option('force', 'force', FLAG, false, 'start even if there is not enough memory for --streams; with --takeover, even without room for all streams'),
   option('transport', 'transport', choice('auto', 'http', 'hold'), 'auto', 'what holds the streams: hold is native, http is node:http; auto is hold if it is built'),
   option('ping-interval', 'pingIntervalMs', integer(10, DAY_MS), 20_000, 'ms between two pings to the same stream'),
+  option('idle-pings', 'idlePings', FLAG, false, 'no ping for a stream that has got a message since the last one, so that it may be quiet for two intervals; WebSockets always get theirs'),
   option('sample-interval', 'sampleIntervalMs', integer(1, 1000), 10, 'ms between two ticks of a worker, which show how late its event loop is'),
   option('refresh', 'refreshMs', integer(100, 60_000), 1000, 'ms between two frames: a dashboard update, a line, a CSV row'),
   option('gc-interval', 'gcIntervalMs', integer(100, DAY_MS), 60_000, 'ms between two garbage collections in each process, with node --expose-gc'),

@@ -3,7 +3,7 @@
  * framing.rs, and increments PROTOCOL, so that an addon built from older code is not loaded.
  */
 
-export const PROTOCOL = 11;
+export const PROTOCOL = 12;
 
 /** Operations of the records that transport/commands.js writes. */
 export const OPS = {

@@ -86,7 +86,7 @@
  * @property {() => number} takeBell returns a descriptor that becomes readable when there are events to take
  * @property {(address: string, port: number, isTls: boolean) => number} listen returns the port; `isTls` needs `useTls` before
  * @property {(tls: Tls) => void} useTls for handshakes that begin from now on
- * @property {(records: Uint8Array) => void} command
+ * @property {(records: Uint8Array, wakesAll: boolean) => void} command
  * @property {(mostHeads: number) => CoreEvents} takeEvents
  * @property {(fd: number, token: number, format: number, channels: string[], relayed: number, opening?: string) => '' | 'full' | 'busy'} adopt copies
  *   the descriptor
@@ -136,6 +136,7 @@
  * @property {Buffer} request
  * @property {DialSubscription} [subscription] the request differs from stream to stream
  * @property {number} pingIntervalMs
+ * @property {boolean} idlePings
  * @property {number} timeoutMs
  * @property {string} format
  * @property {boolean} isStrict
@@ -175,6 +176,7 @@
  * @property {(target: DialTarget) => void} aim
  * @property {(count: number) => void} open
  * @property {(count: number) => void} close
+ * @property {(count: number) => void} cut
  * @property {(count: number) => void} churn
  * @property {(from: number, tokens: string[]) => void} setTokens
  * @property {() => DialCounters} take

@@ -1,14 +1,15 @@
 /*
- * npm run bench: the experiment `bench`, which writes docs/bench.md, and then the million run with fewer streams, which writes
- * docs/million-50000.md. Options go to the experiment.
+ * npm run bench: the experiment `bench`, which writes docs/bench.md, and then all runs of `npm run million` with fewer streams, which
+ * write docs/bench/. Options go to the experiment.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { exitWith } from '../lib/errors.js';
+import { experimentNames } from './lab/experiment.js';
+import { pageOf, RUNS } from './lab/million/runs.js';
 
 const PAGE = 'docs/bench.md';
-const SCALED = ['--streams', '50000', '--hold', '60', '--dashboard', 'off', '--to', 'docs/million-50000.md'];
 
 /** @param {string} script @param {string[]} args @returns {Promise<number>} its status */
 async function run(script, ...args) {
@@ -20,9 +21,14 @@ async function run(script, ...args) {
 async function main() {
   const args = process.argv.slice(2);
   process.on('SIGINT', () => {}); // the terminal sends it to the children too, which end in order
-  const status = await run('experiment.js', 'bench', '--to', PAGE, ...args);
-  const isOnlyHelp = args.includes('--help');
-  process.exit(status || isOnlyHelp ? status : await run('million.js', ...SCALED));
+  let status = await run('experiment.js', 'bench', '--to', PAGE, ...args);
+  if (args.includes('--help')) process.exit(status);
+  for (const one of RUNS.filter(({ experiment }) => experimentNames().includes(experiment))) {
+    if (status !== 0) break;
+    const flags = one.flag ? [`--${one.flag}`] : [];
+    status = await run('million.js', ...flags, '--small', '--dashboard', 'off', '--to', pageOf(one, true));
+  }
+  process.exit(status);
 }
 
 main().catch((error) => exitWith('bench', error));

@@ -20,6 +20,7 @@ const DOCS = 'docs/experiments.md';
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
   option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (15000, or fewer if the machine has no room)'),
+  option('most', 'most', integer(1, MOST_STREAMS), '', 'streams with which ceiling stops (as many as fit)'),
   option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second (3000)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (each experiment has its own default)'),
   option('repeats', 'repeats', integer(1, 100), '', 'trials of each run, in turn (each experiment has its own default)'),
@@ -62,7 +63,8 @@ async function docs({ out, to }) {
     `${shown(file)}: ${reports.length} ${reports.length === 1 ? 'experiment' : 'experiments'}\n`,
   );
   if (to) return;
-  for (const page of await rewritePages(join(ROOT, 'docs'))) process.stdout.write(`${shown(page)}\n`);
+  for (const folder of ['docs', 'docs/million', 'docs/bench'])
+    for (const page of await rewritePages(join(ROOT, folder))) process.stdout.write(`${shown(page)}\n`);
   const readme = join(ROOT, 'README.md');
   const technologies = reports.find(({ name }) => name === 'technologies');
   if (technologies && existsSync(readme) && writeComparison(readme, technologies))

@@ -207,11 +207,13 @@ test('loopback is asked for its ping interval, and needs no consent', async (t) 
     addresses: ['127.0.0.1'],
     isLocal: true,
     pingIntervalMs: 250,
+    idlePings: false,
   });
   assert.deepEqual(await askConsent(['127.0.0.1', '127.0.0.2'], [1, 2]), {
     addresses: ['127.0.0.1', '127.0.0.2'],
     isLocal: true,
     pingIntervalMs: null,
+    idlePings: false,
   });
 });
 

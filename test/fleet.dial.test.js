@@ -252,6 +252,23 @@ testEach('a missing ping is overdue, and late when it comes', async (t, dial) =>
   assert.ok(lateness.count >= 6, 'each counts for the missed ones too');
 });
 
+testEach('with idle pings, a message takes the place of the next ping', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING + PING));
+  const target = { pingIntervalMs: 200, idlePings: true, allowsMessages: true };
+  const dialled = await dial([port], target);
+  const begunMs = performance.now();
+  await dialled.open(1);
+  await dialled.until(({ pings }) => pings === 1, 'the first ping');
+  for (let i = 1; i <= 5; i++) {
+    for (const socket of sockets) socket.write('1\r\nx\r\n');
+    await dialled.until(({ messages }) => messages === i, 'a message');
+  }
+  await dialled.until(({ overdue }) => overdue === 1, 'an overdue ping');
+  // The five messages stand for one ping; the one after that is overdue when it is an interval late: 600 ms after the first.
+  const afterMs = performance.now() - begunMs;
+  assert.ok(afterMs > 550, `${afterMs} ms`);
+});
+
 testEach('the lateness of a stream closed with an overdue ping is recorded', async (t, dial) => {
   const { port } = await startBad(t, (socket) => socket.write(OPENING + PING));
   const dialled = await dial([port], { pingIntervalMs: 20 });

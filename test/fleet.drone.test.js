@@ -4,7 +4,9 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { noCauses } from '../fleet/drone/causes.js';
 import { decode } from '../fleet/drone/histograms.js';
+import { dataOf } from '../fleet/drone/topics/publication.js';
 import { HubFixture } from './fixtures/hub.js';
 import { startDrone } from './helpers/drone.js';
 import { ROOT, run, startServer, temporaryFolder } from './helpers/server.js';
@@ -185,6 +187,33 @@ test('a drone closes streams and opens them again as often as it is told to', as
   assert.deepEqual([counts.closed, counts.open + counts.inFlight], [counts.churned, 20]);
   await drone.ask('/set?churn=0', 'POST');
   await server.untilTotals(({ streams, opened }) => streams === 20 && opened >= 70, 'all are open');
+});
+
+test('a drone cuts streams off and keeps them away, and then they come back for what they missed', async (t) => {
+  const hub = new HubFixture();
+  const drone = await startDrone(t, await hub.start(t), '--topic', 'room/{n}', '--n', '20', '--ramp', '1000');
+  await drone.untilStats(({ counts: { open } }) => open === 20, 'open streams');
+  const publish = (/** @type {number} */ number) => {
+    for (let n = 0; n < 20; n++) {
+      const topic = `room/${n}`;
+      hub.publish(topic, dataOf({ publisher: 1, number, clock: 'monotonic', topic }, 1));
+    }
+  };
+  publish(1);
+  await drone.untilStats(({ counts: { delivered } }) => delivered === 20, 'each has one');
+  await drone.ask('/set?away=15', 'POST');
+  const away = await drone.untilStats(({ counts: { open } }) => open === 5, 'most are away');
+  assert.deepEqual([away.counts.target, away.counts.closed], [5, 15]);
+  await drone.untilStats(({ drone: { state } }) => state === 'holding', 'it opens none of them');
+  publish(2);
+  await drone.untilStats(({ counts: { delivered } }) => delivered === 25, 'the others have another one');
+  await drone.ask('/set?away=0', 'POST');
+  const { counts } = await drone.untilStats(({ counts: { delivered } }) => delivered === 40, 'all have both');
+  const { open, resumed, recovered, missed, duplicated, lost } = counts;
+  assert.deepEqual([open, resumed, recovered, missed, duplicated], [20, 15, 15, 0, 0]);
+  assert.deepEqual(lost, noCauses());
+  await drone.ask('/set?away=100', 'POST');
+  await drone.untilStats(({ counts: { open } }) => open === 0, 'all are away');
 });
 
 test('a restart reopens all streams and counts from 0', async (t) => {

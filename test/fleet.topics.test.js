@@ -192,6 +192,46 @@ for (const [fault, every, expected] of FAULTS) {
 }
 
 testEach(
+  'streams that are cut off end with a reset, stay away, and come back at their places for what they missed',
+  async (t, dial) => {
+    const both = await start(t, dial, {}, { topic: 'room/{n}' });
+    /** @type {string[]} */
+    const ends = [];
+    both.hub.server.on('connection', (socket) => {
+      socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code = '' }) => ends.push(code));
+    });
+    await open(both, 6);
+    for (let n = 0; n < 6; n++) both.numbered.publish(`room/${n}`);
+    await untilFound(both.dialled, { delivered: 6 });
+    both.dialled.dialer.close(4, true);
+    await until(() => ends.length === 4, 'the hub has lost them');
+    assert.deepEqual(ends, Array(4).fill('ECONNRESET'));
+    const { open: stayed, inFlight, closed, lost } = both.dialled.take();
+    assert.deepEqual([stayed, inFlight, closed, lost], [2, 0, 4, noCauses()]);
+    for (let n = 0; n < 6; n++) both.numbered.publish(`room/${n}`, 2);
+    await untilFound(both.dialled, { delivered: 10 });
+    both.dialled.dialer.open(4);
+    await untilFound(both.dialled, { resumed: 4, delivered: 18, recovered: 8 });
+    const asked = topicsOf(both.hub);
+    assert.deepEqual(
+      asked.slice(6).sort(),
+      [2, 3, 4, 5].map((n) => `match=room%2F${n}`),
+    );
+  },
+);
+
+testEach('more streams than there are can be cut off, and none', async (t, dial) => {
+  const both = await start(t, dial, {}, { topic: 'room/{n}' });
+  await open(both, 3);
+  both.dialled.dialer.close(0, true);
+  both.dialled.dialer.close(5, true);
+  await both.dialled.until(({ open: count, closed }) => count === 0 && closed === 3, 'all are away');
+  both.dialled.dialer.close(1, true);
+  await both.dialled.open(3);
+  assert.equal(both.dialled.counters.inFlight, 0);
+});
+
+testEach(
   'a stream that is closed on purpose comes back with its cursor and recovers what it missed',
   async (t, dial) => {
     const both = await start(t, dial, {}, { topic: 'room/{n}' });

@@ -27,6 +27,7 @@ test('without flags all options have their documented defaults', () => {
     force: false,
     transport: 'auto',
     pingIntervalMs: 20_000,
+    idlePings: false,
     sampleIntervalMs: 10,
     refreshMs: 1000,
     gcIntervalMs: 60_000,

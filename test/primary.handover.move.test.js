@@ -74,6 +74,14 @@ test('what can not move is left after the deadline', async () => {
   assert.deepEqual(await move.run(), { streams: 10, rounds: 1, left: 3 });
 });
 
+test('rounds go on while something moves, however many it takes', async () => {
+  const left = [4, 3, 2, 1, 0];
+  const sources = [{ move: () => ({ prepared: 1, left: left.shift() }) }];
+  // The pauses between rounds alone take longer.
+  const { move } = start({ sources, more: { deadlineMs: 100 } });
+  assert.deepEqual(await move.run(), { streams: 50, rounds: 5, left: 0 });
+});
+
 for (const step of ['offer', 'move'])
   test(`if an old worker fails at ${step}, both take everything back`, async () => {
     const { move, steps } = start({ sources: [{}, { [step]: fail('no') }] });

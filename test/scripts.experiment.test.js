@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { isAlive } from '../fleet/on/registry.js';
 import { Clean } from '../scripts/lab/clean.js';
-import { comparisonText, insertComparison } from '../scripts/lab/comparison.js';
+import { comparisonText } from '../scripts/lab/comparison.js';
 import { docsText, newest, sectionsOf } from '../scripts/lab/docs.js';
 import { experimentNames, findExperiment } from '../scripts/lab/experiment.js';
 import { Findings } from '../scripts/lab/findings.js';
+import { insertBetween } from '../scripts/lab/insert.js';
 import { growth, last, max, median, minus, per, phasesOf, rowsOf, times } from '../scripts/lab/phases.js';
 import { planOf, secondsOf } from '../scripts/lab/plan.js';
 import { reportText } from '../scripts/lab/report.js';
@@ -365,7 +366,10 @@ const PEERS = reportWith({
 
 test('the comparison has our row first, and factors for the others', () => {
   const text = comparisonText(PEERS);
-  const rows = text.split('\n').slice(2, 5);
+  const rows = text
+    .split('\n')
+    .slice(2, 5)
+    .map((row) => row.replace(/ +/g, ' '));
   assert.deepEqual(rows, [
     '| **Holdfast** | 50 B | 20.0 µs | 5.0 µs |',
     '| node:http | 8.0 KB (160 x) | 90.0 µs (4.5 x) | 15.0 µs (3.0 x) |',
@@ -377,7 +381,7 @@ test('the comparison has our row first, and factors for the others', () => {
 test('the comparison goes between its markers, and nowhere if there are none', () => {
   const page = 'a\n<!-- comparison:start -->\nold\n<!-- comparison:end -->\nb\n';
   const changed = 'a\n<!-- comparison:start -->\nnew\n<!-- comparison:end -->\nb\n';
-  assert.equal(insertComparison(page, 'new'), changed);
-  assert.equal(insertComparison(changed, 'new'), changed);
-  assert.equal(insertComparison('a\nb\n', 'new'), null);
+  assert.equal(insertBetween(page, 'comparison', 'new'), changed);
+  assert.equal(insertBetween(changed, 'comparison', 'new'), changed);
+  assert.equal(insertBetween('a\nb\n', 'comparison', 'new'), null);
 });

@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import { native } from '../native/index.js';
 import million from '../scripts/experiments/million.js';
 import { Findings } from '../scripts/lab/findings.js';
+import { findCommand } from '../scripts/lab/install.js';
 import { quietTickMaxMs } from '../scripts/lab/million/pauses.js';
-import { targetsText } from '../scripts/lab/million/targets.js';
 import { ownNetworkProblem } from '../scripts/lab/namespace.js';
+import { readCsv } from '../scripts/lab/phases.js';
 import { ROOT, run, temporaryFolder } from './helpers/server.js';
 
 const HELD = { skip: !native && 'the native core is not built' };
@@ -47,6 +48,24 @@ for (const network of ['off', 'on']) {
   });
 }
 
+test('a small run over TLS makes a full handshake for each stream', {
+  skip: HELD.skip || (!findCommand('openssl') && 'openssl, which makes the certificate, is not installed'),
+}, async (t) => {
+  const out = temporaryFolder(t);
+  const words = ['--tls', '--streams', '200', '--ramp', '500', '--hold', '3', '--own-network', 'off'];
+  const places = ['--out', out, '--dashboard', 'off'];
+  const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words, ...places]);
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  const folder = join(out, readdirSync(out)[0]);
+  const [{ values }] = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')).outcomes;
+  assert.deepEqual([values.open, values.failed, values.lost, values.unanswered], [200, 0, 0, 0]);
+  assert.ok(values.heldTickP99Ms > 0 && values.cpuPercent > 0, JSON.stringify(values));
+  const rows = readCsv(join(folder, 'tls-1.csv'));
+  const most = (/** @type {string} */ name) => Math.max(...rows.map((row) => Number(row[name])));
+  assert.ok(most('handshakes') >= 200);
+  assert.equal(most('resumed'), 0);
+});
+
 test('too many streams are refused in one line, with the number that fits', HELD, async (t) => {
   const words = ['--streams', '10000000', '--own-network', 'off', '--out', temporaryFolder(t)];
   const { exit, output } = run(t, process.execPath, ['scripts/million.js', ...words], { cwd: ROOT });
@@ -60,11 +79,11 @@ test('too many streams are refused in one line, with the number that fits', HELD
 
 test('the comparison says for each target whether it was reached; an unknown figure does not count as missed', () => {
   const hold = { failed: 0, lost: 3, upS: 70, pingUs: 12 };
-  const text = targetsText(findingsOf({ hold, floor: { pingUs: 10 } }));
+  const text = million.comparison?.(findingsOf({ hold, floor: { pingUs: 10 } })) ?? '';
   assert.match(text, /^\| failed \/ lost \| 0 \/ 0 \| 0 \/ 3 \| \*\*no\*\* \|/m);
   assert.match(text, /^\| ramp \| 80 s \| 70\.0 s \| yes \|/m);
   assert.match(text, /^\| CPU .+ \| 1\.15 \| 1\.20 \| \*\*no\*\* \|/m);
-  assert.match(text, /^\| ticks while held.+ \| - \/ - \/ - \/ - \| - \|/m);
+  assert.match(text, /^\| ticks while held.+ \| - \/ - \/ - \| - \|/m);
 });
 
 test('the longest tick without pauses excludes seconds that a pause touches, and seconds that were not watched', () => {

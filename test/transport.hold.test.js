@@ -173,6 +173,24 @@ for (const kind of KINDS) {
       assert.ok(pings >= 6 && lateness.count >= 6);
     });
 
+    test('with idle pings, a message takes the place of a ping', async (t) => {
+      const { hold, open } = await startListening(t, kind, {
+        pingIntervalMs: 40,
+        idlePings: true,
+        ping: { text: '.', events: ':\n\n' },
+      });
+      const [told, quiet] = [await open('/news'), await open('/other')];
+      const pingsOf = (/** @type {{ received: string }} */ { received }) =>
+        bodyOf(received).replaceAll(/Welcome!|x/g, '').length;
+      const timer = setInterval(() => hold.publish('news', 'x'), 5);
+      t.after(() => clearInterval(timer));
+      await until(() => pingsOf(quiet) >= 20, 'pings of the stream that gets nothing');
+      assert.ok(pingsOf(told) < pingsOf(quiet) / 2, `${pingsOf(told)} of ${pingsOf(quiet)}`);
+      clearInterval(timer);
+      const before = pingsOf(told);
+      await until(() => pingsOf(told) >= before + 3, 'pings once nothing comes any more');
+    });
+
     test('counts from the start, and keeps its histograms until they are reset', async (t) => {
       const { hold, closes, open } = await startListening(t, kind, { pingIntervalMs: 20 });
       const empty = { count: 0, sum: 0, min: 0, max: 0, buckets: [] };

@@ -38,6 +38,29 @@ describe('decisions', NEEDS_NATIVE, () => {
   /** @type {import('holdfast').HoldDecision} */
   const ALWAYS = { hold: 'events', channels: ['a'], welcome: ['one', 'two', 'three'], always: true };
 
+  test('leave JS its turns, however many wait', async (t) => {
+    const decide = () => ({ answer: { status: 200, body: 'ok' } });
+    const { hold, ask } = await startListening(t, 'native', { shards: 2, policy: { decide } });
+    const { core } = /** @type {any} */ (hold).shards;
+    const take = core.takeEvents.bind(core);
+    /** Batches in this turn of the event loop. */
+    let taken = 0;
+    core.takeEvents = (/** @type {number} */ most) => {
+      taken++;
+      return take(most);
+    };
+    const clients = Array.from({ length: 2000 }, () => ask('/'));
+    // Each asks again once it has got its answer, so there is always more to take, and always a reason to say so.
+    for (const { socket } of clients) socket.on('data', () => socket.write(get()));
+    let most = 0;
+    for (let turns = 0; turns < 1500; turns++) {
+      taken = 0;
+      await new Promise((resolve) => setImmediate(resolve));
+      most = Math.max(most, taken);
+    }
+    assert.ok(most > 0 && most <= 4, `${most} batches in one turn`);
+  });
+
   test('with `always` are not requested one by one, and open streams like all others', async (t) => {
     const { hold, asked, open } = await startCounting(t, () => ALWAYS, { shards: 2 });
     /** @type {Awaited<ReturnType<typeof open>>} */
@@ -222,3 +245,36 @@ describe('several shards', NEEDS_NATIVE, () => {
     assert.equal(hold.hasOwnTables, hold.shards?.core.hasOwnTables);
   });
 });
+
+test(
+  'many shards are not woken for each publication, and everything arrives in order',
+  NEEDS_NATIVE,
+  async (t) => {
+    const shards = 64;
+    const { hold, open } = await startListening(t, 'native', { shards });
+    const client = await open('/a');
+    const { core } = /** @type {any} */ (hold).shards;
+    const told = core.command.bind(core);
+    let times = 0;
+    core.command = (/** @type {Uint8Array} */ records, /** @type {boolean} */ wakesAll) => {
+      if (wakesAll) times++;
+      told(records, wakesAll);
+    };
+    const begunMs = performance.now();
+    for (let i = 0; i < 500; i++) {
+      hold.publish('a', `<${i}>`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await client.untilRead(/<499>/);
+    const numbers = [...client.received.matchAll(/<(\d+)>/g)].map(([, number]) => Number(number));
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 500 }, (_, i) => i),
+    );
+    // A third of a millisecond for each shard; timers may be early by one.
+    const most = (performance.now() - begunMs) / (shards / 3 - 1) + 2;
+    assert.ok(times > 0 && times <= most, `${times} times, expected at most ${most}`);
+    hold.publish('a', 'at once');
+    await client.untilRead(/at once/);
+  },
+);

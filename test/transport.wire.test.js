@@ -189,6 +189,8 @@ test('consent to load is an answer of its own, and changes nothing else', () => 
       body: '{"consent":true,"pingIntervalMs":1234}\n',
     },
   });
+  const idle = withConsent(policy, { consent: false, pingIntervalMs: 1234, idlePings: true });
+  assert.match(JSON.stringify(idle.decide(head)), /pingIntervalMs\\":1234,\\"idlePings\\":true/);
   assert.deepEqual(consenting.decide({ ...head, method: 'POST' }), { refuse: 405 });
   const nowhere = { ...head, target: '/other' };
   assert.deepEqual(consenting.decide(nowhere), policy.decide(nowhere));

@@ -16,12 +16,13 @@ const PATH = '/.well-known/holdfast-load';
  * @param {object} said
  * @param {boolean} said.consent whether drones on other machines may dial this server
  * @param {number} said.pingIntervalMs which drones measure lateness against
+ * @param {boolean} [said.idlePings] whether pings are left out of streams that have got a message
  * @returns {ServerPolicy} the same policy, plus this answer
  */
-export function withConsent({ headers, address, decide }, { consent, pingIntervalMs }) {
+export function withConsent({ headers, address, decide }, { consent, pingIntervalMs, idlePings }) {
   const answer = {
     headers: { 'Content-Type': 'application/json' },
-    body: `${JSON.stringify({ consent, pingIntervalMs })}\n`,
+    body: `${JSON.stringify({ consent, pingIntervalMs, ...(idlePings && { idlePings }) })}\n`,
   };
   return {
     headers,

@@ -23,6 +23,8 @@ export class HeldStream {
     /** Its place in the ping wheel. */
     this.slot = -1;
     this.place = 0;
+    /** It has got a message since its last ping was due. */
+    this.wasTold = false;
     /** For measuring backlogs (backlogs.js). */
     this.isWritten = false;
     this.isBehind = false;
@@ -37,6 +39,11 @@ export class HeldStream {
 
   /** The application has ended it by itself: writing to it now would be an error. */
   get isEnded() {
+    return false;
+  }
+
+  /** Whether a message can't take the place of a ping. */
+  get needsPings() {
     return false;
   }
 

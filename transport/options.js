@@ -83,6 +83,7 @@ export const OPTIONS = [
   inNative('capacity', whole(0, MOST), () => limitsOf(descriptorLimit()).capacity),
   inNative('connectionLimit', whole(1, MOST_CONNECTIONS), () => limitsOf(descriptorLimit()).connectionLimit),
   inNative('pingIntervalMs', whole(10, DAY_MS), () => 20_000),
+  inNative('idlePings', SWITCH, () => false),
   inNative('nagle', SWITCH, () => false),
   inNative('maxHeadBytes', whole(64, 2 ** 20), () => 8192),
   inNative('headTimeoutMs', whole(1, DAY_MS), () => 10_000),
@@ -117,6 +118,7 @@ const GIVEN = OPTIONS.filter(({ check }) => check !== null).map(({ name }) => na
  * @property {number} [connectionLimit] most connections per shard; if there are more, the oldest that was
  *   answered is cut, or else the oldest without a complete head; if there is none, they wait, or without native are cut
  * @property {number} [pingIntervalMs]
+ * @property {boolean} [idlePings] no ping for a stream that has got a message since the last one; WebSockets always get theirs
  * @property {boolean} [nagle]
  * @property {number} [maxHeadBytes]
  * @property {number} [headTimeoutMs]

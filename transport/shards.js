@@ -22,6 +22,10 @@ const HEADS_PER_BATCH = 64;
 /** How long reports may keep other callbacks waiting. */
 const REPORT_MS = 5;
 const MOST_TOKENS = 2 ** 32 - 1;
+/** With more shards than this, publications wait for each other: each wakes all of them. */
+const MANY_SHARDS = 16;
+/** For how long, for each shard: a wake-up costs as much as two writes, and most find nothing to do. */
+const WAKE_MS = 1 / 3;
 /** The longest time a timer can have. */
 const FOREVER_MS = 0x7fffffff;
 
@@ -54,6 +58,14 @@ export class Shards {
       onMiss: (id, reason) => void setImmediate(onClose, id, reason),
     });
     this.isFlushing = false;
+    /** The least time from one flush with publications to the next. */
+    this.wakeMs = this.count > MANY_SHARDS ? this.count * WAKE_MS : 0;
+    /** When all shards were woken last. */
+    this.wokenMs = Number.NEGATIVE_INFINITY;
+    /** When they will be woken. @type {NodeJS.Timeout | undefined} */
+    this.waking = undefined;
+    /** Whether they are about to be. */
+    this.isWaking = false;
     /** Whether what is said waits here: streams are moving to another process. */
     this.isPaused = false;
     /** Whether heads wait in native. */
@@ -76,7 +88,12 @@ export class Shards {
     this.place = null;
     /** What is being reported. @type {Generator<void> | null} */
     this.reports = null;
-    this.takeEvents = this.takeEvents.bind(this);
+    /** Whether events are taken later in this turn. */
+    this.isTaking = false;
+    this.takeMore = () => {
+      this.isTaking = false;
+      this.takeEvents();
+    };
     this.core = new native.Core({
       options: nativeOptions(settings),
       headers: this.heads.names,
@@ -94,7 +111,7 @@ export class Shards {
   /** Native writes a byte to it when there are events to take. It does not keep the process alive. */
   openBell() {
     const callback = () => {
-      this.takeEvents();
+      if (!this.isTaking) this.takeEvents();
       return true;
     };
     const onread = { buffer: Buffer.alloc(16), callback };
@@ -140,7 +157,7 @@ export class Shards {
   checkRoom(bytes) {
     if (this.waitingBytes === undefined) {
       this.waitingBytes = this.core.queuedMessageBytes();
-      this.flushSoon();
+      this.wakeSoon();
     }
     if (this.waitingBytes + this.commands.queuedBytes + bytes > this.maxQueueBytes)
       throw new HoldfastError(
@@ -158,7 +175,7 @@ export class Shards {
     if (this.isStopped) return undefined;
     const token = message && isCounted ? this.nextToken() : 0;
     this.commands.publish(channels, message, cursor, token);
-    this.flushSoon();
+    this.wakeSoon();
     if (token === 0) return undefined;
     this.bell.ref(); // keeps the process alive until it is delivered
     return new Promise((resolve) => this.publications.set(token, resolve));
@@ -275,12 +292,34 @@ export class Shards {
     queueMicrotask(() => this.flush());
   }
 
-  flush() {
+  /** The same for what all shards have to know. If there are many, they are not woken for each publication. */
+  wakeSoon() {
+    if (this.wakeMs === 0) return this.flushSoon();
+    const waitMs = this.wokenMs + this.wakeMs - performance.now();
+    if (waitMs > 0) this.waking ??= setTimeout(() => this.wake(), Math.ceil(waitMs));
+    else if (!this.isWaking) {
+      this.isWaking = true;
+      queueMicrotask(() => this.wake());
+    }
+  }
+
+  /** Everything that was said goes to native, and all shards read it. */
+  wake() {
+    clearTimeout(this.waking);
+    this.waking = undefined;
+    this.isWaking = false;
+    this.wokenMs = performance.now();
+    this.flush(true);
+  }
+
+  /** @param {boolean} [wakesAll] or else shards that get only publications read them later, but in order */
+  flush(wakesAll = this.wakeMs === 0) {
     this.isFlushing = false;
     this.waitingBytes = undefined;
     if (this.isPaused) return;
     const records = this.commands.take();
-    if (records.length > 0 && !this.isStopped) this.core.command(records);
+    const isHeard = records.length > 0 || (wakesAll && this.wakeMs > 0);
+    if (isHeard && !this.isStopped) this.core.command(records, wakesAll);
   }
 
   /** From now on, what is said waits. */
@@ -341,7 +380,14 @@ export class Shards {
     // The caller of `adopt` gets the id before `onMessage` or `onClose` is called with it.
     if (adopted.length > 0 && closed.length + said.length > 0) this.reportLater(reports);
     else this.report(reports);
-    if (hasMore && !this.isPostponing) setImmediate(this.takeEvents);
+    if (hasMore && !this.isPostponing) this.takeSoon();
+  }
+
+  /** One batch of heads in each turn, however often the bell rings: everything else that JS does has its share. */
+  takeSoon() {
+    if (this.isTaking) return;
+    this.isTaking = true;
+    setImmediate(this.takeMore);
   }
 
   /**

@@ -27,17 +27,18 @@ export function isInJs(id) {
 
 export class Streams {
   /**
-   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'maxBacklogBytes' | 'maxMessageBytes' | 'takesMessages'>} settings
+   * @param {Pick<import('./options.js').Settings, 'ping' | 'pingIntervalMs' | 'idlePings' | 'maxBacklogBytes' | 'maxMessageBytes' | 'takesMessages'>} settings
    * @param {{ capacity: number, maxChannelBytes: number }} limits
    * @param {import('./tally.js').Tally} tally updated here
    * @param {{ onClose: (id: number, reason: CloseReason) => void, onMessage: (id: number, data: string) => void }} listener
    */
   constructor(settings, { capacity, maxChannelBytes }, tally, { onClose, onMessage }) {
-    const { ping, pingIntervalMs, maxBacklogBytes, maxMessageBytes, takesMessages } = settings;
+    const { ping, pingIntervalMs, idlePings, maxBacklogBytes, maxMessageBytes, takesMessages } = settings;
     this.capacity = capacity;
     this.tally = tally;
     this.onClose = onClose;
     this.onMessage = onMessage;
+    this.idlePings = idlePings;
     /** Whether clients of WebSockets may say something. */
     this.takesMessages = takesMessages;
     this.openings = new Openings(this, maxMessageBytes);
@@ -103,7 +104,9 @@ export class Streams {
 
   /** @param {HeldStream} stream @param {number} lateMs */
   ping(stream, lateMs) {
-    if (!this.mayWrite(stream)) return;
+    const { wasTold } = stream;
+    stream.wasTold = false;
+    if ((this.idlePings && wasTold && !stream.needsPings) || !this.mayWrite(stream)) return;
     const bytes = stream.ping(this.pings.of(stream));
     if (bytes < 0) return this.destroy(stream, 'dead-peer');
     this.noteWrite(stream, bytes);
@@ -187,6 +190,7 @@ export class Streams {
   /** @param {HeldStream} stream @param {Encoded} message */
   deliver(stream, message) {
     if (!this.mayWrite(stream)) return;
+    stream.wasTold = true;
     this.noteWrite(stream, stream.deliver(message));
     this.tally.counts.deliveries++;
   }

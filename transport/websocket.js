@@ -84,6 +84,11 @@ export class WebSocketStream extends HeldStream {
     return framedBytes(text.length);
   }
 
+  /** They find dead peers. */
+  get needsPings() {
+    return true;
+  }
+
   /** Most heartbeats are pongs that nobody answers: it costs less. @returns {number} bytes on the wire; -1 if nobody is there */
   ping() {
     if (this.socket.readyState !== this.socket.OPEN) return 0;

@@ -21,6 +21,7 @@ const RULE = 'drones load only this machine, or a server started with --accept-l
  * @property {string[]} addresses that may be dialled: those that were asked
  * @property {boolean} isLocal whether all of them are on this machine, which needs no consent
  * @property {number | null} pingIntervalMs of the server; null if it doesn't say
+ * @property {boolean} idlePings whether it leaves out pings of streams that have got a message
  */
 
 /** @typedef {{ status: number, body: string }} Answer */
@@ -84,7 +85,7 @@ async function consentOf(hosts, ports, signal, via) {
       if (isOfCertificate(error)) throw error;
       return null;
     });
-    return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(parse(answer)) };
+    return { addresses: [...new Set(addresses)], isLocal, ...pingsIn(parse(answer)) };
   }
   if (ports.length > 1 || addresses.length > MOST_ELSEWHERE)
     throw refusal(
@@ -96,7 +97,7 @@ async function consentOf(hosts, ports, signal, via) {
   const said = [];
   for (const [i, address] of addresses.entries())
     said.push(await consentAt(address, hosts[i], ports[0], signal, via));
-  return { addresses: [...new Set(addresses)], isLocal, pingIntervalMs: intervalIn(said[0]) };
+  return { addresses: [...new Set(addresses)], isLocal, ...pingsIn(said[0]) };
 }
 
 /**
@@ -155,10 +156,11 @@ function parse(answer) {
   }
 }
 
-/** @param {any} said @returns {number | null} ms */
-function intervalIn(said) {
+/** @param {any} said @returns {Pick<Consent, 'pingIntervalMs' | 'idlePings'>} */
+function pingsIn(said) {
   const interval = Number(said?.pingIntervalMs);
-  return interval > 0 && Number.isFinite(interval) ? interval : null;
+  const isKnown = interval > 0 && Number.isFinite(interval);
+  return { pingIntervalMs: isKnown ? interval : null, idlePings: said?.idlePings === true };
 }
 
 /**

@@ -13,6 +13,7 @@
  * @property {string} request the whole request head, if there is no subscription; that of a WebSocket has no key yet
  * @property {Subscription | null} subscription the topics that streams subscribe to, and the request for it
  * @property {number} pingIntervalMs 0 if unknown: then no lateness is measured
+ * @property {boolean} idlePings whether a message takes the place of the next ping
  * @property {number} timeoutMs to connect and receive the welcome
  * @property {boolean} isStrict whether everything must be what a Holdfast server sends
  * @property {boolean} allowsMessages whether anything other than pings may come; always if there is a subscription
@@ -63,7 +64,8 @@
  * @property {(target: Target) => void} aim sets what is dialled from now on. Streams that come back keep their cursors if the
  *   subscription is the same as before
  * @property {(count: number) => void} open
- * @property {(count: number) => void} close so many open streams, those in the last places
+ * @property {(count: number, isCut?: boolean) => void} close so many open streams, those in the last places. `isCut`: with a reset, as if
+ *   their clients had died; they keep their places and cursors, and are the first to be opened again
  * @property {(count: number) => void} churn closes so many open streams at random, and opens them again with their cursors
  * @property {(from: number, tokens: string[]) => void} setTokens of streams, from this place on
  * @property {() => Counters} take

@@ -51,9 +51,10 @@ class NativeDialer {
     this.core.open(count);
   }
 
-  /** @param {number} count */
-  close(count) {
-    this.core.close(count);
+  /** @param {number} count @param {boolean} [isCut] */
+  close(count, isCut = false) {
+    if (isCut) this.core.cut(count);
+    else this.core.close(count);
   }
 
   /** @param {number} count */

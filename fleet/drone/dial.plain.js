@@ -96,12 +96,14 @@ export class PlainDialer {
     }
   }
 
-  /** @param {number} count */
-  close(count) {
+  /** @param {number} count @param {boolean} [isCut] */
+  close(count, isCut = false) {
     const last = [...this.streams].sort((one, other) => other[kStream].place - one[kStream].place);
     for (const socket of last.slice(0, count)) {
+      const { place, target } = socket[kStream];
+      if (isCut && !target.security) socket.resetAndDestroy(); // with TLS, Node can't
       this.closeStream(socket);
-      this.subscribers.forget(socket[kStream].place);
+      if (!isCut) this.subscribers.forget(place);
     }
   }
 
@@ -172,7 +174,7 @@ export class PlainDialer {
     const stream = socket[kStream];
     if (event.what === 'open') this.welcome(socket, stream);
     else if (event.what === 'ping') this.notePing(stream);
-    else if (event.what === 'message') this.noteMessage(event.sentUs);
+    else if (event.what === 'message') this.noteMessage(stream, event.sentUs);
     else if (event.what === 'gap') this.subscribers.at(stream.place)?.expectGap(this.counts);
     else if (event.what === 'block') this.noteBlock(stream, event.block);
     else if (event.what === 'end') this.end(socket, 'closed');
@@ -197,18 +199,24 @@ export class PlainDialer {
     for (const lateMs of pings.note(performance.now())) this.record('lateness', lateMs);
   }
 
-  /** @param {number | null} sentUs */
-  noteMessage(sentUs) {
-    this.counts.messages++;
+  /** @param {Stream} stream @param {number | null} sentUs */
+  noteMessage(stream, sentUs) {
+    this.countMessage(stream);
     if (sentUs === null) return;
     this.record('delivery', performance.timeOrigin + performance.now() - sentUs / 1000);
   }
 
   /** @param {Stream} stream @param {import('./topics/block.js').Block} block */
   noteBlock(stream, block) {
-    if (block.data !== null) this.counts.messages++;
+    if (block.data !== null) this.countMessage(stream);
     const ageMs = this.subscribers.at(stream.place)?.note(block, this.counts);
     if (typeof ageMs === 'number') this.record('delivery', ageMs);
+  }
+
+  /** @param {Stream} stream */
+  countMessage(stream) {
+    this.counts.messages++;
+    formats?.noteMessage(stream);
   }
 
   /** The stream ended, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */

@@ -92,7 +92,11 @@ export class Drone {
   async aim(params, isAgain = false) {
     const { failures } = this;
     const security = tls?.securityOf(params) ?? null;
-    const { servers, isLocal, pingIntervalMs, isPartial } = await this.ask(params, security, isAgain);
+    const { servers, isLocal, pingIntervalMs, idlePings, isPartial } = await this.ask(
+      params,
+      security,
+      isAgain,
+    );
     const { sources, interval, timeout, expect, channel, path, format } = params;
     const subscription = topics?.subscriptionOf(params) ?? null;
     this.pingIntervalMs = interval === 'auto' ? (pingIntervalMs ?? 0) : interval;
@@ -103,6 +107,7 @@ export class Drone {
       request: formats?.requestOf(params) ?? requestOf(params),
       subscription,
       pingIntervalMs: this.pingIntervalMs,
+      idlePings,
       timeoutMs: timeout,
       isStrict: expect === 'holdfast',
       allowsMessages: channel !== '' || path.includes('channel='),
@@ -152,7 +157,7 @@ export class Drone {
       { open, inFlight, opened, failed: failures },
     );
     if (change > 0) this.dialer.open(change);
-    if (change < 0) this.dialer.close(-change);
+    if (change < 0) this.dialer.close(-change, this.params.away > 0);
     // What was lost is asked for its consent before anything else is opened.
     const churning = this.churned.take(nowMs, this.permit.isValid(failures) ? churn : 0);
     if (churning > 0) this.dialer.churn(churning);
@@ -161,9 +166,15 @@ export class Drone {
   /** @returns {number} streams to keep open; no more than there are while the consent is in doubt */
   target() {
     if (!this.permit.isGranted) return 0;
-    const target = Math.min(this.params.n, this.dialer.most, this.tokens?.ready ?? Infinity);
+    const target = Math.min(this.wanted, this.dialer.most, this.tokens?.ready ?? Infinity);
     const { open, inFlight } = this.counters;
     return this.permit.isValid(this.failures) ? target : Math.min(target, open + inFlight);
+  }
+
+  /** Streams that are to be open. */
+  get wanted() {
+    const { n, away } = this.params;
+    return away > 0 ? Math.max(0, n - away) : n;
   }
 
   /** Streams that failed or were lost, ever. */
@@ -181,7 +192,7 @@ export class Drone {
   /** @returns {State} */
   state() {
     const { open, inFlight } = this.counters;
-    const { n } = this.params;
+    const n = this.wanted;
     if (open + inFlight > n) return 'closing';
     if (n === 0) return 'idle';
     if (this.permit.wasRefused) return 'no-consent';
@@ -197,7 +208,7 @@ export class Drone {
       kind === 'gauge' ? counters[name] : counters[name] - before[name],
     ]);
     return {
-      target: this.params.n,
+      target: this.wanted,
       waiting: this.reconciler.waitingCount(),
       ...Object.fromEntries(rows),
       failed: differenceOf(counters.failed, before.failed),

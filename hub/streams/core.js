@@ -61,6 +61,8 @@ import { notesOf, QUIET, TakenPlaces } from './taken.js';
  */
 
 const RETRY_AFTER_S = '10';
+/** Made once: its stack costs more than a refusal, and everybody is refused while there is no room. */
+const FULL = new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
 /** How soon what was published before is asked for again. */
 const LEARN_MS = 1000;
 /** Why publications can't be read now: the client comes back for them. */
@@ -187,8 +189,7 @@ export class HubCore {
 
   /** @throws {LimitError} 503 if nothing more can be listed */
   checkPresence() {
-    if (this.presence?.isFull)
-      throw new LimitError(503, NO_ROOM, 'hubLimitedPresence', { 'Retry-After': RETRY_AFTER_S });
+    if (this.presence?.isFull) throw FULL;
   }
 
   /** There is no stream after all. @param {Admission} admission */

@@ -28,6 +28,7 @@ pub struct DialTarget {
     pub request: Buffer,
     pub subscription: Option<DialSubscription>,
     pub ping_interval_ms: u32,
+    pub idle_pings: bool,
     pub timeout_ms: u32,
     pub is_strict: bool,
     pub allows_messages: bool,
@@ -136,6 +137,12 @@ impl Dialer {
         self.dialer.close(count.into());
     }
 
+    /// Cuts so many open streams off, with a reset. They keep their cursors.
+    #[napi]
+    pub fn cut(&mut self, count: u32) {
+        self.dialer.cut(count.into());
+    }
+
     /// Closes so many open streams at random, and opens them again.
     #[napi]
     pub fn churn(&mut self, count: u32) {
@@ -191,6 +198,7 @@ impl TryFrom<DialTarget> for dial::Target {
             request: target.request.to_vec().into_boxed_slice(),
             subscription: target.subscription.map(dial::Subscription::try_from).transpose()?.map(Arc::new),
             ping_interval_ms: target.ping_interval_ms,
+            idle_pings: target.idle_pings,
             timeout_ms: target.timeout_ms,
             is_strict: target.is_strict,
             allows_messages: target.allows_messages,

@@ -261,8 +261,8 @@ impl Core {
 
     /// Does what the records say; see `command.rs`.
     #[napi]
-    pub fn command(&self, records: Uint8Array) -> Result<()> {
-        self.hold.command(&records).map_err(|_| Error::new(Status::InvalidArg, "a record is malformed"))
+    pub fn command(&self, records: Uint8Array, wakes_all: bool) -> Result<()> {
+        self.hold.command(&records, wakes_all).map_err(|_| Error::new(Status::InvalidArg, "a record is malformed"))
     }
 
     #[napi]

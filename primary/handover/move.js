@@ -49,7 +49,7 @@ export class Move {
    * @param {Feed} options.feed
    * @param {PresenceMove | null} [options.presence] with --subscriptions
    * @param {number} [options.pauseMs] for which old workers move streams in one round
-   * @param {number} [options.deadlineMs] no round begins after it
+   * @param {number} [options.deadlineMs] no round begins so long after the last one in which something moved
    * @param {(streams: number) => void} [options.onRound] when the old workers no longer have its streams
    * @param {(line: string) => void} options.onNote
    */
@@ -78,19 +78,25 @@ export class Move {
    * @throws {HoldfastError} HANDOVER: the step that failed, and why. Streams of earlier rounds (`streams`) stay with the new workers
    */
   async run() {
-    const endMs = performance.now() + this.deadlineMs;
     try {
       await this.connect();
-      let moved = await this.round();
-      while (moved.left > 0 && !this.isStopped && performance.now() < endMs) {
-        await after(moved.prepared > 0 ? BREAK_MS : EMPTY_BREAK_MS);
-        moved = await this.round();
-      }
+      const left = await this.allRounds();
       await Promise.allSettled(this.sources.map((source) => source.ask('withdraw', {}, STEP_MS)));
-      return { streams: this.streams, rounds: this.rounds, left: moved.left };
+      return { streams: this.streams, rounds: this.rounds, left };
     } catch (error) {
       await this.undo();
       throw error;
+    }
+  }
+
+  /** However many streams there are: it ends, because what is new connects to the new workers. @returns {Promise<number>} what is left */
+  async allRounds() {
+    let endMs = performance.now() + this.deadlineMs;
+    for (;;) {
+      const { prepared, left } = await this.round();
+      if (prepared > 0) endMs = performance.now() + this.deadlineMs;
+      if (left === 0 || this.isStopped || performance.now() >= endMs) return left;
+      await after(prepared > 0 ? BREAK_MS : EMPTY_BREAK_MS);
     }
   }
 

@@ -63,7 +63,7 @@ export class Steps {
       takeBack: () => handover.takeBack(),
       withdraw: () => handover.withdraw(),
       connect: () => handover.connect(sources),
-      sync: () => hub.settled(),
+      sync: () => this.sync(handover),
       learn: () => hub.learn(notes),
       go: () => handover.go({ quiet: hub.quiet, onTaken: (stream) => hub.takeIn(stream) }),
       drop: () => handover.drop(),
@@ -71,6 +71,12 @@ export class Steps {
     };
     if (!Object.hasOwn(steps, step)) throw new HoldfastError('HANDOVER', `unknown step ${step}`);
     return steps[step]();
+  }
+
+  /** @param {Handover} handover */
+  async sync({ flush }) {
+    await this.hub.settled();
+    flush(); // the shards have to know it before streams come
   }
 
   /** Streams have been given everything that was fed before they move. @param {Handover} handover @param {{ ms: number, wantsIds: boolean }} how */

@@ -1,66 +1,73 @@
 /*
- * How many streams: the target rises until something reaches its limit.
+ * How many streams: their number rises until something reaches its limit, and then as many as were well are held.
+ * `npm run million -- --ceiling` checks the machine and runs it.
  */
-import { availableParallelism } from 'node:os';
-import { formatBytes, formatCount } from '../../lib/format.js';
-import { findLimits, mostStreams, verdictLine } from '../../limits/index.js';
-import { readMachine } from '../../limits/kernel.js';
 import { native } from '../../native/index.js';
-import { figure, last, max, median } from '../lab/figures.js';
-import { networkOfMany } from '../lab/namespace.js';
-import { Recorder } from '../lab/phases.js';
-import { change, hold, rest } from '../lab/steps.js';
+import { figure } from '../lab/figures.js';
+import { CAUSES, MEMORY_PARTS, PING_INTERVAL_MS, trialOfCeiling } from '../lab/million/ceiling.js';
+import { memoryChart } from '../lab/million/ceilingchart.js';
+import { SPARE } from '../lab/million/room.js';
+import { targetsText } from '../lab/million/targets.js';
+import {
+  CPU_FIGURES,
+  LATENESS_FIGURES,
+  MEMORY_FIGURES,
+  PAUSE_FIGURES,
+  tickFigures,
+} from '../lab/million/values.js';
 import { known } from '../lab/text.js';
-import { closeStage, describe, openStage } from '../lab/trial.js';
 
-const FACTOR = 1.5;
-/** It stops there even if no limit was reached. */
-const MOST_TIMES = 200;
-const RAMP = 10_000;
-const PING_INTERVAL_MS = 20_000;
-const LATENESS_MS = 500;
-const TICK_MS = 50;
-const IDLE_PERCENT = 5;
-/** This share of the machine's memory stays free. */
-const SPARE = 0.1;
-const STEPS = 12;
+const RUN = 'ceiling';
+/** All of them with clients on other machines. */
+const OTHERS = [
+  'original, 2012',
+  '[WhatsApp, 2012](https://blog.whatsapp.com/1-million-is-so-2011) (24 cores, 103 GB)',
+  '[Phoenix, 2015](https://phoenixframework.org/blog/the-road-to-2-million-websocket-connections) (40 cores, 128 GB)',
+  '[MigratoryData, 2013](https://migratorydata.com/blog/websockets-benchmark-12-million-concurrent-users/)',
+];
 
-/** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
-/** @type {Record<Cause, string>} the names of their figures */
-const CAUSES = {
-  CPU: 'cpu',
-  memory: 'memory',
-  'another limit': 'limit',
-  lateness: 'lateness',
-  ticks: 'ticks',
-  streams: 'streams',
-};
+// biome-ignore format: a table reads best with a row a line
+/** @type {import('../lab/million/targets.js').Target[]} */
+const TARGETS = [
+  { text: 'streams held', figures: ['held'], target: '2,400,000', least: [2_400_000], headline: '{} streams held', others: ['1,000,000', '2,277,845', '2,000,000', '12,000,000'] },
+  { text: 'lost while they were held', figures: ['heldLost'], target: '0', most: [0] },
+  { text: 'ping lateness p99, at the client', figures: ['latenessP99Ms'], target: '200 ms', most: [200], headline: 'pings {} late (p99)' },
+  { text: 'kernel memory per socket', figures: ['kernelBytes'], target: '-' },
+  { text: 'CPU of the server per ping', figures: ['pingUs'], target: '-' },
+];
 
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question: 'How many streams can this machine hold, clients included, and what is the limit?',
-  usual: { holdS: 10, repeats: 1 },
+  title: 'as many streams as the memory allows',
+  usual: { streams: 1_000_000, ramp: 20_000, holdS: 600, repeats: 1 },
+  small: { streams: 15_000, most: 50_000, ramp: 10_000, holdS: 30 },
+  targets: TARGETS,
   hasOwnNetwork: true,
+  hasOwnPage: true,
+  rises: true,
   how: [
-    `The target starts at the given number of streams and rises by half each time. Streams are pinged every ${PING_INTERVAL_MS / 1000} s; ${formatCount(RAMP)} open per second.`,
-    `The limit can be CPU (less than ${IDLE_PERCENT} % idle, most of it used by us), memory (the next step would leave less than ${SPARE * 100} % free, or the tune check forbids it), another limit that the tune check knows, lateness (p99 above ${LATENESS_MS} ms in the server),`,
-    `ticks (p90 above ${TICK_MS} ms), or streams (some are refused, lost, or do not open in time).`,
+    `The number of streams rises, in steps of half of the room that is left, at the least of 4 %; each number is held for a while before the next one. When something reaches its limit, or would with the next step, the last number that was well is held. Streams are pinged every ${PING_INTERVAL_MS / 1000} s.`,
+    `The limit can be memory (the next step would leave less than ${SPARE * 100} % free, judged by what each stream has taken so far), another limit that the tune check knows, CPU (less than 5 % of one core idle, most of it used by us), lateness (p99 above 200 ms at the client), ticks (p90 above 50 ms), or streams (some are refused, lost, or do not open in time).`,
+    'Memory is PSS of all processes of the server, with or without what they had before the first stream. Lateness is measured by the clients against the schedule.',
   ],
   runs: () => [
     {
-      name: 'ceiling',
-      args: ['--transport', native ? 'hold' : 'http', '--ping-interval', String(PING_INTERVAL_MS)],
+      name: RUN,
+      text: 'our server; one worker, because its shards are threads',
+      args: [
+        ...(native ? ['--transport', 'hold', '--workers', '1'] : ['--transport', 'http']),
+        '--ping-interval',
+        String(PING_INTERVAL_MS),
+      ],
     },
   ],
-  trial,
-  trialSeconds: (plan) => 5 + (STEPS + 1) * (plan.holdS + 1) + (plan.streams * FACTOR ** STEPS) / RAMP,
+  trial: trialOfCeiling,
+  trialSeconds: ({ streams, most, ramp, idleS, holdS }) =>
+    idleS + (1.4 * (most || 2.5 * streams)) / ramp + 6 * (Math.min(holdS / 10, 20) + 3) + holdS,
   figures: [
-    figure('held', 'streams held without problems', 'count'),
-    figure('limitAt', 'streams at which a limit was reached', 'count'),
-    figure('usedBytes', 'memory per stream, both ends, before the limit', 'bytes'),
-    figure('tickP90Ms', 'tick p90, before the limit', 'ms'),
-    figure('latenessMs', 'ping lateness p99, before the limit', 'ms'),
-    figure('idlePercent', 'idle CPU of the machine, before the limit', '%'),
+    figure('held', 'streams held', 'count'),
+    figure('limitAt', 'streams with which a limit was, or would be, reached', 'count'),
     ...Object.entries(CAUSES).map(([cause, name]) =>
       figure(
         name,
@@ -68,177 +75,41 @@ export default {
         'count',
       ),
     ),
+    figure('failed', 'streams that failed to open and were opened again', 'count'),
+    figure('lost', 'streams lost, opening or held', 'count'),
+    figure('heldLost', 'streams lost while they were held', 'count'),
+    figure('heldLimits', 'limits reached while they were held', 'count'),
+    ...MEMORY_FIGURES,
+    figure('streamBytes', 'memory per stream, both ends, of the machine', 'bytes'),
+    figure('idleUsedBytes', 'memory in use before the first stream', 'bytes'),
+    figure('leftBytes', 'memory left', 'bytes'),
+    figure('spareBytes', 'memory that has to stay free', 'bytes'),
+    figure('nextBytes', 'memory that the next step needs', 'bytes'),
+    ...tickFigures('held', 'held'),
+    ...LATENESS_FIGURES,
+    ...CPU_FIGURES,
+    figure('downS', 'time to close all streams, to the last socket', 's'),
+    ...PAUSE_FIGURES,
   ],
   read: (findings) => {
-    const [run] = findings.runs;
-    const value = (/** @type {string} */ name) => known(findings, name, run);
-    const causes = Object.entries(CAUSES).filter(([, name]) => (findings.of(name, run)?.most ?? 0) > 0);
-    const named = causes.map(([cause]) => cause).join(' and ');
-    if (!findings.of('held', run))
-      return [`Even ${value('limitAt')} streams were too many here: the limit was ${named}.`];
-    const well = `${value('held')} streams were held without problems`;
+    const value = (/** @type {string} */ name) => known(findings, name, RUN);
+    const has = (/** @type {string} */ name) => (findings.of(name, RUN)?.most ?? 0) > 0;
+    const named = Object.entries(CAUSES).flatMap(([cause, name]) => (has(name) ? [cause] : []));
+    const limit = named.join(' and ');
+    if (!has('held')) return [`Even ${value('limitAt')} streams were too many here: the limit was ${limit}.`];
+    const [kernel, user, clients] = MEMORY_PARTS.map(value);
     return [
-      causes.length > 0
-        ? `${well}; at ${value('limitAt')} the limit was ${named}.`
-        : `${well}, and no limit was reached: start with more --streams.`,
+      `${value('held')} streams were held; ${value('heldLost')} were lost meanwhile. Pings (${value('pings')}) were ${value('latenessP99Ms')} late at p99, ${value('latenessMaxMs')} at most, with ${value('idlePercent')} of CPU idle.`,
+      has('heldLimits')
+        ? 'While they were held, something was beyond its limit: see the notes.'
+        : 'While they were held, nothing was beyond its limit.',
+      named.length > 0
+        ? `The next step would have been ${value('limitAt')} streams; what prevents it is ${limit}.`
+        : 'No limit was reached: no more were asked for.',
+      `${value('leftBytes')} of memory were left, of which ${value('spareBytes')} have to stay free${has('nextBytes') ? `, and the next step needs ${value('nextBytes')}` : ''}. A stream takes ${value('streamBytes')}: ${kernel} in the kernel at each end, ${user} in the server, ${clients} in the clients.`,
     ];
   },
+  comparison: (findings) =>
+    `The targets are for 25 GB of memory.\n\n${targetsText(TARGETS, findings, { run: RUN, others: OTHERS })}`,
+  charts: memoryChart,
 };
-
-/** @typedef {Map<Cause, string>} Reached the limits that were reached, and how that showed */
-
-/** @param {import('../lab/experiment.js').Trial} all @returns {Promise<import('../lab/experiment.js').Values>} */
-async function trial(all) {
-  const { lab, plan, name } = all;
-  const machine = readMachine();
-  const most = mostStreams(machine, wish());
-  const stage = await openStage(all, {
-    network: networkOfMany(),
-    most: Math.min(Math.max(most, plan.streams), plan.streams * MOST_TIMES),
-    ramp: RAMP,
-  });
-  const recorder = new Recorder(stage.server, stage.load);
-  lab.status = () => `[${name}] ${stage.load.text()}`;
-  await recorder.during('idle', () => rest('idle', plan.idleS).run(stage));
-  const climb = new Climb(stage, recorder, { machine, most });
-  try {
-    await climb.run(plan.streams);
-  } finally {
-    describe(all, stage, recorder.spans);
-  }
-  for (const [cause, how] of climb.reached)
-    lab.note(`limit at ${formatCount(climb.limitAt ?? 0)} streams: ${cause} (${how})`);
-  await closeStage(stage);
-  const causes = Object.entries(CAUSES).map(([cause, figure]) => [
-    figure,
-    climb.reached.has(/** @type {Cause} */ (cause)) ? 1 : null,
-  ]);
-  return { ...climb.good, limitAt: climb.limitAt, ...Object.fromEntries(causes) };
-}
-
-/** @returns {import('../../limits/index.js').Wish} */
-function wish() {
-  return {
-    streams: 0,
-    transport: native ? 'hold' : 'http',
-    pingIntervalMs: PING_INTERVAL_MS,
-    openRate: RAMP,
-    isFleetHere: true,
-  };
-}
-
-/** @param {import('../../limits/index.js').Finding[]} findings what forbids so many streams @returns {Cause} */
-function causeOf(findings) {
-  if (findings.length > 0 && findings.every(({ name }) => name.startsWith('memory'))) return 'memory';
-  return findings.length > 0 && findings.every(({ name }) => name.startsWith('CPU'))
-    ? 'CPU'
-    : 'another limit';
-}
-
-/** Climbs from target to target. */
-class Climb {
-  /**
-   * @param {import('../lab/steps.js').Stage} stage @param {Recorder} recorder
-   * @param {{ machine: import('../../limits/kernel.js').Machine, most: number }} room the machine before the first stream,
-   *   and how many streams the tune check allows on it
-   */
-  constructor(stage, recorder, { machine, most }) {
-    this.stage = stage;
-    this.recorder = recorder;
-    this.machine = machine;
-    this.most = most;
-    /** @type {import('../lab/experiment.js').Values} */
-    this.good = {};
-    /** The target at which a limit was reached. @type {number | null} */
-    this.limitAt = null;
-    /** @type {Reached} */
-    this.reached = new Map();
-  }
-
-  /** @param {number} first target */
-  async run(first) {
-    for (let target = first; target <= first * MOST_TIMES; target = Math.round(target * FACTOR)) {
-      this.reached = this.forbidden(target);
-      if (this.reached.size === 0) this.reached = await this.tryOut(target);
-      if (this.reached.size === 0) continue;
-      this.limitAt = target;
-      return;
-    }
-  }
-
-  /** Limits known in advance: nobody wants to wake the kernel's out-of-memory killer. @param {number} target @returns {Reached} */
-  forbidden(target) {
-    const { memory } = readMachine();
-    const { held, usedBytes } = this.good;
-    if (held && usedBytes) {
-      const leftBytes = memory.availableBytes - (target - held) * usedBytes;
-      if (leftBytes < memory.totalBytes * SPARE) {
-        const free = formatBytes(memory.availableBytes);
-        return new Map([
-          ['memory', `it would need ${formatBytes((target - held) * usedBytes)} more, and ${free} are free`],
-        ]);
-      }
-    }
-    if (target <= this.most) return new Map();
-    const findings = findLimits(this.machine, { ...wish(), streams: target }).filter(
-      ({ isForbidding }) => isForbidding,
-    );
-    const cause = causeOf(findings);
-    const why =
-      findings.length > 0 ? verdictLine(findings, target).replace(/^limits: /, '') : 'the tune check';
-    return new Map([[cause, `not tried: the tune check allows ${formatCount(this.most)}; ${why}`]]);
-  }
-
-  /** @param {number} target @returns {Promise<Reached>} */
-  async tryOut(target) {
-    const { stage, recorder } = this;
-    const [open, held] = [`up ${target}`, `held ${target}`];
-    try {
-      await recorder.during(open, () => change(stage, target));
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'NOT_OPEN')) throw error;
-      return new Map([['streams', error.message]]);
-    }
-    await recorder.during(held, () => hold(held, stage.plan.holdS).run(stage));
-    const found = this.figuresOf(target, held);
-    const reached = reachedBy(found);
-    if (reached.size === 0) this.good = found.values;
-    return reached;
-  }
-
-  /** @param {number} target @param {string} held */
-  figuresOf(target, held) {
-    const phases = this.recorder.phases();
-    const used =
-      (last(held, 'memoryUsedBytes')(phases) ?? 0) - (last('idle', 'memoryUsedBytes')(phases) ?? 0);
-    const values = {
-      held: target,
-      usedBytes: used / target,
-      tickP90Ms: median(held, 'tickP90Ms')(phases),
-      latenessMs: median(held, 'pingLatenessP99Ms')(phases),
-      idlePercent: median(held, 'cpuIdlePercent')(phases),
-    };
-    const ownPercent = (median(held, 'processCpuPercent')(phases) ?? 0) + phases[held].dronesCpuPercent;
-    const refused = max(held, 'refused503')(phases) ?? 0;
-    return { values, ownPercent, refused, missing: target - this.stage.load.total().counts.open };
-  }
-}
-
-/** @param {ReturnType<Climb['figuresOf']>} found @returns {Reached} */
-function reachedBy({ values, ownPercent, refused, missing }) {
-  /** @type {Reached} */
-  const reached = new Map();
-  const { idlePercent, latenessMs, tickP90Ms } = values;
-  const isOurs = ownPercent > availableParallelism() * 50;
-  if (idlePercent !== null && idlePercent < IDLE_PERCENT && isOurs)
-    reached.set(
-      'CPU',
-      `${idlePercent.toFixed(1)} % of one core was idle, server and clients used ${ownPercent.toFixed(0)} %`,
-    );
-  if (latenessMs !== null && latenessMs > LATENESS_MS)
-    reached.set('lateness', `p99 was ${latenessMs.toFixed(0)} ms`);
-  if (tickP90Ms !== null && tickP90Ms > TICK_MS) reached.set('ticks', `p90 was ${tickP90Ms.toFixed(0)} ms`);
-  if (refused > 0) reached.set('streams', `${formatCount(refused)} were refused with 503`);
-  else if (missing > 0) reached.set('streams', `${formatCount(missing)} were no longer open`);
-  return reached;
-}

@@ -1,14 +1,19 @@
 /*
  * How long it takes until a new server has taken over all streams, and what clients notice.
  */
-import { Clients } from '../lab/handover/clients.js';
-import { Generations } from '../lab/handover/generations.js';
+import { Clients, PING_MS } from '../lab/handover/clients.js';
+import { startGenerations } from '../lab/handover/generations.js';
 import { chartsOf, FIGURES, pageText, sentencesOf, tableText } from '../lab/handover/table.js';
+import { SECRET } from '../lab/hub/subjects.js';
 import { noHold } from '../lab/transports.js';
 
 /** The most streams are those of the plan; these are parts of them. */
 const PARTS = [60, 4, 1];
 const TAKEOVERS = 5;
+const SERVER = [
+  ...['--workers', '2', '--ping-interval', String(PING_MS), '--refresh', '1000', '--no-log'],
+  ...['--anonymous', '--jwt-secret', SECRET],
+];
 /** A takeover without its streams; opening 1,000 streams; everything else of a run. */
 const [TAKEOVER_S, OPEN_S, START_S] = [4, 0.25, 8];
 
@@ -55,9 +60,12 @@ async function measureRound(round) {
 /** @param {Round} round @param {string} run @param {number} streams */
 async function measureRun({ lab, plan, name, record }, run, streams) {
   lab.status = () => `[${name}] ${run} streams: opening`;
-  const generations = new Generations(lab, `control-${run}-${name}`, streams);
-  const { port } = await generations.start();
-  const clients = new Clients(lab, port, streams);
+  const generations = await startGenerations(lab, {
+    name: `control-${run}-${name}`,
+    args: [...SERVER, '--streams', String(streams)],
+    host: '0.0.0.0',
+  });
+  const clients = new Clients(lab, generations.port, streams);
   await clients.start();
   for (let i = 1; i <= TAKEOVERS; i++) {
     lab.status = () => `[${name}] ${run} streams: takeover ${i}`;

@@ -3,9 +3,10 @@
  */
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { buildBare } from '../lab/bare.js';
+import { makeCertificate } from '../lab/tls/certificate.js';
 import { CIPHER } from '../lab/tls/cipher.js';
 import { measureAll, secondsOf } from '../lab/tls/measure.js';
-import { makeCertificate, OURS, TLS_PEERS } from '../lab/tls/subjects.js';
+import { OURS, TLS_PEERS } from '../lab/tls/subjects.js';
 import { chartsOf, FIGURES, pageText, sentencesOf, tableText } from '../lab/tls/table.js';
 import { noHold } from '../lab/transports.js';
 

@@ -11,6 +11,12 @@ export function bareProgram(name) {
   return `${FOLDER}target/release/${name}`;
 }
 
+/** For runs that only watch for pauses with them, and do without. @param {import('./lab.js').Lab} lab @returns {Promise<string>} '' */
+export async function tryBuildBare(lab) {
+  await buildBare(lab);
+  return '';
+}
+
 /** @param {import('./lab.js').Lab} lab @returns {Promise<string>} why they can't be built; '' on success */
 export async function buildBare(lab) {
   const cargo = findCommand('cargo');

@@ -5,10 +5,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { formatCount } from '../../lib/format.js';
 import { Findings } from './findings.js';
-import { markdownTable, valueText } from './text.js';
+import { insertBetween } from './insert.js';
+import { alignedTable, valueText } from './text.js';
 
-const START = '<!-- comparison:start -->';
-const END = '<!-- comparison:end -->';
+const NAME = 'comparison';
 const OURS = 'hold';
 
 const COLUMNS = /** @type {const} */ ([
@@ -43,7 +43,7 @@ export function comparisonText(report) {
   const head = ['', ...COLUMNS.map(({ title }) => title)];
   const { plan, startedAt, facts } = report;
   const size = `${formatCount(plan.streams)} streams on one machine, clients included`;
-  return `${markdownTable(head, rows)}
+  return `${alignedTable(head, rows)}
 
 In brackets: relative to Holdfast, which is measured as a whole server with its monitoring. All in one run of
 \`node scripts/experiment.js technologies\`: ${size}, ${startedAt.slice(0, 10)}, ${facts.machine}. Details:
@@ -64,16 +64,9 @@ function ratioText(ratio) {
   return ratio >= 10 ? formatCount(ratio) : ratio.toFixed(1);
 }
 
-/** @param {string} page @param {string} text @returns {string | null} the page with the text between the markers; null when it has none */
-export function insertComparison(page, text) {
-  const [start, end] = [page.indexOf(START), page.indexOf(END)];
-  if (start < 0 || end < start) return null;
-  return `${page.slice(0, start + START.length)}\n${text}\n${page.slice(end)}`;
-}
-
 /** @param {string} file @param {Report} report @returns {boolean} false when the file has no markers */
 export function writeComparison(file, report) {
-  const page = insertComparison(readFileSync(file, 'utf8'), comparisonText(report));
+  const page = insertBetween(readFileSync(file, 'utf8'), NAME, comparisonText(report));
   if (page === null) return false;
   writeFileSync(file, page);
   return true;

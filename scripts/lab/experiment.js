@@ -47,6 +47,11 @@ const MOST_EDITS = 4;
  * @property {string} name that of the file
  * @property {string} question
  * @property {{ holdS: number, repeats: number, streams?: number, ramp?: number }} usual sizes with which it takes about three minutes
+ * @property {string} [title] of its row in the README's table of results
+ * @property {{ streams: number, holdS: number, ramp?: number, most?: number }} [small] sizes with which it takes about a minute, for
+ *   npm run bench; `most`: as in the plan
+ * @property {boolean} [rises] `streams` is where it begins
+ * @property {import('./million/targets.js').Target[]} [targets] for the README's table, too
  * @property {boolean} [hasOwnNetwork] runs in its own network namespace if possible
  * @property {boolean} [hasOwnPage] has its own page in docs/, so docs/experiments.md leaves it out
  * @property {string[]} [how] sentences on what is done, in addition to the steps

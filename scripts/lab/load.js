@@ -31,7 +31,8 @@ const PATIENCE_MS = 30_000;
  * @property {number} port
  * @property {number} most streams that will be wanted
  * @property {number} ramp streams to open per second, all drones together
- * @property {Record<string, string>} [params] for each drone
+ * @property {import('../../fleet/texts.js').Texts} [params] for each drone; with topics, streams are numbered
+ * @property {number} [first] number of the first stream; 0 unless another load has those before it
  */
 
 /**
@@ -68,7 +69,9 @@ export class Load {
     this.members = members;
     this.aim = aim;
     this.close = close;
+    /** Streams that are to be open now, and streams that there are, also when they are away. */
     this.target = 0;
+    this.streams = 0;
     /** The last answer of each. @type {(import('../../fleet/ask.js').Stats | null)[]} */
     this.answers = members.map(() => null);
     /** Names of those that did not answer the last time. @type {string[]} */
@@ -79,9 +82,10 @@ export class Load {
 
   /** @param {number} streams wanted from now on */
   async set(streams) {
-    const { port, ramp, params } = this.aim;
+    const { port, ramp, params, first = 0 } = this.aim;
     const [shares, ramps] = [spread(streams, this.members.length), spread(ramp, this.members.length)];
     this.target = streams;
+    this.streams = streams;
     await this.lab.unlessAborted(
       each(this.members, (member, i) =>
         setParams(member, {
@@ -89,8 +93,19 @@ export class Load {
           ...params,
           n: String(shares[i]),
           ramp: String(Math.max(1, ramps[i])),
+          // Drones take turns, so that the numbers of all streams are 0, 1, 2, …
+          ...(params?.topic ? { first: String(first + i), step: String(this.members.length) } : {}),
         }),
       ),
+    );
+  }
+
+  /** Cuts all streams off, and keeps them away until they may come back. @param {boolean} isAway */
+  async keepAway(isAway) {
+    const shares = spread(this.streams, this.members.length);
+    this.target = isAway ? 0 : this.streams;
+    await this.lab.unlessAborted(
+      each(this.members, (member, i) => setParams(member, { away: isAway ? String(shares[i]) : '0' })),
     );
   }
 
@@ -143,9 +158,14 @@ export class Load {
     return merge(this.answers.filter((stats) => stats !== null));
   }
 
+  /** @param {import('../../fleet/drone/counters.js').Measure} name @returns {import('../../lib/histogram.js').Histogram} since the drones started */
+  measured(name) {
+    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms[name]] : [])));
+  }
+
   /** @returns {import('../../lib/histogram.js').Histogram} lateness of all pings since the drones started */
   lateness() {
-    return mergeHistograms(this.answers.flatMap((stats) => (stats ? [stats.histograms.lateness] : [])));
+    return this.measured('lateness');
   }
 
   /**

@@ -15,6 +15,9 @@ const ENTRIES = '/proc/sys/net/ipv4/tcp_child_ehash_entries';
 const REMEMBERED_CLOSED = '/proc/sys/net/ipv4/tcp_max_tw_buckets';
 const POLL_MS = 10;
 const MARK = 'HOLDFAST_OWN_NETWORK';
+/** A limit of the whole machine that can't be read from within a network namespace. */
+const TCP_MEMORY = '/proc/sys/net/ipv4/tcp_mem';
+const TCP_MEMORY_OF_MACHINE = 'HOLDFAST_TCP_MEMORY';
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 /** Two ends per stream, in a table that stays half empty. */
 const ENTRIES_PER_STREAM = 4;
@@ -42,6 +45,12 @@ export function networkOfMany() {
 /** @returns {boolean} whether this process runs in its own network */
 export function hasOwnNetwork() {
   return process.env[MARK] === 'yes';
+}
+
+/** @returns {number} pages of buffers that all TCP sockets of the machine may have together; Infinity if that is not known */
+export function limitOfTcpPages() {
+  const text = existsSync(TCP_MEMORY) ? readFileSync(TCP_MEMORY, 'utf8') : process.env[TCP_MEMORY_OF_MACHINE];
+  return Number(text?.trim().split(/\s+/)[2] ?? Number.POSITIVE_INFINITY);
 }
 
 /** @returns {string} why there can't be one; '' if there can */
@@ -80,7 +89,8 @@ export async function runInOwnNetwork(streams) {
   onSignals(SIGNALS, (signal) => (signal === 'SIGINT' && isInTerminal) || child?.kill(signal));
   try {
     writeFileSync(ENTRIES, String(entries));
-    child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, [MARK]: 'yes' } });
+    const own = { [MARK]: 'yes', [TCP_MEMORY_OF_MACHINE]: readFileSync(TCP_MEMORY, 'utf8').trim() };
+    child = spawn('unshare', words, { stdio: 'inherit', env: { ...process.env, ...own } });
     const status = statusOf(child);
     while (!hasEnded(child) && networkOf('self') === networkOf(String(child.pid))) await after(POLL_MS);
     return status;

@@ -21,6 +21,7 @@ import { cpuUs, pssBytes } from './processes.js';
  * @property {number} serverCpuPercent
  * @property {Ticks | null} ticks the worst of all workers in each figure; null when no worker was there all the time
  * @property {import('../../fleet/drone/histograms.js').Percentiles} latenessMs of the pings that clients read in it
+ * @property {import('../../fleet/drone/histograms.js').Percentiles} deliveryMs of the publications, from publishing to reading
  * @property {import('../../fleet/merge.js').Total} load at its end, counted since the run began
  *
  * @typedef {{ avgMs: number, p90Ms: number, p99Ms: number, maxMs: number }} Ticks
@@ -42,7 +43,7 @@ export class Recorder {
   /** @param {string} name @param {() => Promise<unknown>} act */
   async during(name, act) {
     const beginMs = this.lastMs || (await this.server.nextRow());
-    const before = this.load.lateness();
+    const before = this.measured();
     const ticksBefore = await this.server.ticks();
     const cpuBefore = this.cpu();
     const begunMs = performance.now();
@@ -62,13 +63,26 @@ export class Recorder {
       dronesCpuPercent: (cpuAfter.dronesUs - cpuBefore.dronesUs) / tookMs / 10,
       serverCpuPercent: (cpuAfter.serverUs - cpuBefore.serverUs) / tookMs / 10,
       ticks,
-      latenessMs: percentilesOf(this.load.lateness().less(before)),
+      ...this.since(before),
       load,
     };
   }
 
+  measured() {
+    return { lateness: this.load.lateness(), delivery: this.load.measured('delivery') };
+  }
+
+  /** @param {ReturnType<Recorder['measured']>} before */
+  since(before) {
+    const { lateness, delivery } = this.measured();
+    return {
+      latenessMs: percentilesOf(lateness.less(before.lateness)),
+      deliveryMs: percentilesOf(delivery.less(before.delivery)),
+    };
+  }
+
   cpu() {
-    return { dronesUs: cpuUs(this.load.pids()), serverUs: cpuUs(this.server.pids()) };
+    return { dronesUs: cpuUs(this.load.pids()), serverUs: this.server.cpuUs() };
   }
 
   /** @returns {Phases} those that are over */

@@ -23,12 +23,13 @@ const TRIAL_S = 4;
  * @property {number} repeats
  * @property {number} ramp streams to open per second
  * @property {boolean} isLong
+ * @property {number} [most] streams with which an experiment that rises has enough; 0 for as many as it can
  *
- * @typedef {{ streams: number, ramp?: number, hold: number, repeats: number, isLong: boolean }} Wish 0 for the usual
+ * @typedef {{ streams: number, ramp?: number, hold: number, repeats: number, isLong: boolean, most?: number }} Wish 0 for the usual
  */
 
 /** @param {import('./experiment.js').Experiment} experiment @param {Wish} wish @returns {Plan} */
-export function planOf({ usual }, { streams, ramp, hold, repeats, isLong }) {
+export function planOf({ usual }, { streams, ramp, hold, repeats, isLong, most }) {
   const holdS = (hold || usual.holdS) * (isLong ? LONG : 1);
   return {
     streams: streams || usual.streams || defaultStreams(),
@@ -37,6 +38,7 @@ export function planOf({ usual }, { streams, ramp, hold, repeats, isLong }) {
     repeats: repeats || usual.repeats,
     ramp: ramp || usual.ramp || RAMP,
     isLong,
+    most: most || 0,
   };
 }
 

@@ -9,7 +9,7 @@ import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { Histogram } from '../../lib/histogram.js';
 import { untilListening } from '../../lib/listening.js';
 import { hasEnded } from './clean.js';
-import { familyOf } from './processes.js';
+import { cpuUs, familyOf } from './processes.js';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const POLL_MS = 50;
@@ -71,18 +71,25 @@ export class LabServer {
     this.adminPort = 0;
     this.csvPath = '';
     this.lastLine = '';
-    for (const output of [child.stdout, child.stderr]) {
-      if (output)
-        createInterface(output).on('line', (line) => {
-          this.lastLine = line; // it may say why the server ends
-        });
+    this.hear(child);
+  }
+
+  /** @param {import('node:child_process').ChildProcess} child */
+  hear({ stdout, stderr }) {
+    for (const output of [stdout, stderr]) {
+      if (output) createInterface(output).on('line', (line) => this.heard(line));
     }
   }
 
-  /** @returns {Promise<import('../../lib/listening.js').ServerListening>} @throws {HoldfastError} SERVER */
-  async listening() {
+  /** The last one may say why the server ends. @param {string} line */
+  heard(line) {
+    this.lastLine = line;
+  }
+
+  /** @param {number} [deadlineMs] @returns {Promise<import('../../lib/listening.js').ServerListening>} @throws {HoldfastError} SERVER */
+  async listening(deadlineMs) {
     try {
-      return await this.lab.unlessAborted(untilListening(this.child));
+      return await this.lab.unlessAborted(untilListening(this.child, deadlineMs));
     } catch (error) {
       this.lab.signal.throwIfAborted();
       await this.lab.sleep(POLL_MS); // for its last line
@@ -101,6 +108,11 @@ export class LabServer {
   /** @returns {number[]} of all its processes */
   pids() {
     return familyOf(this.child.pid ?? 0);
+  }
+
+  /** @returns {number} of all its processes */
+  cpuUs() {
+    return cpuUs(this.pids());
   }
 
   /** @returns {Promise<Record<string, any> | null>} the totals of the last frame; null when there is no answer yet */

@@ -37,6 +37,14 @@ export function markdownTable(head, rows) {
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
 }
 
+/** The same, with columns of one width, as the formatter of this project wants them. @param {string[]} head @param {string[][]} rows @returns {string} */
+export function alignedTable(head, rows) {
+  const widths = head.map((_, i) => Math.max(3, ...[head, ...rows].map((cells) => cells[i].length)));
+  const line = (/** @type {string[]} */ cells) =>
+    `| ${cells.map((cell, i) => cell.padEnd(widths[i])).join(' | ')} |`;
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+}
+
 /**
  * Compares a figure of two runs in a sentence.
  * @param {Findings} findings @param {string} figure @param {string} one the run to compare with @param {string} other

@@ -61,21 +61,33 @@ function noteOthers({ lab, name }, phases) {
 /**
  * A server, and a load without streams.
  * @param {Trial} trial
- * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network }} [how] most: streams
- *   that there will be
+ * @param {{ most?: number, args?: string[], ramp?: number, network?: import('./namespace.js').Network, params?: import('../../fleet/texts.js').Texts, start?: typeof startServer }} [how]
+ *   most: streams that there will be; params: of the drones; start: of the server
  * @returns {Promise<import('./steps.js').Stage>}
  */
 export async function openStage(
   { lab, run, plan, name },
-  { most = plan.streams, args = [], ramp = plan.ramp, network = NETWORK } = {},
+  {
+    most = plan.streams,
+    args = [],
+    ramp = plan.ramp,
+    network = NETWORK,
+    params = {},
+    start = startServer,
+  } = {},
 ) {
   lab.status = () => `[${name}] starting`;
   const all = [...serverArgs(run.args ?? [], most), ...args];
   const { host, hosts } = network;
   const how = { name, args: all, nodeFlags: run.nodeFlags ?? [], host };
-  const server = await startServer(lab, how);
+  const server = await start(lab, how);
   const interval = all[all.lastIndexOf('--ping-interval') + 1];
-  const load = await startLoad(lab, { port: server.port, most, ramp, params: { interval, host: hosts } });
+  const load = await startLoad(lab, {
+    port: server.port,
+    most,
+    ramp,
+    params: { interval, host: hosts, ...params },
+  });
   return { lab, server, load, plan, command: commandOf(how).join(' ') };
 }
 

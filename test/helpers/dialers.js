@@ -45,6 +45,7 @@ export class Dialled {
       request: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
       subscription: null,
       pingIntervalMs: 0,
+      idlePings: false,
       timeoutMs: DAY_MS,
       isStrict: true,
       allowsMessages: false,

@@ -6,6 +6,9 @@ import { LinesAnswer } from './lines.js';
 import { PollAnswer } from './poll.js';
 import { acceptOf, newKey, pong, WebSocketAnswer } from './websocket.js';
 
+/** How far ahead a ping may be that a message replaces, in intervals. */
+const SLACK = 1.05;
+
 export { FORMAT_PARAMS, FORMATS } from './params.js';
 export { requestOf } from './request.js';
 
@@ -66,4 +69,14 @@ export function note(dialer, socket, stream, event) {
 /** @param {PlainDialer} dialer @param {Stream} stream whether it subscribes to topics and does not know where it is in their publications */
 function hasNoPlace(dialer, { place }) {
   return dialer.subscribers.at(place)?.cursor === '';
+}
+
+/**
+ * If the server has idle pings, a message takes the place of the next one. Close to a ping, nobody here knows which was first for
+ * the server: then the next one may come an interval early.
+ * @param {import('../stream.js').Stream} stream
+ */
+export function noteMessage({ pings, target }) {
+  if (!target.idlePings || target.format === 'websocket') return;
+  if (pings.dueMs - performance.now() <= SLACK * pings.intervalMs) pings.dueMs += pings.intervalMs;
 }

@@ -9,6 +9,7 @@ import { problemOf } from './tokens.js';
 
 const MOST_TOPICS = 100;
 const MOST_TOPIC = 1024;
+const MOST_AWAY = 10_000_000;
 const MOST_TTL_S = 100_000_000;
 const HIDDEN = '(hidden)';
 
@@ -23,6 +24,7 @@ const HIDDEN = '(hidden)';
  * @property {import('./tokens.js').Dialect} tokenDialect
  * @property {string} tokenClaims JSON; '' for none
  * @property {number} tokenTtl seconds
+ * @property {number} away streams out of n that are not to be open
  * @property {number} first the number of its first stream, in the whole fleet
  * @property {number} step from one of its streams to the next
  */
@@ -80,6 +82,7 @@ export const TOPIC_PARAMS = [
   option('token-dialect', 'tokenDialect', choice('0.x', 'draft-08'), '0.x', 'claims of the tokens that are made: those of Mercure 0.x, or of the draft'),
   option('token-claims', 'tokenClaims', CLAIMS, '', 'more claims for the tokens that are made, such as aud and iss'),
   option('token-ttl', 'tokenTtl', integer(1, MOST_TTL_S), 86_400, 'seconds that the tokens that are made are valid for'),
+  option('away', 'away', integer(0, MOST_AWAY), 0, 'streams out of n to cut off, and to keep away until this is lower: then they come back with their cursors'),
   option('first', 'first', integer(0, 100_000_000), 0, 'number of the first stream of this drone in the fleet'),
   option('step', 'step', integer(1, 100_000), 1, 'from the number of one stream of this drone to that of the next'),
 ];

@@ -85,6 +85,7 @@ export async function askServers(params, security, isAgain) {
     servers,
     isLocal: consents.every(({ isLocal }) => isLocal),
     pingIntervalMs: consents.find(({ pingIntervalMs }) => pingIntervalMs !== null)?.pingIntervalMs ?? null,
+    idlePings: consents.some(({ idlePings }) => idlePings),
     isPartial: refusals.length > 0,
   };
 }

@@ -105,8 +105,9 @@ impl Hold {
         self.post_all(|| ShardMessage::UseTls(config.clone()));
     }
 
-    /// Does what the records say. Those before a malformed one take effect.
-    pub fn command(&self, records: &[u8]) -> Result<(), Malformed> {
+    /// Does what the records say. Those before a malformed one take effect. Unless it wakes all, shards that get only publications are
+    /// not woken: they do in their next turn, or when all are woken.
+    pub fn command(&self, records: &[u8], wakes_all: bool) -> Result<(), Malformed> {
         let mut messages: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut result = Ok(());
         for record in Records::new(records, &self.queue) {
@@ -117,7 +118,14 @@ impl Hold {
         }
         for (shard, messages) in self.shards.iter().zip(messages) {
             if !messages.is_empty() {
-                shard.inbox.post(messages);
+                let is_urgent = messages.iter().any(|message| !matches!(message, ShardMessage::Command(Command::Publish { .. })));
+                shard.inbox.post_quietly(messages);
+                if is_urgent && !wakes_all {
+                    shard.inbox.wake();
+                }
+            }
+            if wakes_all {
+                shard.inbox.wake();
             }
         }
         result

@@ -70,6 +70,7 @@ pub enum ShardMessage {
 #[derive(Debug)]
 pub struct Inbox {
     messages: Mutex<Vec<ShardMessage>>,
+    has_mail: AtomicBool,
     is_rung: AtomicBool,
     /// Its shard has panicked, and has not restarted yet.
     is_down: AtomicBool,
@@ -79,19 +80,36 @@ pub struct Inbox {
 impl Inbox {
     /// `bell` is an eventfd of which the shard has a copy.
     pub fn new(bell: OwnedFd) -> Self {
-        Inbox { messages: Mutex::default(), is_rung: AtomicBool::new(false), is_down: AtomicBool::new(false), bell }
+        Inbox {
+            messages: Mutex::default(),
+            has_mail: AtomicBool::new(false),
+            is_rung: AtomicBool::new(false),
+            is_down: AtomicBool::new(false),
+            bell,
+        }
     }
 
     pub fn post(&self, messages: impl IntoIterator<Item = ShardMessage>) {
+        self.post_quietly(messages);
+        self.wake();
+    }
+
+    /// Without waking the shard, which reads it in its next turn.
+    pub fn post_quietly(&self, messages: impl IntoIterator<Item = ShardMessage>) {
         lock(&self.messages).extend(messages);
-        if !self.is_rung.swap(true, AcqRel) {
+        self.has_mail.store(true, Release);
+    }
+
+    /// Wakes the shard, if something has come that it was not woken for.
+    pub fn wake(&self) {
+        if self.has_mail() && !self.is_rung.swap(true, AcqRel) {
             ring(&self.bell);
         }
     }
 
     /// Whether something came that was not taken.
-    pub fn is_rung(&self) -> bool {
-        self.is_rung.load(Acquire)
+    pub fn has_mail(&self) -> bool {
+        self.has_mail.load(Acquire)
     }
 
     pub fn set_down(&self, is_down: bool) {
@@ -117,6 +135,7 @@ impl Inbox {
     /// Everything that has come. Silence the bell first.
     pub fn take(&self) -> Vec<ShardMessage> {
         self.is_rung.store(false, Release);
+        self.has_mail.store(false, Release);
         std::mem::take(&mut lock(&self.messages))
     }
 }

@@ -74,6 +74,8 @@ options! {
     /// Connections of a shard, streams and others; beyond that it stops accepting.
     connection_limit: usize,
     ping_interval_ms: u64,
+    /// No ping for a stream that has got a message since the last one.
+    idle_pings: bool,
     nagle: bool,
     max_head_bytes: usize,
     /// A request head that takes longer is answered with 408.

@@ -1,7 +1,7 @@
 //! The numbers that JS and the core agree on. `native/protocol.js` has the same; `test/native.parity.test.js` compares.
 
 /// Changes when a record, a number or the napi surface changes, so that an old addon is noticed when it is loaded.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 macro_rules! ops {
     ($($name:ident = $code:literal,)*) => {

@@ -13,8 +13,6 @@ use crate::clock::{MS, now_ns};
 
 /// Events that one turn handles.
 pub const EVENTS_A_TURN: usize = 256;
-/// How long a busy thread sleeps after a turn, so that the next one handles several events at once.
-const BREATH: Timespec = Timespec { tv_sec: 0, tv_nsec: MS as i64 };
 /// The longest wait.
 const HOUR_NS: u64 = 3600 * 1000 * MS;
 /// The token of the bell. Rows have smaller ones.
@@ -26,6 +24,8 @@ const EDGES: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFla
 pub trait Task {
     /// When turns follow each other faster than this, the thread may sleep for a moment after each.
     const OFTEN_NS: u64;
+    /// How long it sleeps then, so that the next turn handles several events at once.
+    const REST_NS: u64;
 
     fn reactor(&self) -> &Reactor;
     /// Whether events of an earlier turn are left: then the next turn comes at once, without new ones.
@@ -55,7 +55,7 @@ pub fn run<T: Task>(task: &mut T) {
         let is_often = turn_ns < last_turn_ns + T::OFTEN_NS;
         last_turn_ns = turn_ns;
         if is_often && ready.len() < EVENTS_A_TURN && task.may_rest() {
-            let _ = nanosleep(&BREATH);
+            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: T::REST_NS as i64 });
         }
     }
 }

@@ -67,12 +67,15 @@ pub struct Row {
     detail: u32, // 4
     pub state: State,           // 1
     pub format: Format,         // 1
-    /// Whether it has bytes in the table of backlogs.
-    pub is_backlogged: bool, // 1
+    marks: u8,                  // 1
     pub input: Input,           // 1
 }
 
 const _: () = assert!(size_of::<Row>() == 20);
+
+/// In `marks`.
+const IS_BACKLOGGED: u8 = 1;
+const WAS_TOLD: u8 = 2;
 
 /// Marks in `detail` what kind of request it is. No head is that long.
 const IS_HEAD_REQUEST: u32 = 1 << 31;
@@ -89,9 +92,30 @@ impl Row {
             detail: NONE,
             state: State::Free,
             format: Format::default(),
-            is_backlogged: false,
+            marks: 0,
             input: Input::Unwatched,
         }
+    }
+
+    /// Whether it has bytes in the table of backlogs.
+    pub fn is_backlogged(&self) -> bool {
+        self.marks & IS_BACKLOGGED != 0
+    }
+
+    pub fn set_backlogged(&mut self, is_backlogged: bool) {
+        self.marks = self.marks & !IS_BACKLOGGED | if is_backlogged { IS_BACKLOGGED } else { 0 };
+    }
+
+    /// Its stream has got a message.
+    pub fn tell(&mut self) {
+        self.marks |= WAS_TOLD;
+    }
+
+    /// Whether its stream has got a message since the last call.
+    pub fn take_told(&mut self) -> bool {
+        let was_told = self.marks & WAS_TOLD != 0;
+        self.marks &= !WAS_TOLD;
+        was_told
     }
 
     /// The request that is complete now, and whether its method is HEAD.
@@ -196,7 +220,7 @@ impl Rows {
     }
 
     pub fn is_backlogged(&self, index: u32) -> bool {
-        self.rows[index as usize].is_backlogged
+        self.rows[index as usize].is_backlogged()
     }
 
     pub fn socket(&self, index: u32) -> Option<&Socket> {

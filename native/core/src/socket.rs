@@ -70,6 +70,11 @@ impl Socket {
         let _ = sockopt::set_tcp_user_timeout(&self.0, user_timeout_ms);
     }
 
+    /// Whether it has these options already.
+    pub fn is_tuned(&self, nagle: bool, user_timeout_ms: u32) -> bool {
+        sockopt::tcp_nodelay(&self.0) == Ok(!nagle) && sockopt::tcp_user_timeout(&self.0) == Ok(user_timeout_ms)
+    }
+
     /// Whether the other side has closed, although what it has said before may not have been read.
     pub fn has_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::empty())]; // it is always reported
@@ -115,6 +120,18 @@ mod tests {
         other.close_write().unwrap();
         assert_eq!(one.read(&mut buffer), Ok(0));
         assert_eq!(one.write(b"x"), Ok(1), "the other direction is still open");
+    }
+
+    #[test]
+    fn options_that_a_socket_has_already_are_seen() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = Socket(client.into());
+        socket.tune(false, 30_000);
+        assert!(socket.is_tuned(false, 30_000));
+        assert!(!socket.is_tuned(true, 30_000) && !socket.is_tuned(false, 0));
+        socket.tune(true, 0);
+        assert!(socket.is_tuned(true, 0) && !socket.is_tuned(false, 0));
     }
 
     #[test]

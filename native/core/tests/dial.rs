@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::until;
 use holdfast_core::dial::{self, CAUSES, COUNTS, Cause, Counters, Dialer, HISTOGRAMS, Options, Piece, Subscription, Target, Template};
@@ -97,6 +97,7 @@ fn target_of(ports: &[u16]) -> Target {
         request: REQUEST.into(),
         subscription: None,
         ping_interval_ms: 0,
+        idle_pings: false,
         timeout_ms: 3_600_000,
         is_strict: true,
         allows_messages: false,
@@ -425,6 +426,24 @@ fn lateness_is_measured_from_the_first_ping_on() {
     });
     assert!(late.1 > 50_000, "{late:?}");
     assert!(late.0 >= 2, "missed pings are recorded too: {late:?}");
+}
+
+#[test]
+fn with_idle_pings_a_message_takes_the_place_of_a_ping() {
+    let server = Server::start();
+    let (mut dialer, mut socket) = server.with_stream(|target| {
+        (target.ping_interval_ms, target.allows_messages, target.idle_pings) = (200, true, true);
+    });
+    socket.write_all(PING.as_bytes()).unwrap();
+    until_count("a ping", &mut dialer, |counters| counters.count("pings") == 1);
+    for messages in 1..=5 {
+        socket.write_all(b"2\r\nhi\r\n").unwrap();
+        until_count("a message", &mut dialer, |counters| counters.count("messages") == messages);
+    }
+    let begun = Instant::now();
+    until_count("an overdue ping", &mut dialer, |counters| counters.count("overdue") == 1);
+    // An overdue ping is one that is more than an interval late, and five messages stand for one ping.
+    assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
 }
 
 #[test]

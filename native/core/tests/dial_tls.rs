@@ -128,6 +128,7 @@ fn target_of(port: u16) -> Target {
         request: REQUEST.into(),
         subscription: None,
         ping_interval_ms: 0,
+        idle_pings: false,
         timeout_ms: 3_600_000,
         is_strict: true,
         allows_messages: true,

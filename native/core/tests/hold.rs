@@ -481,10 +481,10 @@ fn records_before_a_malformed_one_take_effect_and_those_after_it_do_not() {
     let mut held = Held::start(options());
     let (mut client, id) = held.stream(TEXT, &[]);
     let records = [send(id, b"before"), vec![99], send(id, b"after")].concat();
-    assert_eq!(held.hold.command(&records), Err(Malformed));
+    assert_eq!(held.hold.command(&records, true), Err(Malformed));
     let cut = send(id, b"cut off");
-    assert_eq!(held.hold.command(&cut[..cut.len() - 1]), Err(Malformed));
-    assert_eq!(held.hold.command(&[]), Ok(()));
+    assert_eq!(held.hold.command(&cut[..cut.len() - 1], true), Err(Malformed));
+    assert_eq!(held.hold.command(&[], true), Ok(()));
     held.command(&send(id, b" and on"));
     expect(&mut client, b"before and on");
 }

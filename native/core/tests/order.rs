@@ -265,7 +265,7 @@ fn messages_count_as_queued_once_until_every_shard_has_delivered_them() {
     let mut held = Held::start(options_with(|options| options.shards = 4));
     let message = publish_with_token(9, "news", "", "", &[b'x'; 50_000]);
     let listeners: Vec<_> = (0..8).map(|_| held.stream(TEXT, &["news"])).collect();
-    held.hold.command(&message.repeat(5)).unwrap();
+    held.hold.command(&message.repeat(5), true).unwrap();
     assert!(held.hold.queued_bytes() < 5 * 51_000, "not once for each shard");
     held.until("the outcome", |held| (held.rest.published.len() == 5).then_some(()));
     assert_eq!(held.rest.published, [(9, listeners.len() as u32); 5]);

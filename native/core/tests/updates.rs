@@ -36,6 +36,20 @@ fn closed(by_hand: &mut ByHand) -> Vec<(Id, Reason)> {
 }
 
 #[test]
+fn with_idle_pings_a_message_takes_the_place_of_one_ping() {
+    let quietly = options_with(|options| (options.ping_interval_ms, options.idle_pings) = (PING_MS, true));
+    let mut by_hand = ByHand::new(quietly).step_by_step();
+    let (mut client, id) = by_hand.stream(EVENTS, &["news"]);
+    assert_eq!(pinged(&mut by_hand, &mut client), ":\n\n");
+    for message in [publish("news", b"hi"), send(id, b"hi"), [publish("news", b"h"), publish("news", b"i")].concat()] {
+        by_hand.say(&message);
+        by_hand.finish();
+        assert_eq!(pinged(&mut by_hand, &mut client).replace("data: h\n\ndata: i", "data: hi"), "data: hi\n\n", "no ping");
+        assert_eq!(pinged(&mut by_hand, &mut client), ":\n\n", "nothing has come since");
+    }
+}
+
+#[test]
 fn a_publication_to_several_channels_reaches_each_stream_once_and_in_order() {
     let mut held = Held::start(options_with(|options| options.shards = 2));
     let mut both = held.stream(TEXT, &["a", "b"]);

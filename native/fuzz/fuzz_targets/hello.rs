@@ -40,6 +40,7 @@ impl World {
             capacity: 4,
             connection_limit: 4,
             ping_interval_ms: 3_600_000,
+            idle_pings: false,
             nagle: false,
             max_head_bytes: 1000,
             head_timeout_ms: 300,

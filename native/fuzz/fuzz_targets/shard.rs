@@ -178,6 +178,7 @@ impl World {
             capacity: bit(0, 16, 3),
             connection_limit: bit(1, 32, 4),
             ping_interval_ms: bit(2, 3_600_000, 40) as u64,
+            idle_pings: false,
             nagle: false,
             max_head_bytes: bit(3, 1000, FIELDS.len() + 19),
             head_timeout_ms: 300,

@@ -4,8 +4,9 @@
 import { HoldfastError } from '../../../lib/errors.js';
 import { Helper } from '../helper.js';
 import { HUB_PATH, SECRET } from '../hub/subjects.js';
-import { PING_MS } from './generations.js';
 
+/** Of the servers, too. */
+export const PING_MS = 10_000;
 /** A program has descriptors for so many. */
 const MOST_PER_CROWD = 15_000;
 const PER_SECOND = 1000;

@@ -41,6 +41,7 @@ function aim(port) {
     format: params.format,
     request: requestOfFormat(params) ?? requestOf(params),
     subscription,
+    idlePings: false,
     pingIntervalMs: params.interval === 'auto' ? 0 : params.interval,
     timeoutMs: patienceMs(),
     isStrict: params.expect === 'holdfast',

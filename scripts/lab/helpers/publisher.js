@@ -2,22 +2,22 @@
  * Publishes numbered messages to a hub, over connections that stay open, each with one request at a time. It is as cheap as it
  * can be, because it shares the machine with the hub: requests are written to sockets, and of an answer only the status is read.
  */
-import { connect } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { percentilesOf } from '../../../fleet/drone/histograms.js';
 import { Rate } from '../../../fleet/drone/rate.js';
 import { dataOf } from '../../../fleet/drone/topics/publication.js';
 import { signerOf } from '../../../fleet/drone/topics/tokens.js';
 import { Histogram } from '../../../lib/histogram.js';
 import { follow } from './orders.js';
+import { Turns } from './turns.js';
 
 const TICK_MS = 1;
-/** Until a connection that was closed is opened again. */
+/** Until a connection that was closed is opened again, and until a request that was refused is sent again. */
 const AGAIN_MS = 5;
 const CLOSED = 'a connection was closed';
 const TTL_S = 86_400;
 const HEAD_END = '\r\n\r\n';
-
-/** @typedef {{ name: string, publisher: number, number: number }} Topic */
+const LAST = /\r\nconnection: *close/i;
 
 /**
  * @typedef {object} How
@@ -26,32 +26,38 @@ const HEAD_END = '\r\n\r\n';
  * @property {string} secret of the hub's tokens
  * @property {string} topic template with {n}
  * @property {number} topics how many
+ * @property {import('./turns.js').Series[]} [series] instead of the two above: each of them gets the next publication in turn
  * @property {number} connections
  * @property {number} batch publications per request; 1: as a form
  * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
  * @property {boolean} [comesBack] if a connection is closed, open it again, and repeat what was not answered: each publication has its
  *   own id; only with a batch of 1
+ * @property {boolean} [isPatient] send again what the hub refuses because it has too much to do; and each run has its own connections,
+ *   so that there may be any time between two of them
  */
 
 /** A connection, and the topics that only it publishes to. */
 class Lane {
-  /** @param {Topic[]} topics @param {How} how @param {string} head of each request, without its length */
-  constructor(topics, { batch, isNumbered, port, comesBack = false }, head) {
-    this.topics = topics;
+  /** @param {Turns[]} turns @param {How} how @param {string} head of each request, without its length */
+  constructor(turns, { batch, isNumbered, port, comesBack = false, isPatient = false }, head) {
+    this.turns = turns;
     this.batch = batch;
     this.isNumbered = isNumbered;
     this.port = port;
     this.comesBack = comesBack;
+    this.isPatient = isPatient;
     this.head = head;
     /** What was sent last. */
     this.request = '';
+    /** How many streams get it. */
+    this.audience = 0;
     this.next = 0;
     this.answer = '';
     this.begunMs = 0;
     this.isBusy = false;
     /** Requests that are due. */
     this.due = 0;
-    this.socket = this.open();
+    this.socket = isPatient ? new Socket() : this.open();
   }
 
   open() {
@@ -61,6 +67,12 @@ class Lane {
     socket.on('error', (error) => this.comesBack || fail(error.message));
     socket.on('close', () => (this.comesBack ? setTimeout(() => this.openAgain(), AGAIN_MS) : fail(CLOSED)));
     return socket;
+  }
+
+  /** No request is on its way. */
+  renew() {
+    this.socket.removeAllListeners('close').destroy();
+    this.socket = this.open();
   }
 
   openAgain() {
@@ -78,19 +90,28 @@ class Lane {
     this.isBusy = true;
     running++;
     this.begunMs = performance.now();
+    this.audience = 0;
     const publications = Array.from({ length: this.batch }, () => this.publication());
     const body = this.batch === 1 ? formOf(publications[0]) : JSON.stringify(publications);
     this.request = `${this.head}Content-Length: ${Buffer.byteLength(body)}${HEAD_END}${body}`;
     this.socket.write(this.request, 'latin1');
   }
 
+  /** Nothing of it was stored. */
+  sendAgain() {
+    refused++;
+    this.answer = '';
+    setTimeout(() => this.socket.write(this.request, 'latin1'), AGAIN_MS);
+  }
+
   publication() {
-    const topic = this.topics[this.next++ % this.topics.length];
-    if (!this.isNumbered) return { topic: `${topic.name}/${++topic.number}`, data: 'x'.repeat(64) };
-    topic.number++;
-    const data = dataOf({ ...topic, clock: 'monotonic', topic: topic.name }, 1);
-    if (!this.comesBack) return { topic: topic.name, data };
-    return { topic: topic.name, data, id: `${topic.publisher} ${topic.name} ${topic.number}` };
+    const { name, number, streams } = this.turns[this.next++ % this.turns.length].next();
+    this.audience += streams;
+    if (!this.isNumbered) return { topic: `${name}/${number}`, data: 'x'.repeat(64) };
+    const data = dataOf({ publisher, number, clock: 'monotonic', topic: name }, 1);
+    return this.comesBack
+      ? { topic: name, data, id: `${publisher} ${name} ${number}` }
+      : { topic: name, data };
   }
 
   /** @param {string} text of the answer to the request that is on its way */
@@ -100,9 +121,14 @@ class Lane {
     if (end < 0) return;
     const length = /\r\ncontent-length: *(\d+)/i.exec(this.answer)?.[1] ?? 0;
     if (this.answer.length < end + HEAD_END.length + Number(length)) return;
-    if (this.comesBack && this.answer.startsWith('HTTP/1.1 503')) return void this.socket.destroy(); // and then it is repeated
-    if (this.answer.startsWith('HTTP/1.1 200')) sent += this.batch;
-    else fail(this.answer.slice(0, 200));
+    const isRefused = this.answer.startsWith('HTTP/1.1 503');
+    if (this.comesBack && isRefused) return void this.socket.destroy(); // and then it is repeated
+    if (this.isPatient && LAST.test(this.answer)) this.renew(); // the admin port closes each connection after some requests
+    if (this.isPatient && isRefused) return this.sendAgain();
+    if (this.answer.startsWith('HTTP/1.1 200')) {
+      sent += this.batch;
+      expected += this.audience;
+    } else fail(this.answer.slice(0, 200));
     latency.record((performance.now() - this.begunMs) * 1000);
     this.answer = '';
     this.isBusy = false;
@@ -110,6 +136,14 @@ class Lane {
     this.send();
     if (running === 0 && performance.now() >= endMs) onOver();
   }
+}
+
+/** @param {How} how @param {string} head @returns {Lane[]} */
+function lanesOf({ series = [], ...how }, head) {
+  const all = series.length > 0 ? series : [how];
+  const count = Math.min(how.connections, ...all.map(({ topics }) => topics));
+  const turnsOf = (/** @type {number} */ lane) => all.map((one) => new Turns(one, lane, count));
+  return Array.from({ length: count }, (_, lane) => new Lane(turnsOf(lane), how, head));
 }
 
 /** @param {{ topic: string, data: string, id?: string }} publication */
@@ -122,6 +156,10 @@ function formOf({ topic, data, id = '' }) {
 let lanes = [];
 let latency = new Histogram('µs');
 let [sent, failed, running, pace, endMs] = [0, 0, 0, 0, 0];
+/** What streams must get in total of what was sent, and requests that the hub refused at first. */
+let [expected, refused] = [0, 0];
+/** Tells the publications of this process from those of one before it. */
+const publisher = Date.now();
 let problem = '';
 /** Connections that were closed, and opened again. */
 let reopened = 0;
@@ -141,16 +179,7 @@ follow({
     const token = signerOf({ secret: how.secret, dialect: '0.x', ttlS: TTL_S })('lab', 'publish', ['*']);
     const type = how.batch === 1 ? 'application/x-www-form-urlencoded' : 'application/json';
     const head = `POST ${how.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\n`;
-    const publisher = Date.now();
-    const topics = Array.from({ length: how.topics }, (_, i) => ({
-      name: how.topic.replace('{n}', String(i)),
-      publisher,
-      number: 0,
-    }));
-    lanes = Array.from({ length: Math.min(how.connections, how.topics) }, (_, i) => {
-      const own = topics.filter((_, n) => n % Math.min(how.connections, how.topics) === i);
-      return new Lane(own, how, head);
-    });
+    lanes = lanesOf(how, head);
   },
 
   /**
@@ -159,6 +188,11 @@ follow({
    */
   async run({ ms = 0, requests = 0, perSecond = 0 }) {
     [sent, failed, problem, reopened, latency] = [0, 0, '', 0, new Histogram('µs')];
+    [expected, refused] = [0, 0];
+    for (const lane of lanes) {
+      lane.due = 0; // what the run before was too slow for
+      if (lane.isPatient) lane.renew();
+    }
     const begunMs = performance.now();
     endMs = begunMs + (ms || 60_000);
     pace = perSecond || requests;
@@ -173,7 +207,7 @@ follow({
       stop();
     }
     const tookMs = performance.now() - begunMs;
-    return { sent, failed, problem, reopened, tookMs, latency: percentilesOf(latency) };
+    return { sent, expected, refused, failed, problem, reopened, tookMs, latency: percentilesOf(latency) };
   },
 
   /** Ends a run early: nothing more is sent, and what was is still waited for. */

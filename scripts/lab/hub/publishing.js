@@ -17,7 +17,7 @@ const BATCH_CONNECTIONS = 4;
 /** @typedef {import('./subjects.js').Round} Round */
 /** @typedef {import('./subjects.js').LabServer} LabServer */
 
-/** @param {Round} round @param {LabServer} server @param {Partial<import('../helpers/publisher.js').How>} how @returns {Promise<Helper>} */
+/** @param {Pick<Round, 'lab' | 'plan'>} round @param {LabServer} server @param {Partial<import('../helpers/publisher.js').How>} how @returns {Promise<Helper>} */
 export async function startPublisher({ lab, plan }, { port }, how) {
   const publisher = new Helper(lab, 'publisher');
   const usual = { topic: TOPIC, topics: plan.streams, batch: 1, connections: CONNECTIONS, isNumbered: true };

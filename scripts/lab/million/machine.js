@@ -15,17 +15,19 @@ import { ROOT } from '../server.js';
 /** @typedef {import('../../../limits/index.js').Wish} Wish */
 
 /**
- * @param {{ streams: number, ramp: number, isApplied: boolean }} given isApplied: raise limits without asking
+ * @param {{ streams: number, ramp: number, isApplied: boolean, most?: number }} given isApplied: raise limits without asking; most:
+ *   streams that there may be later, for which limits are raised, too
  * @param {number} pingIntervalMs
  * @throws {HoldfastError} NO_ROOM, with the number that fits
  */
-export async function prepareMachine({ streams, ramp, isApplied }, pingIntervalMs) {
+export async function prepareMachine({ streams, ramp, isApplied, most = streams }, pingIntervalMs) {
   /** @type {Wish} */
   const wish = { streams, transport: 'hold', pingIntervalMs, openRate: ramp, isFleetHere: true };
-  let findings = tuneOwnNetwork(findLimits(readMachine(), wish));
+  const highest = { ...wish, streams: Math.max(streams, most) };
+  const findings = tuneOwnNetwork(findLimits(readMachine(), highest));
   const low = findings.filter(({ isMet, fix }) => !isMet && fix.file !== '');
-  if (low.length > 0 && (await isRaised(low, wish, isApplied))) findings = findLimits(readMachine(), wish);
-  const forbidding = findings.filter(({ isForbidding }) => isForbidding);
+  if (low.length > 0) await raise(low, highest, isApplied);
+  const forbidding = findLimits(readMachine(), wish).filter(({ isForbidding }) => isForbidding);
   if (forbidding.length > 0) throw noRoom(forbidding, wish);
 }
 
@@ -62,15 +64,14 @@ function isSet(line) {
   }
 }
 
-/** @param {Finding[]} low @param {Wish} wish @param {boolean} isApplied @returns {Promise<boolean>} whether tune was run */
-async function isRaised(low, { streams, openRate }, isApplied) {
+/** Runs tune, if it may. @param {Finding[]} low @param {Wish} wish @param {boolean} isApplied */
+async function raise(low, { streams, openRate }, isApplied) {
   process.stderr.write(`These limits are too low for ${formatCount(streams)} streams:\n`);
   for (const finding of low) process.stderr.write(`  ${lineOf(finding)}\n`);
   const size = ['--streams', String(streams), '--fleet', '--open-rate', String(openRate)];
   const tune = ['scripts/tune.js', 'apply', ...size];
-  if (!isApplied && !(await isWanted(tune))) return false;
+  if (!isApplied && !(await isWanted(tune))) return;
   spawnSync(process.execPath, tune, { cwd: ROOT, stdio: 'inherit' });
-  return true;
 }
 
 /** @param {Finding} finding @returns {string} */

@@ -3,15 +3,17 @@
  * it does.
  */
 import { request } from 'node:http';
+import { request as secureRequest } from 'node:https';
 
 const EVERY_MS = 250;
 /** A request that takes longer counts as unanswered. */
 const DEADLINE_MS = 10_000;
 
 export class Probe {
-  /** @param {number} port @param {AbortSignal} signal */
-  constructor(port, signal) {
+  /** @param {number} port @param {boolean} isTls @param {AbortSignal} signal */
+  constructor(port, isTls, signal) {
     this.port = port;
+    this.ask = isTls ? secureRequest : request;
     this.signal = signal;
     this.worstMs = 0;
     this.unanswered = 0;
@@ -20,7 +22,7 @@ export class Probe {
   }
 
   start() {
-    this.timer = setInterval(() => this.ask(), EVERY_MS);
+    this.timer = setInterval(() => this.try(), EVERY_MS);
     this.signal.addEventListener('abort', () => this.stop(), { once: true });
   }
 
@@ -28,7 +30,7 @@ export class Probe {
     clearInterval(this.timer);
   }
 
-  async ask() {
+  async try() {
     const begunMs = performance.now();
     const isAnswered = await this.isAnswered();
     this.worstMs = Math.max(this.worstMs, performance.now() - begunMs);
@@ -39,7 +41,8 @@ export class Probe {
   isAnswered() {
     return new Promise((resolve) => {
       const signal = AbortSignal.timeout(DEADLINE_MS);
-      const asked = request({ host: '127.0.0.1', port: this.port, agent: false, signal }, (response) => {
+      const how = { host: '127.0.0.1', port: this.port, agent: false, signal, rejectUnauthorized: false };
+      const asked = this.ask(how, (response) => {
         response.once('data', () => {
           resolve(response.statusCode === 200);
           asked.destroy();

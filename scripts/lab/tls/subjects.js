@@ -1,11 +1,10 @@
 /*
  * The servers of the experiment: ours without and with TLS, and the peers with TLS. And their clients: the fleet's own dialer.
  */
-import { join } from 'node:path';
 import { Helper } from '../helper.js';
-import { findCommand, runTool } from '../install.js';
 import { PEER_LIST, startPeer } from '../peers.js';
 import { startServer } from '../server.js';
+import { certificateFiles } from './certificate.js';
 import { checkCipher } from './cipher.js';
 
 /** An interval so long that no ping is due during a measurement. */
@@ -14,7 +13,6 @@ const NEVER_MS = 3_600_000;
 const TIMEOUT_MS = 240_000;
 /** Streams being opened at a time. */
 const CONCURRENCY = 512;
-const FILES = { cert: 'tls.crt', key: 'tls.key' };
 
 export const OURS = ['plain', 'tls'];
 export const TLS_PEERS = PEER_LIST.filter(({ hasTls }) => hasTls);
@@ -38,33 +36,13 @@ export const TLS_PEERS = PEER_LIST.filter(({ hasTls }) => hasTls);
  * @property {boolean} [collects] whether ours collects garbage every second
  */
 
-/** One for all servers: ECDSA P-256, signed by itself. @param {Lab} lab @returns {Promise<string>} why there is none; '' on success */
-export async function makeCertificate(lab) {
-  const openssl = findCommand('openssl');
-  if (!openssl) return 'openssl is not installed';
-  const { cert, key } = filesIn(lab);
-  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  return runTool(
-    lab,
-    openssl,
-    ['req', '-x509', ...curve, '-days', '2', ...names, '-keyout', key, '-out', cert],
-    lab.folder,
-  );
-}
-
-/** @param {Lab} lab */
-function filesIn({ folder }) {
-  return { cert: join(folder, FILES.cert), key: join(folder, FILES.key) };
-}
-
 /** @param {Lab} lab @param {string} run @param {How} how @returns {Promise<Subject>} */
 export async function startSubject(
   lab,
   run,
   { name, pingIntervalMs = 0, refreshMs = 1000, collects = false },
 ) {
-  const { cert, key } = filesIn(lab);
+  const { cert, key } = certificateFiles(lab);
   const peer = TLS_PEERS.find((one) => one.name === run);
   if (peer) {
     const started = await startPeer(lab, peer, pingIntervalMs, [cert, key]);

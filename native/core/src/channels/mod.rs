@@ -228,11 +228,16 @@ impl Channels {
     }
 
     fn find(&self, name: &[u8]) -> Option<u32> {
-        self.by_name.find(self.hasher.hash_one(name), |channel| *self.channels[*channel as usize].name == *name).copied()
+        self.find_hashed(self.hasher.hash_one(name), name)
+    }
+
+    fn find_hashed(&self, hash: u64, name: &[u8]) -> Option<u32> {
+        self.by_name.find(hash, |channel| *self.channels[*channel as usize].name == *name).copied()
     }
 
     fn find_or_make(&mut self, name: &[u8]) -> u32 {
-        if let Some(channel) = self.find(name) {
+        let hash = self.hasher.hash_one(name);
+        if let Some(channel) = self.find_hashed(hash, name) {
             return channel;
         }
         let channel = self.free_channels.pop().unwrap_or(self.channels.len() as u32);
@@ -242,7 +247,7 @@ impl Channels {
         self.channels[channel as usize].name = name.into();
         let (channels, hasher) = (&self.channels, &self.hasher);
         let hash_of = |channel: &u32| hasher.hash_one(&*channels[*channel as usize].name);
-        self.by_name.insert_unique(hasher.hash_one(name), channel, hash_of);
+        self.by_name.insert_unique(hash, channel, hash_of);
         self.grow(CHANNEL_BYTES + name.len());
         channel
     }

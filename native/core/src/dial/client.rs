@@ -38,6 +38,8 @@ pub enum DialMessage {
         count: u64,
     },
     Close(u64),
+    /// Cut so many streams off: they can be opened again with their cursors.
+    Cut(u64),
     /// Close so many streams at random, and open them again. The fields are those of `Open`.
     Churn {
         target: Arc<Target>,
@@ -74,6 +76,7 @@ pub struct Client {
     /// Streams to close and to open again.
     pub(super) churns: VecDeque<Batch>,
     pub(super) to_close: u64,
+    pub(super) to_cut: u64,
     /// Streams that have more to read.
     pub(super) unread: VecDeque<Id>,
     pub(super) sweep_ns: u64,
@@ -111,6 +114,7 @@ impl Client {
             batches: VecDeque::new(),
             churns: VecDeque::new(),
             to_close: 0,
+            to_cut: 0,
             unread: VecDeque::new(),
             sweep_ns: 0,
             count_ns: 0,
@@ -169,6 +173,7 @@ impl Client {
                     self.churns.push_back(batch);
                 }
                 DialMessage::Close(count) => self.to_close += count,
+                DialMessage::Cut(count) => self.to_cut += count,
                 DialMessage::Fail => panic!("a test asked for it"),
                 DialMessage::Stop => self.is_stopped = true,
             }
@@ -204,19 +209,20 @@ impl Client {
         let (waiting, churning) = (left(&self.batches), left(&self.churns));
         self.tally.overdue.store(0, Relaxed);
         count(&self.tally.withdrawn, begun + waiting + churning);
-        count(&self.tally.settled, self.to_close + churning);
+        count(&self.tally.settled, self.to_close + self.to_cut + churning);
         count(&self.tally.closed, self.streams.open() as u64);
     }
 
     fn has_more_to_do(&self) -> bool {
-        !self.unread.is_empty() || self.to_close > 0 || !self.secrets.ready.is_empty()
+        !self.unread.is_empty() || self.to_close + self.to_cut > 0 || !self.secrets.ready.is_empty()
     }
 }
 
 impl Task for Client {
     /// Waking up for each event separately costs the sender as much as the reader. What is measured may be 1 ms too late
     /// because of it.
-    const OFTEN_NS: u64 = 4 * MS;
+    const OFTEN_NS: u64 = 12 * MS;
+    const REST_NS: u64 = 5 * MS;
 
     fn reactor(&self) -> &Reactor {
         &self.reactor

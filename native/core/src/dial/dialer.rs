@@ -164,13 +164,23 @@ impl Dialer {
 
     /// Closes as many open streams, beginning with the threads that were started last.
     pub fn close(&mut self, count: u64) {
+        self.end(count, DialMessage::Close);
+    }
+
+    /// Cuts off as many open streams, in the same order, with a reset: as if their clients had died. They keep their cursors, and are
+    /// the first that `open` opens.
+    pub fn cut(&mut self, count: u64) {
+        self.end(count, DialMessage::Cut);
+    }
+
+    fn end(&mut self, count: u64, message: fn(u64) -> DialMessage) {
         self.reap();
         let mut left = count;
         for thread in self.threads.iter_mut().rev() {
             let share = left.min(thread.gauges().open);
             if share > 0 {
                 thread.asked.to_close += share;
-                thread.send(DialMessage::Close(share));
+                thread.send(message(share));
             }
             left -= share;
         }

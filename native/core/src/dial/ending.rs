@@ -1,6 +1,10 @@
-//! How a stream ends: lost, closed because there are too many, or closed to be opened again at once (churn).
+//! How a stream ends: lost, closed because there are too many, cut off to be opened again later, or closed to be opened again at once
+//! (churn).
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
 
 use super::attempt::Batch;
 use super::client::Client;
@@ -23,31 +27,50 @@ impl Client {
         count(&counters[cause as usize], 1);
     }
 
-    /// Closes as many open streams as was requested, for a slice.
+    /// Closes and cuts off as many open streams as was requested, for a slice.
     pub(super) fn close_requested(&mut self) {
-        if self.to_close == 0 {
+        if self.to_close + self.to_cut == 0 {
             return;
         }
         let mut slice = Slice::begin();
-        while self.to_close > 0 {
+        while self.to_close + self.to_cut > 0 {
             let Some(index) = self.streams.last_open() else {
-                count(&self.tally.settled, self.to_close);
-                self.to_close = 0;
+                count(&self.tally.settled, self.to_close + self.to_cut);
+                (self.to_close, self.to_cut) = (0, 0);
                 return;
             };
-            self.to_close -= 1;
-            self.close(index);
-            // It is closed for good, so another stream may get its number.
-            self.subscribers.forget(index);
-            self.visits.forget(index);
+            if self.to_close > 0 {
+                self.to_close -= 1;
+                self.close(index);
+                // It is closed for good, so another stream may get its number.
+                self.subscribers.forget(index);
+                self.visits.forget(index);
+            } else {
+                self.to_cut -= 1;
+                self.cut(index);
+            }
             if slice.is_over() {
                 return;
             }
         }
     }
 
+    /// Ends a stream with a reset, as when its client dies. It keeps its place: whoever takes its row next goes on with its cursor.
+    fn cut(&mut self, index: u32) {
+        if let Some(socket) = &self.streams.row(index).socket {
+            // Without it, the server is told in the usual way.
+            let _ = set_socket_linger(socket, Some(Duration::ZERO));
+        }
+        self.leave(index);
+    }
+
     fn close(&mut self, index: u32) {
         self.say(index, Alert::CloseNotify);
+        self.leave(index);
+    }
+
+    /// Frees a stream that we end, and counts it.
+    fn leave(&mut self, index: u32) {
         if let Some(tally) = self.server_tally(index) {
             count(&tally.closed, 1);
         }

@@ -154,6 +154,8 @@ pub struct Target {
     pub subscription: Option<Arc<Subscription>>,
     /// 0 if unknown: lateness is not measured then.
     pub ping_interval_ms: u32,
+    /// Whether a message takes the place of the next ping.
+    pub idle_pings: bool,
     /// For connecting and getting the welcome.
     pub timeout_ms: u32,
     /// Whether everything that arrives must be what a Holdfast server sends.
@@ -194,6 +196,7 @@ mod tests {
             request: Box::default(),
             subscription: None,
             ping_interval_ms: 0,
+            idle_pings: false,
             timeout_ms: 1000,
             is_strict: true,
             allows_messages: false,

@@ -176,7 +176,9 @@ impl Client {
             self.welcome(index, now_ns);
         }
         self.record_pings(index, received.pings, now_ns);
-        add(&self.tally.messages, received.messages);
+        if received.messages > 0 {
+            self.note_messages(index, received.messages, now_ns);
+        }
         let end = received.end.or_else(|| self.reply(index, received).err());
         if let Some(cause) = end {
             self.end(index, cause);
@@ -240,6 +242,15 @@ impl Client {
         if let Some(tally) = self.server_tally(index) {
             count(&tally.opened, 1);
             add(&self.tally.moved, u64::from(self.visits.arrive(index)));
+        }
+    }
+
+    fn note_messages(&mut self, index: u32, messages: u64, now_ns: u64) {
+        add(&self.tally.messages, messages);
+        let row = self.streams.row_mut(index);
+        let target = self.targets.get(row.target);
+        if target.idle_pings && target.format != Format::WebSocket {
+            row.due_ns = schedule::after_message_ns(row.due_ns, now_ns, self.targets.interval_ns(row.target));
         }
     }
 

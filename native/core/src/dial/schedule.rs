@@ -32,6 +32,14 @@ pub fn next_due_ns(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl 
     (now_ns - late_ns % interval_ns + interval_ns) & !FIRST
 }
 
+/// When the next ping is due if a message takes its place: for servers that leave out the ping of a stream that has got one since
+/// the last. If the message comes close to a ping, nobody here knows which was first for the server: then the next one may come
+/// an interval early, which moves the schedule forward.
+pub fn after_message_ns(due_ns: u64, now_ns: u64, interval_ns: u64) -> u64 {
+    let is_known = due_ns != UNKNOWN;
+    if is_known && due_ns.saturating_sub(now_ns) <= interval_ns + interval_ns / 20 { due_ns + interval_ns } else { due_ns }
+}
+
 /// How late the next ping is, if that is more than an interval.
 pub fn overdue_ns(due_ns: u64, now_ns: u64, interval_ns: u64) -> Option<u64> {
     let late_ns = now_ns.saturating_sub(due_ns);
@@ -83,6 +91,18 @@ mod tests {
         let (recorded, next) = late(1000, 1 << 60);
         assert_eq!(recorded.len(), MOST_MISSED as usize + 1);
         assert!(next > 1 << 60);
+    }
+
+    #[test]
+    fn a_message_takes_the_place_of_the_next_ping_only() {
+        assert_eq!(after_message_ns(1000, 950, 100), 1100);
+        assert_eq!(after_message_ns(1100, 960, 100), 1100, "it has done so already");
+        assert_eq!(after_message_ns(1100, 1000, 100), 1200);
+        assert_eq!(after_message_ns(1100, 996, 100), 1200, "just before a ping, or just after it");
+        assert_eq!(late(1200, 1100), (vec![0], 1200), "it came after it, and here is the ping");
+        assert_eq!(after_message_ns(UNKNOWN, 1000, 100), UNKNOWN);
+        let first = first_due_ns(1000, 100);
+        assert_eq!(late(after_message_ns(first, 1050, 100), 1150), (vec![], 1250), "the first one may still come at any time");
     }
 
     #[test]

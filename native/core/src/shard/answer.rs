@@ -87,7 +87,7 @@ impl Shard {
                 _ => return self.end_row(index),
             }
         }
-        let is_backlogged = self.rows.row(index).is_backlogged;
+        let is_backlogged = self.rows.is_backlogged(index);
         self.watch_again(index, is_backlogged);
     }
 }

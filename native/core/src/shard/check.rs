@@ -129,9 +129,9 @@ impl Shard {
             row.input != Input::Unwatched || !matches!(state, State::Held | State::Idle | State::Ending | State::Lingering),
             "{row:?} is watched"
         );
-        assert!(row.is_backlogged || state != State::Ending, "{row:?} has something to end with");
+        assert!(row.is_backlogged() || state != State::Ending, "{row:?} has something to end with");
         let backlog = self.backlogs.get(&index);
-        assert_eq!(backlog.is_some(), row.is_backlogged, "{row:?} has a backlog if it says so");
+        assert_eq!(backlog.is_some(), row.is_backlogged(), "{row:?} has a backlog if it says so");
         if let Some(backlog) = backlog {
             let is_greeted = matches!(state, State::Head | State::Asked) && has_tls;
             assert!(may_be_stream(state) || matches!(state, State::Ending | State::Idle) || is_greeted, "{row:?} may have a backlog");

@@ -97,7 +97,7 @@ impl Shard {
         let row = self.rows.row(index);
         row.input = Input::None;
         // The kernel may have taken only a part of the opening.
-        let is_writable = row.is_backlogged;
+        let is_writable = row.is_backlogged();
         if row.socket.as_ref().is_none_or(|socket| self.reactor.watch(socket, token, is_writable).is_err()) {
             self.close(index, Reason::Error);
         }

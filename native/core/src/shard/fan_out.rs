@@ -31,7 +31,7 @@ impl Shard {
                 deliveries += match due {
                     Due::Batch if self.rows.format(index).is_poll() => self.deliver(index, turn.batch.messages()),
                     Due::Batch => {
-                        self.write(index, turn.batch.frame(self.rows.format(index)));
+                        self.tell(index, turn.batch.frame(self.rows.format(index)));
                         turn.batch.len() as u32
                     }
                     Due::Messages(messages) => self.deliver(index, &messages),
@@ -125,10 +125,16 @@ impl Shard {
         match messages {
             [] => {}
             all if format.is_poll() => self.answer_poll(index, all, Reason::Answered),
-            [one] => drop(self.write(index, one.message.frame(format))),
-            all => drop(self.write(index, &joined(all, format))),
+            [one] => drop(self.tell(index, one.message.frame(format))),
+            all => drop(self.tell(index, &joined(all, format))),
         }
         messages.len() as u32
+    }
+
+    /// Writes messages.
+    fn tell(&mut self, index: u32, frame: &[u8]) -> bool {
+        self.rows.row(index).tell();
+        self.write(index, frame)
     }
 
     pub(super) fn record_deliveries(&mut self, each_ns: u64, deliveries: u32) {

@@ -26,7 +26,7 @@ impl Shard {
         let mut pings = 0;
         while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
             let index = row as u32;
-            if self.rows.state(index) != State::Held || self.rows.format(index).is_poll() {
+            if self.rows.state(index) != State::Held || self.rows.format(index).is_poll() || self.needs_no_ping(index) {
                 continue;
             }
             self.telemetry.lateness.record(slice.now_ns.saturating_sub(due_ns) / 1000, 1);
@@ -40,6 +40,12 @@ impl Shard {
             add(&self.telemetry.pings, pings.into());
             self.telemetry.ping_cpu.record((cpu_ns() - cpu_before_ns) / u64::from(pings), pings);
         }
+    }
+
+    /// Whether a message has taken its place. WebSockets always get theirs, which find dead peers.
+    fn needs_no_ping(&mut self, index: u32) -> bool {
+        let was_told = self.options.idle_pings && self.rows.row(index).take_told();
+        was_told && !self.rows.format(index).is_websocket()
     }
 
     /// The ping of a stream of updates is the cursor, if it is certain that the stream has got everything up to it.

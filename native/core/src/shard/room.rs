@@ -65,7 +65,7 @@ impl Shard {
         let now_ms = self.now_ms();
         let waits = oldest.into_iter().flatten().map(|index| {
             let row = self.rows.row(index);
-            let is_waiting = row.state == State::Idle && !row.is_backlogged;
+            let is_waiting = row.state == State::Idle && !row.is_backlogged();
             let age_ms = now_ms.wrapping_sub(row.since_ms);
             (index, if is_waiting { 0 } else { GRACE_MS.saturating_sub(age_ms) })
         });

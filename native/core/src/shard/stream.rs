@@ -204,7 +204,7 @@ impl Shard {
     /// The same for what is on the wire as it is.
     pub(super) fn write_wire(&mut self, index: u32, frame: &[u8], is_exempt: bool) -> bool {
         let row = self.rows.row(index);
-        if row.is_backlogged {
+        if row.is_backlogged() {
             return self.wait(index, frame, is_exempt);
         }
         let Some(socket) = &row.socket else { return false };
@@ -231,8 +231,8 @@ impl Shard {
         self.backlogs.entry(index).or_default().append(bytes, is_exempt);
         add(&self.telemetry.backlog_bytes, bytes.len() as u64);
         let row = self.rows.row(index);
-        if !row.is_backlogged {
-            row.is_backlogged = true;
+        if !row.is_backlogged() {
+            row.set_backlogged(true);
             self.watch_again(index, true);
         }
         true
@@ -270,9 +270,10 @@ impl Shard {
     }
 
     pub(super) fn forget_backlog(&mut self, index: u32) {
-        if !std::mem::take(&mut self.rows.row(index).is_backlogged) {
+        if !self.rows.is_backlogged(index) {
             return;
         }
+        self.rows.row(index).set_backlogged(false);
         if let Some(backlog) = self.backlogs.remove(&index) {
             subtract(&self.telemetry.backlog_bytes, backlog.waiting().len() as u64);
         }
@@ -301,7 +302,7 @@ impl Shard {
             self.answer_poll(index, &[], reason);
         } else if self.rows.state(index) == State::Held && self.write_end(index, reason) {
             self.release(index, reason);
-            if self.rows.row(index).is_backlogged {
+            if self.rows.is_backlogged(index) {
                 self.enter(index, State::Ending);
             } else {
                 self.end_row(index);

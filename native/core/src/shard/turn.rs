@@ -28,6 +28,7 @@ impl Task for Shard {
     /// When connections come more often than this, several are accepted in one turn: a turn for each would cost as much
     /// as they do.
     const OFTEN_NS: u64 = 2 * MS;
+    const REST_NS: u64 = MS;
 
     fn reactor(&self) -> &Reactor {
         &self.reactor
@@ -43,7 +44,7 @@ impl Task for Shard {
         self.door.accepted_in_turn = 0;
         self.door.continued_in_turn = 0;
         // What was said before a head came takes effect before the head is answered (`hold_cached`).
-        if self.mail.inbox.is_rung() {
+        if self.mail.inbox.has_mail() {
             self.read_mail();
         }
         // If there is more than one turn can handle, JS and new connections would wait behind all of it.

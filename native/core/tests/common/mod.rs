@@ -189,6 +189,7 @@ pub fn options() -> Options {
         capacity: 100,
         connection_limit: 200,
         ping_interval_ms: 3_600_000,
+        idle_pings: false,
         nagle: false,
         max_head_bytes: 8192,
         head_timeout_ms: 20_000,
@@ -244,7 +245,7 @@ impl Held {
     }
 
     pub fn command(&self, records: &[u8]) {
-        self.hold.command(records).unwrap();
+        self.hold.command(records, true).unwrap();
     }
 
     /// Takes events until they contain what is looked for.

@@ -1,5 +1,7 @@
 //! What the programs share.
 
+pub mod moves;
+
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -34,11 +36,17 @@ pub fn wait(epoll: &OwnedFd, ready: &mut Vec<epoll::Event>, timeout_ms: Option<u
 
 /// Reads a line of standard input: a word and a number. None at the end of input.
 pub fn read_order() -> Option<(String, u64)> {
+    read_words().map(|(word, [first, _])| (word, first))
+}
+
+/// Reads a line of standard input: a word and two numbers, 0 for those that are missing. None at the end of input.
+pub fn read_words() -> Option<(String, [u64; 2])> {
     let mut line = String::new();
     if io::stdin().read_line(&mut line).ok()? == 0 {
         return None;
     }
     let mut words = line.split_whitespace();
     let word = words.next().unwrap_or_default().to_string();
-    Some((word, words.next().and_then(|number| number.parse().ok()).unwrap_or_default()))
+    let mut number = || words.next().and_then(|number| number.parse().ok()).unwrap_or_default();
+    Some((word, [number(), number()]))
 }

@@ -72,14 +72,16 @@ impl Shard {
         while !self.mail.unread.is_empty() && !self.mail.is_paused {
             self.handle_mail();
         }
-        let ids = records.into_iter().map(|record| fds.pop_front().map_or(REFUSED, |fd| self.take(record, fd)));
+        let mut is_tuned = None;
+        let ids = records.into_iter().map(|record| fds.pop_front().map_or(REFUSED, |fd| self.take(record, fd, &mut is_tuned)));
         Receipt { number, ids: ids.collect() }
     }
 
-    /// Returns its id. What can't be taken is closed here.
-    fn take(&mut self, record: Record, fd: OwnedFd) -> u64 {
+    /// Returns its id. What can't be taken is closed here. `is_tuned`: whether streams of this parcel have our socket options already,
+    /// once that is known. Those of one giver are alike.
+    fn take(&mut self, record: Record, fd: OwnedFd, is_tuned: &mut Option<bool>) -> u64 {
         match record {
-            Record::Stream(stream) => self.park(stream, fd.into()),
+            Record::Stream(stream) => self.park(stream, fd.into(), is_tuned),
             Record::Head(head) => self.park_head(head, fd.into()),
             // Like a head of which nothing has come.
             Record::Idle { tls } => self.park_head(Head { age_ms: 0, read: Box::default(), tls }, fd.into()),
@@ -88,12 +90,15 @@ impl Shard {
         }
     }
 
-    fn park(&mut self, stream: Stream, socket: Socket) -> u64 {
+    fn park(&mut self, stream: Stream, socket: Socket, is_tuned: &mut Option<bool>) -> u64 {
         let has_room = self.held + self.taking.parked.len() < self.options.capacity && !self.rows.is_full();
         if !has_room || self.is_closing() || !self.channels.has_room_for(&stream.channels) {
             return REFUSED;
         }
-        socket.tune(self.options.nagle, self.options.user_timeout_ms);
+        let (nagle, user_timeout_ms) = (self.options.nagle, self.options.user_timeout_ms);
+        if !*is_tuned.get_or_insert_with(|| socket.is_tuned(nagle, user_timeout_ms)) {
+            socket.tune(nagle, user_timeout_ms);
+        }
         let index = match self.place_for(stream.due_ns) {
             Some(index) => self.insert_at(index, socket),
             None => self.insert(socket),
@@ -135,7 +140,7 @@ impl Shard {
         backlog.append(&waiting[..exempt], true);
         backlog.append(&waiting[exempt..], false);
         add(&self.telemetry.backlog_bytes, waiting.len() as u64);
-        self.rows.row(index).is_backlogged = true;
+        self.rows.row(index).set_backlogged(true);
     }
 
     fn park_more(&mut self, index: u32, more: More) {

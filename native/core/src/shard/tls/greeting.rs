@@ -228,7 +228,7 @@ impl Shard {
         if let Some(session) = self.tls.session_mut(index) {
             session.seal_alert(alert, &mut record);
         }
-        if !self.rows.row(index).is_backlogged
+        if !self.rows.is_backlogged(index)
             && let Some(socket) = self.rows.socket(index)
         {
             // Whether it arrives or not, the connection ends.

@@ -4,14 +4,16 @@
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
 //! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
-//! means no pings. Takes orders on standard input: `publish BYTES` sends a chunk of that length to every stream and answers
-//! `published N`. The load fleet's consent request gets a 404.
+//! means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
+//! answers `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks, each
+//! to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`. The load fleet's consent request gets a 404.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use holdfast_bare::{STDIN, new_epoll, now_ms, read_order, wait};
+use holdfast_bare::moves::{EDGES, move_all};
+use holdfast_bare::{STDIN, new_epoll, now_ms, read_words, wait};
 use rustix::event::epoll;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, getsockname, listen, recv, send, socket_with, sockopt,
@@ -26,6 +28,8 @@ Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:
 const QUESTION: &[u8] = b"GET /.well-known/";
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const PING: &[u8] = b"4\r\nping\r\n";
+/// Steps of this part of a circle, the golden ratio, stay away from all earlier places for as long as possible.
+const STEP_AROUND: f64 = 0.618_033_988_749_895;
 
 fn main() -> io::Result<()> {
     let number = |place| std::env::args().nth(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -44,24 +48,38 @@ fn main() -> io::Result<()> {
     let mut ready = Vec::with_capacity(256);
     let mut bytes = vec![0; 8192];
     let (mut pinged, mut next_ms) = (0, now_ms() + TICK_MS);
+    let mut around = 0.0;
     loop {
         wait(&epoll, &mut ready, interval_ms.map(|_| next_ms.saturating_sub(now_ms())))?;
         for event in &ready {
             match event.data.u64() {
                 STDIN => {
-                    let Some((_, size)) = read_order() else { return Ok(()) };
-                    let message = format!("{size:x}\r\n{}\r\n", "x".repeat(size as usize));
-                    for stream in streams.iter().flatten() {
-                        let _ = send(stream, message.as_bytes(), SendFlags::NOSIGNAL);
+                    let Some((order, [size, other])) = read_words() else { return Ok(()) };
+                    if order == "move" {
+                        println!("moved {}", move_all(&epoll, &mut streams)?);
+                        continue;
                     }
-                    println!("published {}", streams.len() - free.len());
+                    let (sent_us, spread) = if order == "spread" { (0, other) } else { (other, 0) };
+                    let begin = if sent_us > 0 { format!("@{sent_us} ") } else { String::new() };
+                    let message = format!("{size:x}\r\n{begin:x<width$}\r\n", width = size as usize);
+                    let send_to = |stream: &OwnedFd| {
+                        let _ = send(stream, message.as_bytes(), SendFlags::NOSIGNAL);
+                    };
+                    if spread == 0 {
+                        streams.iter().flatten().for_each(send_to);
+                    }
+                    for _ in 0..spread {
+                        around = (around + STEP_AROUND) % 1.0;
+                        streams.get((around * streams.len() as f64) as usize).and_then(Option::as_ref).map(send_to);
+                    }
+                    println!("published {}", if spread > 0 { spread as usize } else { streams.len() - free.len() });
                 }
                 LISTENER => {
                     for _ in 0..64 {
                         let Ok(stream) = accept_with(&listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { break };
                         let index = free.pop().unwrap_or(streams.len());
                         let data = epoll::EventData::new_u64(index as u64);
-                        epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET)?;
+                        epoll::add(&epoll, &stream, data, EDGES)?;
                         if index == streams.len() {
                             streams.push(Some(stream));
                         } else {

@@ -1,0 +1,180 @@
+/*
+ * Climbs from one number of streams to the next until something reaches its limit, or would with the next step. Then it goes back
+ * to the last number that was well.
+ */
+import { availableParallelism } from 'node:os';
+import { sumOf } from '../../../fleet/drone/causes.js';
+import { formatBytes, formatCount, formatMs } from '../../../lib/format.js';
+import { findLimits, verdictLine } from '../../../limits/index.js';
+import { max, median } from '../phases.js';
+import { hold } from '../steps.js';
+import { causesText } from '../text.js';
+import { look, untilOnTime } from './everyone.js';
+import { DANGER, nextTarget, readMemory, roomIn, SPARE } from './room.js';
+
+const POLL_MS = 250;
+/** In addition to three times the time that a step should take. */
+const PATIENCE_MS = 60_000;
+const LATENESS_MS = 200;
+const TICK_MS = 50;
+const IDLE_PERCENT = 5;
+
+/** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
+/** @typedef {Map<Cause, string>} Reached the limits that were reached, and how that showed */
+/** @typedef {import('./stage.js').Watch} Watch */
+
+/**
+ * @typedef {object} Way
+ * @property {number} first number of streams
+ * @property {number} most 0 for as many as fit
+ * @property {number} stepS how long each number is held
+ * @property {number} pingIntervalMs
+ * @property {import('../../../limits/kernel.js').Machine} machine before the first stream
+ * @property {import('../../../limits/index.js').Wish} wish
+ */
+
+export class Climb {
+  /** @param {Watch} watch @param {Way} way */
+  constructor(watch, way) {
+    this.watch = watch;
+    this.stage = watch.stage;
+    this.way = way;
+    this.idle = readMemory();
+    /** The last number of streams that was well. */
+    this.held = 0;
+    /** The number at which a limit was reached, or would be. @type {number | null} */
+    this.limitAt = null;
+    /** @type {Reached} */
+    this.reached = new Map();
+    /** The phase that ended last. */
+    this.last = '';
+  }
+
+  /** Leaves `held` streams open. */
+  async run() {
+    for (let target = this.way.first; ; ) {
+      this.reached = await this.tryOut(target);
+      if (this.reached.size > 0) return this.goBack(target);
+      this.held = target;
+      const next = nextTarget(target, this.room().fits, this.way.most);
+      if (next === null) return;
+      this.reached = this.forbidden(next);
+      if (this.reached.size > 0) {
+        this.limitAt = next;
+        return;
+      }
+      target = next;
+    }
+  }
+
+  room() {
+    return roomIn(this.idle, readMemory(), this.held);
+  }
+
+  /** Limits known in advance: nobody wants to wake the kernel's out-of-memory killer. @param {number} target @returns {Reached} */
+  forbidden(target) {
+    const { machine, wish } = this.way;
+    const { fits, freeBytes, streamBytes, what } = this.room();
+    if (target > fits && what === 'memory') {
+      const [more, free] = [(target - this.held) * streamBytes, freeBytes].map(formatBytes);
+      return new Map([
+        ['memory', `it would need ${more} more; ${free} are free, and ${SPARE * 100} % stay so`],
+      ]);
+    }
+    if (target > fits)
+      return new Map([['another limit', 'the socket buffers would need more than net.ipv4.tcp_mem']]);
+    // What memory is needed has been measured.
+    const others = findLimits(machine, { ...wish, streams: target }).filter(
+      ({ name, isForbidding }) => isForbidding && !name.startsWith('memory'),
+    );
+    if (others.length === 0) return new Map();
+    const isCpu = others.every(({ name }) => name.startsWith('CPU'));
+    return new Map([[isCpu ? 'CPU' : 'another limit', verdictLine(others, target).replace(/^limits: /, '')]]);
+  }
+
+  /** @param {number} target @returns {Promise<Reached>} */
+  async tryOut(target) {
+    const { watch, stage, way } = this;
+    const lost = sumOf(stage.load.total().counts.lost);
+    /** @type {Reached} */
+    let stopped = new Map();
+    await this.during(`up ${target}`, async () => {
+      stopped = await this.rise(target);
+    });
+    if (stopped.size > 0) return stopped;
+    const held = `held ${target}`;
+    await this.during(held, () => hold(held, way.stepS).run(stage));
+    return reachedIn(watch.recorder.phases(), held, { target, lost });
+  }
+
+  /** @param {string} phase @param {() => Promise<unknown>} act */
+  async during(phase, act) {
+    await this.watch.during(phase, act);
+    this.last = phase;
+  }
+
+  /** Opens streams, and keeps an eye on the memory. @param {number} target @returns {Promise<Reached>} */
+  async rise(target) {
+    const { lab, load, server } = this.stage;
+    const opening = target - load.target;
+    const endMs = Date.now() + PATIENCE_MS + (3000 * opening) / load.aim.ramp;
+    await load.set(target);
+    for (;;) {
+      server.check();
+      const { open, inFlight, failed, lost } = await load.pollCounts();
+      if (open === target && inFlight === 0) break;
+      const { freeBytes } = this.room();
+      if (freeBytes < this.idle.totalBytes * DANGER)
+        return new Map([
+          ['memory', `only ${formatBytes(freeBytes)} were free when ${formatCount(open)} were open`],
+        ]);
+      if (Date.now() > endMs) {
+        const why = causesText({ failed, lost });
+        return new Map([['streams', `${formatCount(open)} opened in time${why ? `: ${why}` : ''}`]]);
+      }
+      await lab.sleep(POLL_MS);
+    }
+    await untilOnTime(lab, load, await look(load), this.way.pingIntervalMs);
+    return new Map();
+  }
+
+  /** Closes what was too much. @param {number} target */
+  async goBack(target) {
+    const { lab, load } = this.stage;
+    this.limitAt = target;
+    await this.during('back', async () => {
+      await load.set(this.held);
+      await load.untilThere();
+      await untilOnTime(lab, load, await look(load), this.way.pingIntervalMs);
+    });
+  }
+}
+
+/**
+ * @param {import('../phases.js').Phases} phases @param {string} held the phase
+ * @param {{ target: number, lost: number }} expected streams, and how many were lost before
+ * @returns {Reached}
+ */
+export function reachedIn(phases, held, { target, lost }) {
+  /** @type {Reached} */
+  const reached = new Map();
+  const { serverCpuPercent, dronesCpuPercent, latenessMs, load } = phases[held];
+  const idlePercent = median(held, 'cpuIdlePercent')(phases);
+  const ownPercent = serverCpuPercent + dronesCpuPercent;
+  if (idlePercent !== null && idlePercent < IDLE_PERCENT && ownPercent > availableParallelism() * 50)
+    reached.set(
+      'CPU',
+      `${idlePercent.toFixed(1)} % of one core was idle, server and clients used ${ownPercent.toFixed(0)} %`,
+    );
+  if (latenessMs.count > 0 && latenessMs.p99 > LATENESS_MS)
+    reached.set('lateness', `p99 was ${formatMs(latenessMs.p99)} ms`);
+  const tickMs = median(held, 'tickP90Ms')(phases);
+  if (tickMs !== null && tickMs > TICK_MS) reached.set('ticks', `p90 was ${formatMs(tickMs)} ms`);
+  const refused = max(held, 'refused503')(phases) ?? 0;
+  const gone = sumOf(load.counts.lost) - lost;
+  const missing = target - load.counts.open;
+  if (refused > 0) reached.set('streams', `${formatCount(refused)} were refused with 503`);
+  else if (gone > 0) reached.set('streams', `${formatCount(gone)} were lost`);
+  else if (missing > 0) reached.set('streams', `${formatCount(missing)} were not open`);
+  return reached;
+}

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { native } from '../native/index.js';
+import ceiling from '../scripts/experiments/ceiling.js';
+import { Findings } from '../scripts/lab/findings.js';
+import { reachedIn } from '../scripts/lab/million/climb.js';
+import { LEAST_STREAM_BYTES, nextTarget, readMemory, roomIn, SPARE } from '../scripts/lab/million/room.js';
+import { familyOf } from '../scripts/lab/processes.js';
+import { run, temporaryFolder } from './helpers/server.js';
+import { until } from './helpers/until.js';
+
+const HELD = { skip: !native && 'the native core is not built' };
+const GIGA = 1e9;
+const IDLE = { totalBytes: 25 * GIGA, availableBytes: 24 * GIGA, reclaimableBytes: GIGA, tcpPages: 100 };
+
+/** @param {import('node:test').TestContext} t @param {...string} words */
+function startRun(t, ...words) {
+  const out = temporaryFolder(t);
+  const all = [
+    '--ceiling',
+    '--ramp',
+    '5000',
+    '--own-network',
+    'off',
+    '--out',
+    out,
+    '--dashboard',
+    'off',
+    ...words,
+  ];
+  const started = run(t, process.execPath, ['scripts/million.js', ...all]);
+  const report = () => JSON.parse(readFileSync(join(out, readdirSync(out)[0], 'report.json'), 'utf8'));
+  return { ...started, report };
+}
+
+test('a small run rises to the number that was asked for, and holds it', HELD, async (t) => {
+  const { exit, output, report } = startRun(t, '--streams', '200', '--most', '300', '--hold', '2');
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  for (const phase of ['up 200', 'held 200', 'up 300', 'held 300'])
+    assert.ok(output.stderr.includes(`${phase}: `), phase);
+  const { outcomes, sentences, notes, charts } = report();
+  const [{ values }] = outcomes;
+  assert.deepEqual([values.held, values.heldLost, values.heldLimits, values.limitAt], [300, 0, 0, null]);
+  for (const figure of ['kernelBytes', 'leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
+    assert.ok(values[figure] > 0, figure);
+  assert.ok(sentences.includes('No limit was reached: no more were asked for.'), `${sentences}`);
+  assert.deepEqual(
+    notes.filter((/** @type {string} */ note) => note.startsWith('limit')),
+    [],
+  );
+  assert.ok(charts.includes('memory.svg'), `${charts}`);
+});
+
+test(
+  'when a step goes wrong, it goes back to the last number that was well, and holds that',
+  HELD,
+  async (t) => {
+    const { exit, output, pid, report } = startRun(t, '--streams', '200', '--hold', '8');
+    await until(() => /held (300|450): /.test(output.stderr), 'a second number is held');
+    const workers = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+    assert.equal(workers.length, 1);
+    process.kill(workers[0], 'SIGKILL');
+    assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+    const { outcomes, notes, sentences } = report();
+    const [{ values }] = outcomes;
+    assert.equal(values.streams, 1, `${notes}`);
+    assert.ok(values.limitAt > values.held && values.held >= 200, `${values.limitAt}, ${values.held}`);
+    assert.deepEqual([values.heldLost, values.heldLimits], [0, 0], 'after that nothing is wrong');
+    assert.match(notes.join('\n'), /^limit at \d+ streams: streams \(\d+ were lost\)$/m);
+    assert.match(sentences.join('\n'), /what prevents it is streams\.$/m);
+  },
+);
+
+test('only a run that rises can be told where to stop', async (t) => {
+  const { exit, output } = run(t, process.execPath, [
+    'scripts/million.js',
+    '--most',
+    '100',
+    '--own-network',
+    'off',
+  ]);
+  assert.equal((await exit).code, 1);
+  assert.equal(output.stderr, 'million: got --most: expected it with --ceiling; other runs have --streams\n');
+});
+
+/** @param {number} pid */
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return ''; // it has ended
+  }
+}
+
+test('kernel objects of sockets that only seem to be available leave no room', () => {
+  const now = { ...IDLE, availableBytes: 16 * GIGA, reclaimableBytes: 2 * GIGA };
+  const { freeBytes, usedBytes, streamBytes, fits, what } = roomIn(
+    IDLE,
+    now,
+    1_000_000,
+    Number.POSITIVE_INFINITY,
+  );
+  assert.deepEqual([freeBytes, usedBytes, streamBytes, what], [15 * GIGA, 9 * GIGA, 9000, 'memory']);
+  assert.equal(fits, 1_000_000 + Math.floor((15 * GIGA - 25 * GIGA * SPARE) / 9000));
+});
+
+test('when few streams are held, what they seem to take is not believed', () => {
+  for (const held of [0, 10]) {
+    const { streamBytes, fits } = roomIn(IDLE, { ...IDLE, availableBytes: 24.1 * GIGA }, held);
+    assert.equal(streamBytes, LEAST_STREAM_BYTES);
+    assert.ok(fits < 24.1e9 / LEAST_STREAM_BYTES + held, `${fits}`);
+  }
+});
+
+test('the buffers of sockets may be the limit', () => {
+  const now = { ...IDLE, availableBytes: 16 * GIGA, tcpPages: 150_100 };
+  const room = roomIn(IDLE, now, 1_000_000, 300_100);
+  assert.deepEqual([room.fits, room.what], [2_000_000, 'TCP memory']);
+});
+
+test('steps are large at first and small at the end, and the last one is the first that does not fit', () => {
+  const fits = 2_750_000;
+  const targets = [1_000_000];
+  while (targets[targets.length - 1] <= fits)
+    targets.push(Number(nextTarget(targets[targets.length - 1], fits, 0)));
+  const beyond = Number(targets.pop());
+  const last = targets[targets.length - 1];
+  assert.equal(targets[1], 1_500_000);
+  assert.ok(beyond > fits && beyond <= last * 1.041, `${last}, ${beyond}`);
+  assert.ok(last > fits * 0.96 && targets.length < 10, `${targets}`);
+});
+
+test('it stops with the number that was asked for', () => {
+  assert.equal(nextTarget(15_000, 1e6, 50_000), 22_500);
+  assert.equal(nextTarget(49_000, 1e6, 50_000), 50_000);
+  assert.equal(nextTarget(50_000, 1e6, 50_000), null);
+  assert.equal(nextTarget(1, 10, 0), 2);
+});
+
+test('the memory of this machine can be read', () => {
+  const { totalBytes, availableBytes, reclaimableBytes } = readMemory();
+  assert.ok(availableBytes > 0 && availableBytes <= totalBytes && reclaimableBytes > 0);
+});
+
+test('what was beyond its limit in a phase is named', () => {
+  const row = { cpuIdlePercent: 1, tickP90Ms: 60, refused503: 0 };
+  const lost = /** @type {any} */ ({ closed: 3 });
+  const phase = /** @type {any} */ ({
+    rows: [row],
+    serverCpuPercent: 150 * 64,
+    dronesCpuPercent: 0,
+    latenessMs: { count: 10, p99: 201 },
+    load: { counts: { lost, open: 97 } },
+  });
+  const found = reachedIn({ held: phase }, 'held', { target: 100, lost: 1 });
+  assert.deepEqual([...found.keys()], ['CPU', 'lateness', 'ticks', 'streams']);
+  assert.equal(found.get('streams'), '2 were lost');
+  const quiet = {
+    ...phase,
+    rows: [{ ...row, cpuIdlePercent: 100, tickP90Ms: 11 }],
+    latenessMs: { count: 0, p99: 0 },
+  };
+  const well = { ...quiet, load: { counts: { lost, open: 100 } } };
+  assert.equal(reachedIn({ held: well }, 'held', { target: 100, lost: 3 }).size, 0);
+});
+
+test('the report names what prevents the next step, and what it would need', () => {
+  const values = {
+    held: 2_600_000,
+    limitAt: 2_700_000,
+    memory: 1,
+    leftBytes: 0.9e9,
+    spareBytes: 0.75e9,
+    nextBytes: 0.83e9,
+    heldLost: 0,
+    heldLimits: 0,
+  };
+  const text = ceiling
+    .read(new Findings(ceiling.figures, ['ceiling'], [{ run: 'ceiling', repeat: 1, values }]))
+    .join('\n');
+  assert.match(text, /^The next step would have been 2,700,000 streams; what prevents it is memory\.$/m);
+  assert.match(
+    text,
+    /^900 MB of memory were left, of which 750 MB have to stay free, and the next step needs 830 MB\./m,
+  );
+  const none = ceiling.read(
+    new Findings(
+      ceiling.figures,
+      ['ceiling'],
+      [{ run: 'ceiling', repeat: 1, values: { held: 0, limitAt: 1000, memory: 1 } }],
+    ),
+  );
+  assert.deepEqual(none, ['Even 1,000 streams were too many here: the limit was memory.']);
+});
