@@ -68,9 +68,11 @@ export function streamHeaders(encoding, own) {
 
 /** @param {Headers} defaults @param {Headers} own @returns {Headers} */
 function replaced(defaults, own) {
-  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
-  const kept = Object.entries(defaults).filter(([name]) => !names.has(name.toLowerCase()));
-  return { ...Object.fromEntries(kept), ...own };
+  const names = Object.keys(own).map((name) => name.toLowerCase());
+  /** @type {Headers} */
+  const headers = {};
+  for (const name in defaults) if (!names.includes(name.toLowerCase())) headers[name] = defaults[name];
+  return { ...headers, ...own };
 }
 
 /** @type {Headers} */
@@ -130,9 +132,9 @@ export function headLines(status, headers) {
 
 /** @param {Headers} headers @returns {string} */
 function headerLines(headers) {
-  return Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('');
+  let lines = '';
+  for (const name of Object.keys(headers)) lines += `${name}: ${headers[name]}\r\n`;
+  return lines;
 }
 
 /** @param {number} status */

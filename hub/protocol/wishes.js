@@ -1,12 +1,14 @@
 /*
  * What requests for streams ask for, by their targets. Many clients send the same target, each with a token or a cursor of its own.
  */
-import { Recent } from '../matching/recent.js';
+import { BoundedMap } from '../../lib/boundedmap.js';
 import { wantedBy } from './protocol.js';
 import { cursorOf } from './subscription.js';
 
-/** Targets that are kept. */
+/** Targets that are kept. Most clients that come once in a storm are not: they would only make work for the garbage collector. */
 const MOST_KEPT = 1024;
+/** Longer ones are not worth their memory. */
+const MOST_CHARS = 512;
 /** The parameter of 0.x for a token, of which nothing is kept. */
 const TOKEN = 'authorization';
 
@@ -16,8 +18,8 @@ export class Wishes {
   /** @param {import('./subscription.js').Rules} rules */
   constructor(rules) {
     this.rules = rules;
-    /** Without the header Last-Event-ID, by target. @type {Recent<Wish>} */
-    this.known = new Recent(MOST_KEPT);
+    /** Without the header Last-Event-ID, by target. @type {BoundedMap<string, Wish>} */
+    this.known = new BoundedMap(MOST_KEPT);
   }
 
   /**
@@ -34,7 +36,9 @@ export class Wishes {
   /** @param {import('./protocol.js').Request} request @returns {Wish} */
   find(request) {
     const wish = wantedBy(request, this.rules);
-    if (wish.pairs.every(([name]) => name !== TOKEN)) this.known.set(request.target, wish);
+    const { target } = request;
+    if (target.length <= MOST_CHARS && wish.pairs.every(([name]) => name !== TOKEN))
+      this.known.set(target, wish);
     return wish;
   }
 }

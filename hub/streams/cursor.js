@@ -7,6 +7,7 @@
  * Publishers can't choose ids that begin with '#', so a cursor never collides with theirs.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { BoundedMap } from '../../lib/boundedmap.js';
 
 const CHECK = Buffer.from('cursor');
 const BLOCK_BYTES = 16;
@@ -17,6 +18,8 @@ const BEYOND = 2 ** 48;
 /** Blocks that are encrypted together: sequences that follow each other are usually needed one after the other. */
 const TOGETHER = 256;
 const PATTERN = /^#[\w-]{22}$/;
+/** Cursors that are kept: clients that come back together were cut off at much the same places. */
+const MOST_KEPT = 4096;
 
 export class Cursors {
   /** @param {{ epoch: number, key: Uint8Array }} hub of 32 bits, and 16 bytes */
@@ -33,18 +36,24 @@ export class Cursors {
     /** The encrypted blocks of the sequences from `first` on. @type {Buffer} */
     this.run = Buffer.alloc(0);
     this.first = -TOGETHER;
-    /** The last one that was made alone. */
-    this.last = { sequence: -1, text: '' };
+    /** The sequence of the last one that was made alone. */
+    this.last = -1;
+    /** Those that were made alone, by sequence. @type {BoundedMap<number, string>} */
+    this.made = new BoundedMap(MOST_KEPT);
+    /** The sequences of those that were read. @type {BoundedMap<string, number>} */
+    this.known = new BoundedMap(MOST_KEPT);
   }
 
   /** @param {number} sequence @returns {string} */
   of(sequence) {
     if (sequence >= this.first && sequence < this.first + TOGETHER) return this.inRun(sequence);
-    const { last } = this;
-    if (last.sequence === sequence) return last.text;
-    if (sequence === last.sequence + 1 || sequence === this.first + TOGETHER) return this.beginRun(sequence);
-    this.last = { sequence, text: textOf(this.encrypted(sequence, 1)) };
-    return this.last.text;
+    const made = this.made.get(sequence);
+    if (made !== undefined) return made;
+    if (sequence === this.last + 1 || sequence === this.first + TOGETHER) return this.beginRun(sequence);
+    this.last = sequence;
+    const text = textOf(this.encrypted(sequence, 1));
+    this.made.set(sequence, text);
+    return text;
   }
 
   /** @param {number} sequence @returns {string} */
@@ -69,6 +78,15 @@ export class Cursors {
 
   /** @param {string} text @returns {number | undefined} the sequence; undefined if it is no cursor of this epoch */
   read(text) {
+    const known = this.known.get(text);
+    if (known !== undefined) return known;
+    const sequence = this.decrypted(text);
+    if (sequence !== undefined) this.known.set(text, sequence);
+    return sequence;
+  }
+
+  /** @param {string} text @returns {number | undefined} */
+  decrypted(text) {
     if (!PATTERN.test(text)) return undefined;
     const block = this.decrypt.update(Buffer.from(text.slice(1), 'base64url'));
     const isOurs = block.length === BLOCK_BYTES && block.readUInt32BE(0) === this.epoch;

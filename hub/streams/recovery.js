@@ -20,6 +20,8 @@ const AT_ONCE = 500;
 const STEP = 100;
 /** Replays that are collected at the same time. */
 const MOST_AT_WORK = 8;
+/** Sequences that are sorted; more of them are marked in a table. */
+const FEW = 256;
 /** A replay that has waited longer than this is not collected: by then, the Hold has refused its request. */
 const MOST_WAIT_MS = 10_000;
 
@@ -271,6 +273,9 @@ function tooMany() {
  */
 function merged(lists, last) {
   if (lists.length === 1) return lists[0];
+  const count = lists.reduce((sum, list) => sum + list.length, 0);
+  // Most clients have missed a few of very many: a table of all of those would cost more than anything else here.
+  if (count < FEW) return [...new Set(lists.flat())].sort((a, b) => a - b);
   const first = lists.reduce((least, list) => Math.min(least, list[0] ?? last), last);
   const isThere = new Uint8Array(last - first + 1);
   for (const list of lists) for (const sequence of list) isThere[sequence - first] = 1;

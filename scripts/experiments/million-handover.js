@@ -5,7 +5,7 @@
 import { buildBare, tryBuildBare } from '../lab/bare.js';
 import { barSpec } from '../lab/bars.js';
 import { FLOOR } from '../lab/million/floor.js';
-import { HANDOVER_FIGURES, PER_SECOND, TAKEOVERS, trialOfHandover } from '../lab/million/handover.js';
+import { BATCH, HANDOVER_FIGURES, PER_SECOND, TAKEOVERS, trialOfHandover } from '../lab/million/handover.js';
 import { leastSeconds, MOVE_FIGURES, trialOfMoves } from '../lab/million/moves.js';
 import { targetsText } from '../lab/million/targets.js';
 import { LATENESS_FIGURES, MEMORY_FIGURES, STREAM_FIGURES, tickFigures } from '../lab/million/values.js';
@@ -51,7 +51,7 @@ export default {
   hasOwnNetwork: true,
   hasOwnPage: true,
   how: [
-    `Each stream is one of the hub, with a topic of its own, and is pinged every ${PING_INTERVAL_S} s (or as long as streams are held between two takeovers, if that is shorter). ${PER_SECOND} publications per second go to topics that are spread evenly over all streams; each has a number and an id, and what was not answered when a takeover closed the connection is published again.`,
+    `Each stream is one of the hub, with a topic of its own, and is pinged every ${PING_INTERVAL_S} s (or as long as streams are held between two takeovers, if that is shorter). ${PER_SECOND} publications per second, ${BATCH} per request, go to topics that are spread evenly over all streams; each has a number and an id, and what was not answered when a takeover closed the connection is published again.`,
     'Twice, a new server is started with `--takeover`, on the same cores as the old one and the clients, and everything is held in between. Clients check that each publication arrives once and in order.',
     'The latest ping and the longest publication count until the end of the time that follows the takeover. Memory is PSS.',
   ],

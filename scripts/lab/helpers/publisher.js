@@ -31,7 +31,7 @@ const LAST = /\r\nconnection: *close/i;
  * @property {number} batch publications per request; 1: as a form
  * @property {boolean} isNumbered whether the messages are for the crowd, which checks them
  * @property {boolean} [comesBack] if a connection is closed, open it again, and repeat what was not answered: each publication has its
- *   own id; only with a batch of 1
+ *   own id
  * @property {boolean} [isPatient] send again what the hub refuses because it has too much to do; and each run has its own connections,
  *   so that there may be any time between two of them
  */

@@ -15,6 +15,8 @@ const TOPIC = 'https://example.com/{n}';
 const SERVER = ['--anonymous', '--jwt-secret', SECRET];
 export const PER_SECOND = 1000;
 const CONNECTIONS = 16;
+/** Publications per request. */
+export const BATCH = 10;
 /** With more of them, each would get too few publications to tell anything about their order. */
 const MOST_TOPICS = 20_000;
 const FOREVER_MS = 3_600_000;
@@ -169,11 +171,11 @@ async function publish({ lab, plan }, port) {
   const publisher = new Helper(lab, 'publisher');
   const topics = Math.min(plan.streams, MOST_TOPICS);
   const step = Math.floor(plan.streams / topics);
-  const numbered = { batch: 1, isNumbered: true, comesBack: true };
+  const numbered = { batch: BATCH, isNumbered: true, comesBack: true };
   const where = { port, path: HUB_PATH, secret: SECRET };
   const series = [{ topic: TOPIC, topics, step }];
   await publisher.ask('aim', { ...where, series, connections: CONNECTIONS, ...numbered });
-  const run = publisher.ask('run', { ms: FOREVER_MS, perSecond: PER_SECOND });
+  const run = publisher.ask('run', { ms: FOREVER_MS, perSecond: PER_SECOND / BATCH });
   run.catch(() => {}); // `finish` says so
   return {
     finish: async () => {

@@ -5,7 +5,7 @@
 import { sumOf } from '../../../fleet/drone/causes.js';
 import { startLoad } from '../load.js';
 import { networkOfMany } from '../namespace.js';
-import { cpuUs, pssBytes } from '../processes.js';
+import { cpuUs, lowerPriority, pssBytes } from '../processes.js';
 import { change, hold, rest } from '../steps.js';
 import { deliveryValues, faultValues, Publications, roomsFor, topicsFor } from './publications.js';
 import { onStage } from './stage.js';
@@ -91,12 +91,15 @@ async function ride(watch, publications, others, publishAt) {
   const pids = () => loads.flatMap((load) => load.pids());
   const [cpuBefore, publisherBefore, begunMs] = [cpuUs(pids()), publications.cpuUs(), performance.now()];
   const recoveredBefore = (await others.pollCounts()).recovered;
-  let [cutMs, openMs, recoveredMs] = [0, 0, 0];
+  let [cutMs, noticedMs, openMs, recoveredMs] = [0, 0, 0, 0];
   await watch.duringWatched('storm', async () => {
+    const restore = lowerPriority(others.pids());
     cutMs = await timed(async () => {
       await others.keepAway(true);
       await others.untilThere(PATIENCE_MS);
     });
+    noticedMs = await timed(() => untilNoticed(watch, stage.load.target));
+    restore();
     await publishAt(PER_SECOND_AWAY);
     await lab.sleep(awayS * 1000);
     await publishAt(PER_SECOND);
@@ -112,6 +115,7 @@ async function ride(watch, publications, others, publishAt) {
   return {
     cut: others.streams,
     cutS: cutMs / 1000,
+    noticedS: noticedMs / 1000,
     awayS,
     openS: openMs / 1000,
     recoveredS: recoveredMs / 1000,
@@ -121,6 +125,16 @@ async function ride(watch, publications, others, publishAt) {
     dronesPercent: percent(cpuUs(pids()) - cpuBefore),
     publisherPercent: percent(publications.cpuUs() - publisherBefore),
   };
+}
+
+/** The server has seen that those who were cut off are gone. @param {Watch} watch @param {number} left */
+async function untilNoticed({ lab, stage }, left) {
+  const endMs = performance.now() + PATIENCE_MS;
+  while (performance.now() < endMs) {
+    const totals = await stage.server.totals();
+    if (totals && totals.streams <= left) return;
+    await lab.sleep(POLL_MS);
+  }
 }
 
 /**

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use crate::channels::Census;
-use crate::clock::{MS, Slice, cpu_ns};
+use crate::clock::{MS, cpu_ns};
 use crate::command::{Command, Opening};
 use crate::id::Id;
 use crate::mail::ShardMessage;
@@ -62,7 +62,7 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         let mut deliveries = 0;
         while let Some(message) = self.mail.unread.pop_front() {
             deliveries += self.handle_message(message);

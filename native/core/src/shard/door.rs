@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::Shard;
 use super::turn::LISTENER;
 use crate::address::Site;
-use crate::clock::{MS, Slice};
+use crate::clock::MS;
 use crate::head::{self, Head, Whole};
 use crate::id::Id;
 use crate::listener::{Accepted, Accepting};
@@ -15,6 +15,8 @@ use crate::telemetry::{Reason, add, subtract};
 
 /// Connections that one turn accepts.
 const ACCEPTS_A_TURN: usize = 64;
+/// The same while pings are late: streams that are open come first, and opening goes on slowly.
+const ACCEPTS_WHEN_LATE: usize = 1;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
 /// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
@@ -24,9 +26,10 @@ const HEAD_REQUEST: &[u8] = b"HEAD\n";
 impl Shard {
     /// Accepts connections, as many as one turn may, for a slice.
     pub(super) fn accept(&mut self) {
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         let mut from = 0;
-        for _ in 0..ACCEPTS_A_TURN {
+        let most = if self.is_late() { ACCEPTS_WHEN_LATE } else { ACCEPTS_A_TURN };
+        for _ in 0..most {
             if !self.has_room() {
                 return;
             }

@@ -1,7 +1,7 @@
 //! The end of a shard: it accepts no more, and closes its streams evenly over a period.
 
 use super::{LINGER_MS, Shard};
-use crate::clock::{MS, Slice};
+use crate::clock::MS;
 use crate::telemetry::{Reason, add};
 
 /// How often streams are closed during a drain.
@@ -42,7 +42,7 @@ impl Shard {
     pub(super) fn continue_drain(&mut self) {
         let Some(mut drain) = self.drain else { return };
         let until = drain.due_rows(self.now_ns, self.rows.len());
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         while drain.next_row < until {
             let deliveries = self.finish(drain.next_row as u32, Reason::Drain);
             add(&self.telemetry.deliveries, deliveries.into());

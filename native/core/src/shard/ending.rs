@@ -2,7 +2,6 @@
 //! are collected at once and end gently, a slice in each turn.
 
 use super::Shard;
-use crate::clock::Slice;
 use crate::id::Id;
 use crate::labels::{Kind, Label};
 use crate::rows::State;
@@ -66,7 +65,7 @@ impl Shard {
         if self.ending.is_empty() {
             return;
         }
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         while let Some((id, reason)) = self.ending.pop_front() {
             if let Some(index) = self.held_row(id) {
                 let deliveries = self.finish(index, reason);

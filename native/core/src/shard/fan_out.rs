@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use crate::channels::{Due, joined};
-use crate::clock::{Slice, cpu_ns};
+use crate::clock::cpu_ns;
 use crate::framing::Cursor;
 use crate::queue::Queued;
 use crate::rows::State;
@@ -22,7 +22,7 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         let mut deliveries = 0;
         while let Some(turn) = self.channels.begin_turn() {
             let mut is_over = false;

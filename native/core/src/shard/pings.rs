@@ -1,7 +1,7 @@
 //! Pings: when the wheel says that rows are due, a slice at a time.
 
 use super::Shard;
-use crate::clock::{Slice, cpu_ns};
+use crate::clock::{MS, Slice, cpu_ns};
 use crate::framing::{ENCODINGS, FORMATS, Format};
 use crate::rows::State;
 use crate::telemetry::add;
@@ -15,7 +15,22 @@ pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] 
     pings
 }
 
+/// Pings that are this late are overdue: the shard has more to do than it gets done. Then pings come first, because what they take is
+/// bounded, and everything else in a turn has only this part of its slice.
+const LATE_NS: u64 = 20 * MS;
+const LATE_PART: u64 = 8;
+
 impl Shard {
+    /// Whether pings are overdue.
+    pub(super) fn is_late(&self) -> bool {
+        self.held > 0 && self.pinger.wheel.due_ns() + LATE_NS < self.now_ns
+    }
+
+    /// For work other than pings.
+    pub(super) fn slice(&self) -> Slice {
+        Slice::of(if self.is_late() { self.slice_ns / LATE_PART } else { self.slice_ns })
+    }
+
     /// Pings what is due. Pings that don't fit into the slice stay due for the next turn.
     pub(super) fn send_pings(&mut self) {
         if self.held == 0 || self.pinger.wheel.due_ns() > self.now_ns {

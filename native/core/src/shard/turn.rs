@@ -9,7 +9,7 @@ use rustix::event::epoll::{Event, EventFlags};
 use super::Shard;
 use super::handover::{OFFER, TAKERS};
 use super::tls::RELAYED;
-use crate::clock::{MS, Slice, cpu_ns, unix_us};
+use crate::clock::{MS, cpu_ns, unix_us};
 use crate::id::Id;
 use crate::listener::Listener;
 use crate::reactor::{self, BELL, EVENTS_A_TURN, Reactor, Task, has_input};
@@ -130,7 +130,7 @@ impl Shard {
 
     /// Handles events of connections, for a slice.
     fn handle_events(&mut self) {
-        let mut slice = Slice::of(self.slice_ns);
+        let mut slice = self.slice();
         while let Some(Event { data, flags }) = self.events.pop_front() {
             let token = data.u64();
             if token & RELAYED != 0 {
@@ -199,7 +199,7 @@ impl Shard {
     /// Looks at some more channels.
     fn continue_census(&mut self) {
         let Some(mut census) = self.census.take() else { return };
-        if self.channels.count_some(&mut census, &mut Slice::of(self.slice_ns)) {
+        if self.channels.count_some(&mut census, &mut self.slice()) {
             self.mail.events.counted.push(census.into_counted());
         } else {
             self.census = Some(census);
