@@ -18,6 +18,7 @@ const SWITCHES = new Map([
   ['HOLDFAST_ON', null],
   ['HOLDFAST_SKIPS', null],
   ['HOLDFAST_OWN_NETWORK', null],
+  ['HOLDFAST_TCP_MEMORY', null],
   ['HOLDFAST_FAIL_AT', FAIL_STEPS.map(({ step }) => step)],
 ]);
 

@@ -1,6 +1,7 @@
 /*
  * What all parts of an experiment share: its folder, its end, and one place for progress and notes.
  */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as after } from 'node:timers/promises';
 import { Clean } from './clean.js';
 
@@ -36,6 +37,7 @@ export class Lab {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
     this.aborted.catch(() => {});
+    setMaxListeners(0, signal); // every sleep listens to it
     this.ticker = setInterval(() => this.tick(), SECOND_MS);
   }
 

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::by_hand::{BUFFER_BYTES, ByHand};
-use common::{TEXT, options, pass, refuse, request, send};
+use common::by_hand::{BUFFER_BYTES, ByHand, read_now};
+use common::{TEXT, ask, options, options_with, pass, refuse, request, send};
 
 #[test]
 fn a_stream_that_is_always_behind_does_not_keep_everything_it_was_ever_sent() {
@@ -44,4 +44,22 @@ fn when_there_is_no_room_to_pass_on_the_first_connection_those_behind_it_wait_to
         by_hand.say(&[]);
     }
     assert_eq!((fetched, by_hand.shard.passing()), (COUNT - 1, 0));
+}
+
+#[test]
+fn while_pings_are_late_connections_are_accepted_one_at_a_time() {
+    const COUNT: u64 = 10;
+    const PING_INTERVAL_MS: u64 = 10_000;
+    let mut by_hand = ByHand::new(options_with(|options| options.ping_interval_ms = PING_INTERVAL_MS));
+    let address = by_hand.listen();
+    let (mut client, _id) = by_hand.stream(TEXT, &[]);
+    by_hand.turn(0);
+    read_now(&mut client);
+    let _clients: Vec<_> = (0..COUNT).map(|_| ask(address, &request("/"))).collect();
+    let accepted = |by_hand: &ByHand| by_hand.telemetry.connections.load(Relaxed) - 1;
+    by_hand.turn(PING_INTERVAL_MS + 1000);
+    assert_ne!(read_now(&mut client), "", "the ping does not wait");
+    assert_eq!(accepted(&by_hand), 1);
+    by_hand.turn(0);
+    assert_eq!(accepted(&by_hand), COUNT, "as many as come, once nothing is late");
 }
