@@ -15,7 +15,7 @@ const STEP_MS = 5000;
 /** How long publications may wait for a new worker that is behind, or for an old one that does not stop moving. */
 const PAUSED_STEP_MS = 2000;
 /** Between two rounds, so that publications continue; longer if nothing could move. */
-const BREAK_MS = 50;
+const BREAK_MS = 10;
 const EMPTY_BREAK_MS = 250;
 
 /** @typedef {import('./links.js').Link} Link */

@@ -1,7 +1,7 @@
 /*
  * CPU and memory of processes, from /proc.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 
 /** The index of `cutime` in /proc/self/stat, behind the name; `cstime` is the next one. Both are in ticks of the kernel. */
@@ -56,10 +56,26 @@ export function lowerPriority(pids) {
   if (process.getuid?.() !== 0) return () => {};
   const threads = pids.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map(Number));
   const before = new Map(threads.map((thread) => [thread, getPriority(thread)]));
-  for (const thread of threads) setPriority(thread, constants.priority.PRIORITY_LOW);
+  const { PRIORITY_LOW, PRIORITY_NORMAL } = constants.priority;
+  for (const thread of threads) setPriority(thread, PRIORITY_LOW);
+  for (const pid of pids) setGroupPriority(pid, PRIORITY_LOW);
   return () => {
     for (const [thread, priority] of before) setPriority(thread, priority);
+    for (const pid of pids) setGroupPriority(pid, PRIORITY_NORMAL);
   };
+}
+
+/**
+ * Processes with a session of their own are a group for the scheduler (sched(7), autogroup): groups have equal shares, whatever the
+ * priorities in them.
+ * @param {number} pid @param {number} priority
+ */
+function setGroupPriority(pid, priority) {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(priority));
+  } catch {
+    // This kernel has no such groups.
+  }
 }
 
 /** @param {number[]} pids @returns {number} bytes of PSS: shared pages count in part */
