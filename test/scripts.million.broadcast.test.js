@@ -106,8 +106,17 @@ test('if a publication does not reach everyone, nobody knows when everyone had i
 
 test('the CPU of a delivery is without what is used while nothing is published', () => {
   const one = broadcastOf([1, 1], [], { tookMs: 500, serverUs: 60_000 });
-  const { deliveryUs } = broadcastValues([one], { serverPercent: 10, clientsPercent: 0 });
+  const { deliveryUs, leastMs } = broadcastValues([one], { serverPercent: 10, clientsPercent: 0 }, 2);
   assert.equal(deliveryUs, (60_000 - 50_000) / 2);
+  assert.equal(leastMs, 10 / 1.9, 'what pings use is not there for deliveries');
+});
+
+test('a few streams without a publication do not keep the time of most of them from being known', () => {
+  const most = Array.from({ length: 999 }, (_, i) => i + 1);
+  const one = broadcastOf(most, [], { streams: 1000 });
+  const { mostMs, allMs } = broadcastValues([one], { serverPercent: 0, clientsPercent: 0 });
+  assert.ok(Number(mostMs) > 980 && Number(mostMs) < 1000, `${mostMs}`);
+  assert.equal(allMs, null);
 });
 
 test('what did not arrive is missing, whatever the clients have noticed', () => {

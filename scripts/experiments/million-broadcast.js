@@ -24,7 +24,7 @@ const TARGETS = [
   { text: 'missing / duplicated / out of order', figures: ['missing', 'duplicated', 'outOfOrder'], target: '0 / 0 / 0', most: [0, 0, 0] },
   { text: 'until everyone has it, median / slowest', figures: ['allMs', 'allMaxMs'], target: '6,000 / 6,000 ms', most: [6000, 6000], headline: 'everyone has a publication after {} (median / slowest)' },
   { text: 'ping lateness p99 meanwhile, at the client', figures: ['latenessP99Ms'], target: '500 ms', most: [500], headline: 'pings {} late meanwhile (p99)' },
-  { text: 'until everyone has it, relative to the bare loops', figures: ['allMs'], target: '-', over: FLOOR },
+  { text: 'until 99 % have it, relative to the bare loops', figures: ['mostMs'], target: '-', over: FLOOR },
   { text: 'CPU of the server per delivery, relative to the bare loops', figures: ['deliveryUs'], target: '-', over: FLOOR },
 ];
 
@@ -74,7 +74,7 @@ export default {
   ],
   read: (findings) => {
     const value = (/** @type {string} */ name, run = RUN) => known(findings, name, run);
-    const floor = findings.of('allMs', FLOOR) ? [floorSentence((name) => value(name, FLOOR))] : [];
+    const floor = findings.of('mostMs', FLOOR) ? [floorSentence((name) => value(name, FLOOR))] : [];
     return [
       `${value('open')} streams were open; ${value('failed')} failed to open, ${value('lost')} were lost. ${value('missing')} publications were missing, ${value('duplicated')} came twice, ${value('outOfOrder')} out of order.`,
       `The first stream had a publication after ${value('firstMs')}, half of them after ${value('halfMs')}, 99 % after ${value('mostMs')}, and everyone after ${value('allMs')} (the slowest time ${value('allMaxMs')}): ${value('deliveriesPerSecond')}.`,
@@ -90,5 +90,5 @@ export default {
 
 /** @param {(name: string) => string} value of the floor */
 function floorSentence(value) {
-  return `Bare loops that send as many bytes (${value('eventBytes')}) to the same clients need ${value('allMs')} until everyone has them, with ${value('deliveryUs')} of CPU per delivery: the rest is the kernel and the clients.`;
+  return `Bare loops that send as many bytes (${value('eventBytes')}) to the same clients need ${value('mostMs')} until 99 % have them, with ${value('deliveryUs')} of CPU per delivery, and ${value('clientUs')} at the clients: all cores together can't do that, and the pings, in less than ${value('leastMs')}.`;
 }

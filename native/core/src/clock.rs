@@ -1,10 +1,16 @@
 //! The clocks, and slices of work.
 
+use std::thread::available_parallelism;
+
 use rustix::time::{ClockId, clock_gettime};
 
 pub const MS: u64 = 1_000_000;
 /// How long pings, or deliveries, go on before everything else gets its turn.
 pub const SLICE_NS: u64 = 2 * MS;
+/// Shorter ones would cost too many turns.
+const LEAST_SLICE_NS: u64 = MS / 2;
+/// Threads on each core that can have whole slices.
+const THREADS_A_CORE: u64 = 4;
 /// Steps of a slice between two looks at the clock.
 const STRIDE: u32 = 16;
 
@@ -21,6 +27,17 @@ pub fn cpu_ns() -> u64 {
 /// Since the epoch, in µs.
 pub fn unix_us() -> u64 {
     ns_of(ClockId::Realtime) / 1000
+}
+
+/// The slice of each of so many threads. If very many share a core and all have something to do, each waits for the slices of the
+/// others, so they are shorter.
+pub fn slice_ns(threads: u64) -> u64 {
+    let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);
+    slice_among(threads, cores)
+}
+
+fn slice_among(threads: u64, cores: u64) -> u64 {
+    (SLICE_NS * THREADS_A_CORE * cores / threads.max(1)).clamp(LEAST_SLICE_NS, SLICE_NS)
 }
 
 fn ns_of(clock: ClockId) -> u64 {
@@ -67,6 +84,14 @@ impl Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slices_are_shorter_when_very_many_threads_share_a_core() {
+        assert_eq!([0, 1, 8].map(|threads| slice_among(threads, 2)), [SLICE_NS; 3]);
+        assert_eq!(slice_among(16, 2), SLICE_NS / 2);
+        assert_eq!(slice_among(56, 2), LEAST_SLICE_NS);
+        assert_eq!(slice_among(56, 16), SLICE_NS);
+    }
 
     #[test]
     fn a_slice_ends_after_its_time_and_not_before_a_stride() {

@@ -1,6 +1,7 @@
 /*
  * From publications to everyone to their figures. Pure.
  */
+import { coreCount } from '../cores.js';
 import { figure } from '../figures.js';
 import { max, medianOf } from '../phases.js';
 
@@ -23,6 +24,9 @@ export function faultValues({ delivered, duplicated, outOfOrder, gaps }, expecte
   return { missing: expected - delivered, duplicated, outOfOrder, gaps };
 }
 
+/** In which nearly everyone has a publication, whatever became of a few. */
+const MOST = 0.99;
+
 /** The clock of what the clients read, in parts of all streams. */
 export const TIME_FIGURES = [
   figure('firstMs', 'until the first stream has it', 'ms'),
@@ -34,6 +38,7 @@ export const TIME_FIGURES = [
 
 export const BROADCAST_FIGURES = [
   ...TIME_FIGURES,
+  figure('leastMs', 'what all cores together need at least for this CPU, pings included', 'ms'),
   figure('deliveriesPerSecond', 'deliveries per second, until everyone has it', '1/s'),
   figure('latenessP99Ms', 'ping lateness p99 meanwhile, at the client, the worst time', 'ms'),
   figure('latenessMaxMs', 'worst ping lateness meanwhile', 'ms'),
@@ -46,24 +51,30 @@ export const BROADCAST_FIGURES = [
 /**
  * @param {Broadcast[]} all at least one
  * @param {{ serverPercent: number, clientsPercent: number }} held CPU of one core without publications, which is subtracted
+ * @param {number} [cores] of the machine
  * @returns {Values} times and rates are medians of the publications; those of one that did not reach everyone are not known
  */
-export function broadcastValues(all, { serverPercent, clientsPercent }) {
+export function broadcastValues(all, { serverPercent, clientsPercent }, cores = coreCount()) {
   const isWhole = all.every(({ delivered, streams }) => delivered >= streams);
+  const hasMost = all.every(({ delivered, streams }) => delivered > MOST * streams);
   const medianFor = (/** @type {(one: Broadcast) => number} */ read) => medianOf(all.map(read));
   const worst = (/** @type {(one: Broadcast) => number} */ read) => Math.max(...all.map(read));
   const pings = all.reduce((sum, { lateness }) => sum + lateness.count, 0);
+  const deliveryUs = medianFor((one) => (one.serverUs - serverPercent * 10 * one.tookMs) / one.streams);
+  const clientUs = medianFor((one) => (one.clientsUs - clientsPercent * 10 * one.tookMs) / one.streams);
+  const freeCores = cores - (serverPercent + clientsPercent) / 100;
   return {
     firstMs: medianFor(({ delivery }) => delivery.in('ms', delivery.min)),
     halfMs: medianFor(({ delivery }) => delivery.percentile(0.5, 'ms')),
-    mostMs: isWhole ? medianFor(({ delivery }) => delivery.percentile(0.99, 'ms')) : null,
+    mostMs: hasMost ? medianFor(({ delivery }) => delivery.percentile(MOST, 'ms')) : null,
     allMs: isWhole ? medianFor(({ delivery }) => delivery.maximum('ms')) : null,
     allMaxMs: isWhole ? worst(({ delivery }) => delivery.maximum('ms')) : null,
     deliveriesPerSecond: isWhole ? medianFor((one) => one.streams / one.delivery.maximum('s')) : null,
     latenessP99Ms: pings > 0 ? worst(({ lateness }) => lateness.percentile(0.99, 'ms')) : null,
     latenessMaxMs: pings > 0 ? worst(({ lateness }) => lateness.maximum('ms')) : null,
-    deliveryUs: medianFor((one) => (one.serverUs - serverPercent * 10 * one.tookMs) / one.streams),
-    clientUs: medianFor((one) => (one.clientsUs - clientsPercent * 10 * one.tookMs) / one.streams),
+    leastMs: freeCores > 0 ? ((deliveryUs + clientUs) * all[0].streams) / 1000 / freeCores : null,
+    deliveryUs,
+    clientUs,
   };
 }
 

@@ -36,7 +36,7 @@ use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::{Census, Channels};
-use crate::clock::{SLICE_NS, now_ns};
+use crate::clock::{now_ns, slice_ns};
 use crate::framing::{Cursor, FORMATS};
 use crate::id::Id;
 use crate::labels::Labels;
@@ -231,7 +231,7 @@ impl Shard {
             events: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
-            slice_ns: SLICE_NS,
+            slice_ns: slice_ns(phase.of),
             is_stopped: false,
             options,
         })
