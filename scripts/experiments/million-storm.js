@@ -38,7 +38,7 @@ export default {
   hasOwnPage: true,
   how: [
     `Each stream is pinged every ${PING_INTERVAL_MS / 1000} s, and subscribes to a room of ${ROOM} and to a topic of its own. ${PER_SECOND} publications per second go on all the time, to a room and to a single stream in turn. They are numbered, and each client checks that it gets each of its own once and in order.`,
-    `The connections of 30 % of the clients, some of each room, are reset, all at once, by processes that have a third of the usual share of CPU meanwhile, because in reality they are on other machines. When the server has closed its ends, they stay away until each room has got a publication, for which ${PER_SECOND_AWAY} per second are made; then all come back with their cursors, as fast as the ramp allows. They have recovered when the last publication arrives that was sent while its client was away; that none is missing is checked at the end, publication by publication.`,
+    `The connections of 30 % of the clients, some of each room, are reset, all at once, by processes that have a third of the usual share of CPU until they come back, because in reality they are on other machines. When the server has closed its ends, they stay away until each room has got a publication, for which ${PER_SECOND_AWAY} per second are made; then all come back with their cursors, as fast as the ramp allows. They have recovered when the last publication arrives that was sent while its client was away; that none is missing is checked at the end, publication by publication.`,
     'Lateness and delivery are those of the streams that stayed, from the cut until the last one has recovered; ticks and CPU are of the same time.',
   ],
   runs: () => [

@@ -99,10 +99,10 @@ async function ride(watch, publications, others, publishAt) {
       await others.untilThere(PATIENCE_MS);
     });
     noticedMs = await timed(() => untilNoticed(watch, stage.load.target));
-    restore();
     await publishAt(PER_SECOND_AWAY);
     await lab.sleep(awayS * 1000);
     await publishAt(PER_SECOND);
+    restore();
     const backMs = performance.now();
     openMs = await timed(async () => {
       await others.keepAway(false);
