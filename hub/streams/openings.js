@@ -36,6 +36,23 @@ const OVER = { text: '', isWhole: false };
 
 /** @typedef {import('./events.js').Script} Script */
 
+/** The opening of a stream that gets a replay. @implements {Opening} */
+class PlannedOpening {
+  /** @param {Openings} openings @param {Plan} plan */
+  constructor(openings, plan) {
+    this.openings = openings;
+    this.plan = plan;
+  }
+
+  get reported() {
+    return this.plan.reported; // it may turn out later
+  }
+
+  begin() {
+    return this.openings.begin(this.plan);
+  }
+}
+
 export class Openings {
   /** @param {import('./recovery.js').Recovery} recovery @param {import('../../lib/hubcounters.js').HubCounters} counts */
   constructor(recovery, counts) {
@@ -75,12 +92,7 @@ export class Openings {
       return position.reported === undefined ? live : lost;
     }
     const plan = recovery.planOf(position, place, script, mostBytes);
-    const opening = {
-      get reported() {
-        return plan.reported;
-      },
-      begin: () => this.begin(plan),
-    };
+    const opening = new PlannedOpening(this, plan);
     return recovery.isReady(plan) ? opening : recovery.prepare(plan).then(() => opening);
   }
 
