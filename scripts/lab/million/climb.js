@@ -13,8 +13,11 @@ import { look, untilOnTime } from './everyone.js';
 import { DANGER, nextTarget, readMemory, roomIn, SPARE } from './room.js';
 
 const POLL_MS = 250;
-/** In addition to three times the time that a step should take. */
+/** Streams that are opened before somebody looks whether pings are on time, in seconds of the ramp. */
+const BATCH_S = 2;
+/** How long that may take, and for how many intervals pings may be late afterwards. */
 const PATIENCE_MS = 60_000;
+const MOST_INTERVALS = 3;
 const LATENESS_MS = 200;
 const TICK_MS = 50;
 const IDLE_PERCENT = 5;
@@ -113,16 +116,31 @@ export class Climb {
     this.last = phase;
   }
 
-  /** Opens streams, and keeps an eye on the memory. @param {number} target @returns {Promise<Reached>} */
+  /**
+   * Opens streams, and keeps an eye on the memory. Opening one costs as much as many pings, so more are opened only once pings are on time
+   * again: what is to be found is how many can be held, not how many can be opened at the same time.
+   * @param {number} target @returns {Promise<Reached>}
+   */
   async rise(target) {
+    const { lab, load } = this.stage;
+    const { pingIntervalMs } = this.way;
+    while (load.target < target) {
+      await load.set(Math.min(target, load.target + BATCH_S * load.aim.ramp));
+      const stopped = await this.untilOpen();
+      if (stopped.size > 0) return stopped;
+      await untilOnTime(lab, load, await look(load), MOST_INTERVALS * pingIntervalMs);
+    }
+    return new Map();
+  }
+
+  /** @returns {Promise<Reached>} what prevents it */
+  async untilOpen() {
     const { lab, load, server } = this.stage;
-    const opening = target - load.target;
-    const endMs = Date.now() + PATIENCE_MS + (3000 * opening) / load.aim.ramp;
-    await load.set(target);
+    const endMs = Date.now() + PATIENCE_MS;
     for (;;) {
       server.check();
       const { open, inFlight, failed, lost } = await load.pollCounts();
-      if (open === target && inFlight === 0) break;
+      if (open === load.target && inFlight === 0) return new Map();
       const { freeBytes } = this.room();
       if (freeBytes < this.idle.totalBytes * DANGER)
         return new Map([
@@ -134,8 +152,6 @@ export class Climb {
       }
       await lab.sleep(POLL_MS);
     }
-    await untilOnTime(lab, load, await look(load), this.way.pingIntervalMs);
-    return new Map();
   }
 
   /** Closes what was too much. @param {number} target */
