@@ -17,7 +17,7 @@ const POLL_MS = 250;
 const BATCH_S = 2;
 /** How long that may take, and for how many intervals pings may be late afterwards. */
 const PATIENCE_MS = 60_000;
-const MOST_INTERVALS = 3;
+const MOST_INTERVALS = 6;
 const LATENESS_MS = 200;
 const TICK_MS = 50;
 const IDLE_PERCENT = 5;
@@ -161,7 +161,7 @@ export class Climb {
     await this.during('back', async () => {
       await load.set(this.held);
       await load.untilThere();
-      await untilOnTime(lab, load, await look(load), this.way.pingIntervalMs);
+      await untilOnTime(lab, load, await look(load), MOST_INTERVALS * this.way.pingIntervalMs);
     });
   }
 }
