@@ -39,7 +39,7 @@ const TARGETS = [
 /** @type {Omit<import('../lab/experiment.js').Experiment, 'name'>} */
 export default {
   question: 'How many streams can this machine hold, clients included, and what is the limit?',
-  title: 'as many streams as the memory allows',
+  title: 'as many streams as the machine can hold',
   usual: { streams: 1_000_000, ramp: 20_000, holdS: 600, repeats: 1 },
   small: { streams: 15_000, most: 50_000, ramp: 10_000, holdS: 30 },
   targets: TARGETS,

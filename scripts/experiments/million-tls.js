@@ -24,7 +24,7 @@ const OTHERS = ['best published'];
 /** @type {import('../lab/million/targets.js').Target[]} */
 const TARGETS = [
   { text: 'failed / lost', figures: ['failed', 'lost'], target: '0 / 0', most: [0, 0] },
-  { text: 'user memory of the server per stream, without that of the idle server', figures: ['userBytes'], target: '180 B', most: [180], headline: '{} of user memory per stream', others: ['30 to 40 KB (Node, Go, nginx in [tls.md](../tls.md))'] },
+  { text: 'user memory of the server per stream, without that of the idle server', figures: ['userBytes'], target: '180 B', most: [180], headline: '{} of user memory per stream, without the idle server', others: ['30 to 40 KB (Node, Go, nginx in [tls.md](../tls.md))'] },
   { text: 'ramp, full handshakes', figures: ['upS'], target: '300 s', most: [300], headline: 'opened in {}' },
   { text: 'ping lateness p99, at the client', figures: ['latenessP99Ms'], target: '50 ms', most: [50], headline: 'pings {} late (p99)' },
   { text: 'CPU of the server per ping', figures: ['pingUs'], target: '-' },

@@ -23,7 +23,7 @@ export function resultsText(results) {
     const findings = findingsOf(experiment, report);
     const said = targets.map((target) => {
       const { values, isReached } = verdictOf(target, findings, report.runs[0].name);
-      const miss = isReached === false ? ` (to reach: ${target.target})` : '';
+      const miss = isReached === false ? ` (target: ${target.target})` : '';
       return `${target.headline?.replace('{}', values)}${miss}`;
     });
     return [`[${capital(experiment.title ?? report.name)}](${page})`, said.join('; ')];
@@ -33,8 +33,8 @@ export function resultsText(results) {
 
 /** @param {Result[]} results */
 function machinesText(results) {
-  const machines = [...new Set(results.map(({ report }) => `${report.facts.machine}`))];
-  return `${machines.join('; ')}. Each row is written by the run that its page describes.`;
+  const machines = new Set(results.map(({ report }) => report.facts.machine.replace(/, commit \S+$/, '')));
+  return `${[...machines].join('; ')}; each page has its commit. Each row is written by the run that its page describes.`;
 }
 
 /** Writes the table again from the pages there are. @param {string} root of the project */
