@@ -199,7 +199,7 @@ export const OPTIONS = [
   option('jwt-subscriber-key', 'jwtSubscriberKey', secret('KEY'), '', 'the same for subscribing'),
   option('jwks-url', 'jwksUrl', HTTP_URL, '', 'where the public keys of tokens are, as a JWK set; for whatever has no key of its own'),
   option('jwt-issuer', 'jwtIssuer', text('ISSUER', 'the iss of tokens'), '', 'issuer that all tokens must have (iss)'),
-  option('jwt-audience', 'jwtAudience', text('URL', 'the aud of tokens'), '', 'audience that all tokens must have (aud); without it, only tokens of draft-08 need one: https:// and the Host of the request, and the path of the hub'),
+  option('jwt-audience', 'jwtAudience', text('URL', 'the aud of tokens'), '', 'audience that all tokens must have (aud), as a URL; without it, only tokens of draft-08 need one: https://, the Host of the request, and the path of the hub'),
   option('jwt-cookie', 'jwtCookie', COOKIE_NAME, '__Secure-mercure_access_token', 'cookie that may have the token'),
   option('anonymous', 'anonymous', FLAG, false, 'let everybody read public updates, without a token'),
   option('cors-origins', 'corsOrigins', listed(ORIGIN), [], 'origins whose pages may use the hub, separated by commas, or repeated: https://example.com, https://*.example.com, capacitor://, null, or * (without cookies)'),

@@ -7,10 +7,13 @@ import { formatBytes, formatCount, formatMs } from '../../lib/format.js';
 /** @typedef {import('./findings.js').Summary} Summary */
 /** @typedef {import('./experiment.js').Figure['unit']} Unit */
 
+/** Longer times are written in seconds. */
+const MOST_MS = 2000;
+
 /** @param {number} value @param {Unit} unit @returns {string} */
 export function valueText(value, unit) {
   if (unit === 'bytes') return formatBytes(value);
-  if (unit === 'ms') return `${formatMs(value)} ms`;
+  if (unit === 'ms') return value < MOST_MS ? `${formatMs(value)} ms` : `${short(value / 1000)} s`;
   if (unit === 'µs') return `${short(value)} µs`;
   if (unit === 's') return `${short(value)} s`;
   if (unit === '%') return `${short(value)} %`;

@@ -46,18 +46,18 @@ export const FIGURES = [
   figure('latencyP50Ms', 'publish to first byte at the client, p50', 'ms'),
   figure('latencyP99Ms', 'publish to first byte at the client, p99', 'ms'),
   figure('singleRate', 'publications per second, one per request', '1/s'),
-  figure('singleUs', 'CPU of such a publication', 'µs'),
+  figure('singleUs', 'CPU of a publication, one per request', 'µs'),
   figure('batchRate', 'publications per second, in batches', '1/s'),
-  figure('batchUs', 'CPU of such a publication', 'µs'),
+  figure('batchUs', 'CPU of a publication, in batches', 'µs'),
   figure('nobodyUs', 'CPU of a publication in a batch while nobody is subscribed', 'µs'),
   figure('noMatchUs', 'CPU of a publication in a batch that matches none of 1,000 patterns', 'µs'),
   figure('openRate', 'streams opened per second', '1/s'),
   figure('unserved', 'publications that were not recovered', 'count'),
   figure('servedMs', 'time until all have everything they missed', 'ms'),
-  figure('tickP99Ms', 'JS tick p99 meanwhile, worst second', 'ms'),
-  figure('tickMaxMs', 'longest JS tick meanwhile', 'ms'),
+  figure('tickP99Ms', 'JS tick p99 while they open or reconnect, worst second', 'ms'),
+  figure('tickMaxMs', 'longest JS tick while they open or reconnect', 'ms'),
   figure('refusedPatterns', 'catastrophic patterns that are refused, of 5', 'count'),
-  figure('patternTickMs', 'longest JS tick with those that are not', 'ms'),
+  figure('patternTickMs', 'longest JS tick with patterns that are not refused', 'ms'),
 ];
 
 /** What each run is, if it is not a kind of stream. @type {Record<string, string>} */

@@ -144,10 +144,12 @@ impl Shard {
         }
     }
 
-    /// When many channels have gone, or many handshakes are over, their memory goes back to the system.
+    /// When many channels have gone, or many handshakes are over, their memory goes back to the system. While streams move away, that would
+    /// only take time: the process is about to end, or the worker.
     pub(super) fn give_back_memory(&mut self) {
+        let has_channels_to_give = !self.giving.is_offering() && self.channels.has_memory_to_give_back();
         // Both are asked: each answers once.
-        if self.channels.has_memory_to_give_back() | self.tls.has_memory_to_give_back(self.now_ns) {
+        if has_channels_to_give | self.tls.has_memory_to_give_back(self.now_ns) {
             sys::give_back_memory();
         }
     }

@@ -92,6 +92,11 @@ impl Taker {
 }
 
 impl Giving {
+    /// Whether takers may connect.
+    pub fn is_offering(&self) -> bool {
+        self.offer.is_some()
+    }
+
     /// Whether a round is under way: what JS says has to wait.
     pub fn is_in_round(&self) -> bool {
         self.round.is_some()
