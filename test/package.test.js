@@ -35,10 +35,12 @@ test('the tarball has what the server and Hold need, and nothing else', (t) => {
     'native/build.js',
     'native/prebuilt.js',
     'native/core/src/lib.rs',
+    'docs/guide.md',
+    'docs/deploy/holdfast.service',
   ])
     assert.ok(files.includes(needed), needed);
   const strange = files.filter((file) =>
-    /^(fleet|scripts|test|docs|logs|native\/(target|fuzz|core\/tests))\/|(?<!prebuilt\/[\w-]+)\.node$/.test(
+    /^(fleet|scripts|test|docs\/(?!deploy\/|(api|deploy|guide|recipes)\.md$)|logs|native\/(target|fuzz|core\/tests))\/|(?<!prebuilt\/[\w-]+)\.node$/.test(
       file,
     ),
   );
