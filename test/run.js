@@ -3,7 +3,7 @@
  *
  *     unit     those that start no process and no server; seconds
  *     js       all that do not run cargo
- *     node     the part of them that another version of Node might fail: not those about other programs, or about scripts and docs
+ *     node     the part of them that another version of Node might fail: not those about other programs, examples, the fleet, scripts and docs
  *     native   those that run cargo. Never next to the others: cargo takes all cores, and their servers would be late
  *     all      js, then native
  *
@@ -23,9 +23,8 @@ const STARTS =
 const USES_CARGO = /^native\.(cargo|package)\./;
 /** What is tested here is mostly something other than our code on Node. */
 const ABOUT_OTHERS = [
-  /^(deploy|docs|release|scripts)\./,
-  /^fleet\.(cli|consent|ec2|memcached|nodes|publish|requests|run|topics)\./,
-  /^(broker\.nats|examples\.nodecached\.clients|handover\.fleet|hub\.browser|hub\.clients|monitor\.prometheus|monitor\.web\.page)\./,
+  /^(deploy|docs|examples|fleet|release|scripts)\./,
+  /^(broker\.nats|handover\.fleet|hub\.browser|hub\.clients|monitor\.prometheus|monitor\.web\.page)\./,
   /^(native\.build|primary\.handover\.systemd|server\.nats|server\.nodes|tls\.clients)\./,
 ];
 
