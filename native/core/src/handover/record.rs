@@ -228,24 +228,22 @@ impl Record {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Record::Stream(stream) => stream.write(&mut bytes),
+            Record::Stream(stream) => stream.write(bytes),
             Record::Head(Head { age_ms, read, tls }) => {
                 bytes.push(HEAD);
                 bytes.extend_from_slice(&age_ms.to_le_bytes());
-                write_text(&mut bytes, read);
-                write_tls(&mut bytes, tls.as_ref());
+                write_text(bytes, read);
+                write_tls(bytes, tls.as_ref());
             }
             Record::Idle { tls } => {
                 bytes.push(IDLE);
-                write_tls(&mut bytes, tls.as_ref());
+                write_tls(bytes, tls.as_ref());
             }
             Record::Listener { is_tls } => bytes.push(if *is_tls { LISTENER_OF_TLS } else { LISTENER }),
             Record::Unknown => {}
         }
-        bytes
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
@@ -266,7 +264,7 @@ impl Parcel {
         let mut bytes = self.number.to_le_bytes().to_vec();
         for record in &self.records {
             bytes.push(record.version());
-            write_text(&mut bytes, &record.encode());
+            write_sized(&mut bytes, |bytes| record.write(bytes));
         }
         bytes
     }
@@ -276,8 +274,8 @@ impl Parcel {
         let number = reader.u32()?;
         let mut records = Vec::new();
         while !reader.is_empty() {
-            let (version, record) = (reader.u8()?, reader.text()?);
-            records.push(if (OLDEST_VERSION..=VERSION).contains(&version) { Record::decode(&record)? } else { Record::Unknown });
+            let (version, record) = (reader.u8()?, reader.slice()?);
+            records.push(if (OLDEST_VERSION..=VERSION).contains(&version) { Record::decode(record)? } else { Record::Unknown });
         }
         Ok(Parcel { number, records })
     }
@@ -345,6 +343,16 @@ impl Eq for Tls {}
 fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text);
+}
+
+/// A text of which nobody knows the size before it is written.
+fn write_sized(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let begin = bytes.len();
+    write_text(bytes, &[]);
+    let text = bytes.len();
+    write(bytes);
+    let size = (bytes.len() - text) as u32;
+    bytes[begin..text].copy_from_slice(&size.to_le_bytes());
 }
 
 #[cfg(test)]
