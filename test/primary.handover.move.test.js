@@ -63,6 +63,35 @@ test('rounds follow until nothing is left', async () => {
   assert.equal(steps.filter((step) => step === 'freeze').length, 3);
 });
 
+test('a round that took too long is followed by a shorter one', async () => {
+  const left = [2, 1, 0];
+  const tookMs = [250, 0, 0];
+  /** @type {number[]} */
+  const asked = [];
+  const { move } = start({
+    targets: {
+      go: () => {
+        const endMs = performance.now() + (tookMs.shift() ?? 0);
+        while (performance.now() < endMs);
+        return 10;
+      },
+    },
+    more: { pauseMs: 200 },
+  });
+  const [source] = move.sources;
+  const { ask } = source;
+  source.ask = async (step, fields, deadlineMs) => {
+    if (step !== 'move') return ask(step, fields, deadlineMs);
+    asked.push(Number(fields.ms));
+    return { prepared: 1, left: left.shift() };
+  };
+  await move.run();
+  const [first, second, third] = asked;
+  assert.equal(first, 100);
+  assert.ok(second >= 50 && second <= 80, `${second} ms`);
+  assert.ok(third > second, `${third} ms after ${second} ms`);
+});
+
 test('what the hubs of the new workers have to know comes before the release', async () => {
   const { move, steps } = start({ sources: [{ move: () => ({ prepared: 1, left: 0, notes: ['a'] }) }] });
   await move.run();

@@ -14,6 +14,9 @@ import { linksOf, wholeLinksOf } from './links.js';
 const STEP_MS = 5000;
 /** How long publications may wait for a new worker that is behind, or for an old one that does not stop moving. */
 const PAUSED_STEP_MS = 2000;
+/** The part of a round in which old workers move streams, if the rest is as fast as on an idle machine, and how short it may become. */
+const MOVE_PART = 0.5;
+const LEAST_MOVE_MS = 50;
 /** Between two rounds, so that publications continue; longer if nothing could move. */
 const BREAK_MS = 10;
 const EMPTY_BREAK_MS = 250;
@@ -48,18 +51,20 @@ export class Move {
    * @param {Targets} options.targets
    * @param {Feed} options.feed
    * @param {PresenceMove | null} [options.presence] with --subscriptions
-   * @param {number} [options.pauseMs] for which old workers move streams in one round
+   * @param {number} [options.pauseMs] for which streams and publications should wait in one round, at most
    * @param {number} [options.deadlineMs] no round begins so long after the last one in which something moved
    * @param {(streams: number) => void} [options.onRound] when the old workers no longer have its streams
    * @param {(line: string) => void} options.onNote
    */
-  constructor({ sources, targets, feed, presence = null, pauseMs = 300, deadlineMs = 15_000, ...listeners }) {
+  constructor({ sources, targets, feed, presence = null, pauseMs = 600, deadlineMs = 15_000, ...listeners }) {
     const { onRound = () => {}, onNote } = listeners;
     this.sources = sources;
     this.targets = targets;
     this.feed = feed;
     this.presence = presence;
     this.pauseMs = pauseMs;
+    /** How long old workers move streams in the next round. */
+    this.moveMs = pauseMs * MOVE_PART;
     this.deadlineMs = deadlineMs;
     this.onRound = onRound;
     this.onNote = onNote;
@@ -118,10 +123,12 @@ export class Move {
   async round() {
     await this.targets.sync(STEP_MS); // most of what there is to be fed, so that the pause is short
     await this.feed.freeze();
+    const frozenMs = performance.now();
     try {
       await this.targets.sync(PAUSED_STEP_MS);
       const wantsIds = this.presence !== null;
-      const moved = await this.askAll('move', { ms: this.pauseMs, wantsIds }, this.pauseMs + PAUSED_STEP_MS);
+      const ms = Math.round(this.moveMs);
+      const moved = await this.askAll('move', { ms, wantsIds }, ms + PAUSED_STEP_MS);
       if (this.isStopped) throw new HoldfastError('HANDOVER', 'the server is ending');
       const sum = sumOf(moved);
       if (sum.notes.length > 0) await this.targets.learn(sum.notes);
@@ -129,7 +136,14 @@ export class Move {
       return sum;
     } finally {
       this.feed.thaw();
+      this.pace(performance.now() - frozenMs);
     }
+  }
+
+  /** What a round takes grows with the streams that it moves, and on a busy machine that is more than it should. @param {number} tookMs */
+  pace(tookMs) {
+    const fittingMs = (this.moveMs * this.pauseMs) / tookMs;
+    this.moveMs = Math.min(this.pauseMs * MOVE_PART, Math.max(LEAST_MOVE_MS, fittingMs));
   }
 
   /** The new workers have everything that was moved. There is no way back from here. @param {number} prepared */
