@@ -14,7 +14,7 @@ import { linksOf, wholeLinksOf } from './links.js';
 const STEP_MS = 5000;
 /** How long publications may wait for a new worker that is behind, or for an old one that does not stop moving. */
 const PAUSED_STEP_MS = 2000;
-/** The part of a round in which old workers move streams, if the rest is as fast as on an idle machine, and how short it may become. */
+/** Old workers move streams for at most this part of a round, and at least for so long; then new workers have to go on with them. */
 const MOVE_PART = 0.5;
 const LEAST_MOVE_MS = 50;
 /** Between two rounds, so that publications continue; longer if nothing could move. */
@@ -51,7 +51,7 @@ export class Move {
    * @param {Targets} options.targets
    * @param {Feed} options.feed
    * @param {PresenceMove | null} [options.presence] with --subscriptions
-   * @param {number} [options.pauseMs] for which streams and publications should wait in one round, at most
+   * @param {number} [options.pauseMs] about how long streams and publications may wait in one round
    * @param {number} [options.deadlineMs] no round begins so long after the last one in which something moved
    * @param {(streams: number) => void} [options.onRound] when the old workers no longer have its streams
    * @param {(line: string) => void} options.onNote
@@ -140,7 +140,7 @@ export class Move {
     }
   }
 
-  /** What a round takes grows with the streams that it moves, and on a busy machine that is more than it should. @param {number} tookMs */
+  /** A round takes longer the more streams it moves, and on a busy machine too long: then the next one moves fewer. @param {number} tookMs */
   pace(tookMs) {
     const fittingMs = (this.moveMs * this.pauseMs) / tookMs;
     this.moveMs = Math.min(this.pauseMs * MOVE_PART, Math.max(LEAST_MOVE_MS, fittingMs));

@@ -61,6 +61,7 @@ impl<'a> Reader<'a> {
         self.slice().map(Box::from)
     }
 
+    /// A text that stays where it is.
     pub fn slice(&mut self) -> Result<&'a [u8], Malformed> {
         let size = self.u32()? as usize;
         let (text, rest) = self.bytes.split_at_checked(size).ok_or(Malformed)?;

@@ -345,7 +345,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend_from_slice(text);
 }
 
-/// A text of which nobody knows the size before it is written.
+/// A text whose size is known only once it is written.
 fn write_sized(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = bytes.len();
     write_text(bytes, &[]);

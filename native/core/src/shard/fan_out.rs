@@ -144,8 +144,8 @@ impl Shard {
         }
     }
 
-    /// When many channels have gone, or many handshakes are over, their memory goes back to the system. While streams move away, that would
-    /// only take time: the process is about to end, or the worker.
+    /// When many channels have gone, or many handshakes are over, their memory goes back to the system. Not while streams move away:
+    /// the process or the worker is about to end, and it would take time from them.
     pub(super) fn give_back_memory(&mut self) {
         let has_channels_to_give = !self.giving.is_offering() && self.channels.has_memory_to_give_back();
         // Both are asked: each answers once.
