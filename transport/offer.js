@@ -122,13 +122,19 @@ export class Offer {
     const problem = await rounds.run(shards).catch((error) => error);
     // What is there already stays there, and the rest has to end here.
     const isDone = !problem || (rounds.isCommitted && rounds.link.isOpen);
+    if (!isDone) await this.goOn(rounds, problem);
+    // After that: who hears of it may connect.
     if (problem && !this.withdrawal) this.holder.report(problem);
     if (isDone) return this.finish(rounds);
-    rounds.link.send({ type: 'refused', problem: messageOf(problem) });
-    rounds.link.end();
-    this.rounds = null;
-    if (rounds.isCommitted) await this.holder.listenAgain().catch((error) => this.holder.report(error));
     if (this.withdrawal) await this.abandon(this.withdrawal.reason);
+  }
+
+  /** Without the other process: the next one may take over. @param {Rounds} rounds @param {unknown} problem */
+  async goOn({ link, isCommitted }, problem) {
+    link.send({ type: 'refused', problem: messageOf(problem) });
+    link.end();
+    if (isCommitted) await this.holder.listenAgain().catch((error) => this.holder.report(error));
+    this.rounds = null;
   }
 
   /** The other process has the streams. @param {Rounds} rounds */

@@ -20,6 +20,10 @@ const NEEDED = [
   'worker.js',
   'index.js',
   'index.d.ts',
+  'docs/api.md',
+  'docs/deploy.md',
+  'docs/guide.md',
+  'docs/recipes.md',
   'hub/protocol/page.html',
   'native/index.js',
   'native/build.js',
@@ -40,6 +44,8 @@ const ALLOWED_FOLDERS = [
   'primary',
   'transport',
 ];
+/** What users of the package read. */
+const PAGES = /^docs\/((api|deploy|guide|recipes)\.md$|deploy\/)/;
 const FORBIDDEN =
   /^native\/(target|fuzz|core\/tests|holdfast\.node)|^monitor\/unused\/|(^|\/)(\.env|\.npmrc|\.git)|\.(log|pem|key|tgz)$|\.test\.js$|\.node\.\d+$/;
 
@@ -48,8 +54,9 @@ const FORBIDDEN =
 /** @param {string[]} files @returns {string[]} */
 export function fileProblems(files) {
   const own = files.filter((file) => !file.startsWith('node_modules/'));
-  const isStrange = (/** @type {string} */ file) =>
-    FORBIDDEN.test(file) || (file.includes('/') && !ALLOWED_FOLDERS.includes(file.split('/')[0]));
+  const isInPlace = (/** @type {string} */ file) =>
+    !file.includes('/') || ALLOWED_FOLDERS.includes(file.split('/')[0]) || PAGES.test(file);
+  const isStrange = (/** @type {string} */ file) => FORBIDDEN.test(file) || !isInPlace(file);
   return [
     ...NEEDED.filter((file) => !files.includes(file)).map((file) => `${file} is missing`),
     ...own.filter(isStrange).map((file) => `${file} does not belong into it`),

@@ -13,6 +13,7 @@ export function rawClient(port, bytes = '', host = '127.0.0.1') {
   const socket = connect({ port, host, noDelay: true });
   // A silent connection may never notice that its server has ended.
   socket.unref();
+  let problem = '';
   const client = {
     socket,
     received: '',
@@ -23,10 +24,17 @@ export function rawClient(port, bytes = '', host = '127.0.0.1') {
     /** @param {RegExp} pattern @param {number} [deadlineMs] */
     untilRead: (pattern, deadlineMs) =>
       until(
-        () => pattern.exec(client.received),
-        `${pattern} in ${JSON.stringify(client.received)}`,
+        () => pattern.exec(client.received) ?? client.mustBeOpen(),
+        () => `${pattern} in ${JSON.stringify(client.received)}`,
         deadlineMs,
       ),
+    /** @returns {null} @throws {Error} what has ended it */
+    mustBeOpen: () => {
+      if (!client.closed) return null;
+      throw new Error(
+        `the connection is closed (${problem || 'without an error'}): ${JSON.stringify(client.received)}`,
+      );
+    },
     /** @returns {Promise<boolean>} */
     untilClosed: () => until(() => client.closed, 'the connection is closed'),
     close: () => socket.destroy(),
@@ -40,7 +48,9 @@ export function rawClient(port, bytes = '', host = '127.0.0.1') {
   socket.on('close', () => {
     client.closed = true;
   });
-  socket.on('error', () => {});
+  socket.on('error', ({ message }) => {
+    problem = message;
+  });
   if (bytes) socket.write(bytes);
   return client;
 }
