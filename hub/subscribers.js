@@ -5,7 +5,7 @@ import { BoundedMap } from '../lib/boundedmap.js';
 import { RequestError } from '../lib/router.js';
 import { formatOf } from '../lib/wishes.js';
 import { commonHeaders } from './protocol/beginnings.js';
-import { checkWanted } from './protocol/subscription.js';
+import { checkWanted, cursorOf } from './protocol/subscription.js';
 import { Wishes } from './protocol/wishes.js';
 
 /** How long a token that was checked is not checked again for an equal request. */
@@ -31,6 +31,8 @@ const MOST_KNOWN = 256;
  * @property {number} version of the access before its token was checked
  * @property {number} checkedMs
  */
+
+/** @typedef {Pick<Subscriber, 'format' | 'waitMs'> & { wish: Wish }} Asked */
 
 export class Subscribers {
   /** @param {import('./index.js').Hub} hub */
@@ -67,14 +69,14 @@ export class Subscribers {
     const { format, waitMs = 0, problem } = formatOf(headers, wish.pairs);
     if (problem !== undefined) throw new RequestError(400, problem);
     if (format !== 'websocket') checkWanted(wish);
-    const asked = { format: /** @type {Subscriber['format']} */ (format || 'events'), waitMs };
+    const asked = { format: /** @type {Subscriber['format']} */ (format || 'events'), waitMs, wish };
     const version = this.version; // of now: what is revoked while the token is verified is asked for again
     // A browser can't set headers of a WebSocket, so its token may be where 0.x has it.
     const places = format === 'websocket' ? {} : { dialect: wish.dialect };
     const session = this.hub.accessTo({ method, headers, address, query: wish.pairs, ...places });
     if (session instanceof Promise)
-      return session.then((one) => this.subscriber(request, { ...wish, ...asked }, one, version));
-    return this.subscriber(request, { ...wish, ...asked }, session, version);
+      return session.then((one) => this.subscriber(request, asked, one, version));
+    return this.subscriber(request, asked, session, version);
   }
 
   /** Of the access; 0 as long as its keys are not loaded. */
@@ -83,12 +85,13 @@ export class Subscribers {
   }
 
   /**
-   * @param {Request} request @param {Wish & Pick<Subscriber, 'format' | 'waitMs'>} wish @param {Session | null} session
+   * @param {Request} request @param {Asked} asked @param {Session | null} session
    * @param {number} version of the access before the token was checked
    * @returns {Subscriber}
    * @throws {RequestError} 403
    */
-  subscriber(request, { format, waitMs, dialect, selectors, cursor, pairs }, session, version) {
+  subscriber(request, { format, waitMs, wish }, session, version) {
+    const { dialect, selectors, pairs } = wish;
     const cors = this.hub.corsOf(request);
     const { mayPublish } =
       format === 'websocket' ? this.hub.checkPage({ ...request, query: pairs }) : { mayPublish: false };
@@ -96,7 +99,7 @@ export class Subscribers {
       format,
       waitMs,
       dialect,
-      cursor,
+      cursor: cursorOf(pairs, request.headers['last-event-id']),
       place: this.hub.core.placeOf(selectors, session),
       cors,
       headers: this.headersWith(format, cors),

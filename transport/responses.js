@@ -9,6 +9,7 @@ import { ENCODERS } from './encodings.js';
 /** How long a poll waits unless the application says otherwise. */
 export const WAIT_MS = 25_000;
 const NO_BODY = Buffer.alloc(0);
+const CHUNKED = lineOf('Transfer-Encoding', 'chunked');
 /** The Content-Type of the answer of a poll. */
 export const POLL_TYPE = 'application/json';
 /** The Retry-After of a 503, in seconds. */
@@ -40,6 +41,14 @@ const EXPLANATIONS = {
  */
 const STREAM_HEADERS = Object.fromEntries(
   /** @type {Encoding[]} */ (Object.keys(FORMATS)).map((format) => [format, streamDefaults(format)]),
+);
+
+/** The same, as lines by their names in lower case. @type {Record<string, readonly (readonly [name: string, line: string])[]>} */
+const STREAM_LINES = Object.fromEntries(
+  Object.entries(STREAM_HEADERS).map(([format, headers]) => [
+    format,
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), lineOf(name, value)]),
+  ]),
 );
 
 /** @param {Encoding} format @returns {Headers} */
@@ -91,17 +100,21 @@ export function streamLines(encoding, isChunked, own = NO_HEADERS) {
   const kept = Object.isFrozen(own) ? linesWith(own) : undefined;
   const before = kept?.get(format);
   if (before !== undefined) return before;
-  const lines = linesOf(encoding, isChunked, streamHeaders(encoding, own));
+  const lines = linesOf(encoding, isChunked, own);
   kept?.set(format, lines);
   return lines;
 }
 
-/** @param {Encoding} format @param {boolean} isChunked @param {Headers} headers */
-function linesOf(format, isChunked, headers) {
+/** As `streamHeaders` has them, without an object for each stream. @param {Encoding} format @param {boolean} isChunked @param {Headers} own */
+function linesOf(format, isChunked, own) {
   const { framing } = FORMATS[format];
-  if (framing === 'poll') return headerLines(headers);
-  if (framing === 'websocket') return headLines(101, headers);
-  return headLines(200, isChunked ? { ...headers, 'Transfer-Encoding': 'chunked' } : headers);
+  const names = Object.keys(own).map((name) => name.toLowerCase());
+  let lines = '';
+  for (const [name, line] of STREAM_LINES[format]) if (!names.includes(name)) lines += line;
+  lines += headerLines(own);
+  if (framing === 'poll') return lines;
+  if (framing === 'websocket') return statusLine(101) + lines;
+  return statusLine(200) + lines + (isChunked ? CHUNKED : '');
 }
 
 /** @param {Headers} own frozen @returns {Map<number, string>} */
@@ -127,14 +140,24 @@ export function headOfStream(format, own) {
  * @returns {string} Latin-1: the status line and the header lines, without Date and the empty line
  */
 export function headLines(status, headers) {
-  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n${headerLines(headers)}`;
+  return statusLine(status) + headerLines(headers);
+}
+
+/** @param {number} status */
+function statusLine(status) {
+  return `HTTP/1.1 ${status} ${nameOf(status)}\r\n`;
 }
 
 /** @param {Headers} headers @returns {string} */
 function headerLines(headers) {
   let lines = '';
-  for (const name of Object.keys(headers)) lines += `${name}: ${headers[name]}\r\n`;
+  for (const name of Object.keys(headers)) lines += lineOf(name, headers[name]);
   return lines;
+}
+
+/** @param {string} name @param {string} value */
+function lineOf(name, value) {
+  return `${name}: ${value}\r\n`;
 }
 
 /** @param {number} status */

@@ -104,7 +104,7 @@ function heldOrRefused(hub, request, subscriber, opening, id) {
 
 /** @type {typeof heldOrRefused} throws a RequestError */
 function held(hub, { method, address = '' }, subscriber, opening, id) {
-  const { format } = subscriber;
+  const { format, dialect, mayPublish } = subscriber;
   const { hold } = FORMATS[format];
   const { reported } = opening;
   if (method === 'HEAD') return { hold, headers: headersOf(subscriber, reported, undefined), channels: [] };
@@ -121,7 +121,7 @@ function held(hub, { method, address = '' }, subscriber, opening, id) {
       hub.core.dismiss(admission);
       return { answer: { status: 200, headers, body: welcome } };
     }
-    hub.core.enter(id, place, { ...subscriber, address, admission });
+    hub.core.enter(id, place, { format, dialect, address, mayPublish, admission });
     if (!isWhole) hub.core.endSoon(id);
     return { hold, headers, channels: place.channels, welcome, ...hub.core.marksOf(id, place) };
   } catch (error) {

@@ -70,12 +70,11 @@ export function resourceOf(target, path) {
  * @param {Request} request
  * @param {import('./subscription.js').Rules} rules
  * @param {readonly Pair[]} [more] in the body of a QUERY
- * @returns {Subscription & { pairs: readonly Pair[] }} whatever the header Last-Event-ID says
+ * @returns {Subscription}
  * @throws {RequestError} 400
  */
 export function wantedBy({ target }, rules, more = []) {
-  const pairs = [...more, ...pairsOf(queryOf(target))];
-  return { ...subscriptionOf(pairs, rules), pairs };
+  return subscriptionOf([...more, ...pairsOf(queryOf(target))], rules);
 }
 
 /**

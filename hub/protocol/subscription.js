@@ -16,7 +16,7 @@ import { LimitError } from '../streams/limits.js';
  * @typedef {object} Subscription
  * @property {Dialect} dialect
  * @property {readonly Selector[]} selectors each once; none if it names none, which only a WebSocket may (`checkWanted`)
- * @property {string | undefined} cursor the last event id; '' counts as one
+ * @property {readonly Pair[]} pairs that say so
  *
  * @typedef {object} Rules
  * @property {string} baseUrl of the hub
@@ -32,7 +32,7 @@ const CURSORS = ['last_event_id', 'lastEventID', 'Last-Event-ID', 'lastEventId']
 /**
  * @param {readonly Pair[]} pairs of the body of a QUERY, and of the query, which counts more
  * @param {Rules} rules
- * @returns {Subscription} with the cursor that is in the pairs
+ * @returns {Subscription}
  * @throws {RequestError} 400
  */
 export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors }) {
@@ -49,7 +49,7 @@ export function subscriptionOf(pairs, { baseUrl, isLegacyAllowed, mostSelectors 
   return {
     dialect: isLegacy ? 'legacy' : 'draft',
     selectors: [...selectors.values()],
-    cursor: cursorOf(pairs, undefined),
+    pairs,
   };
 }
 

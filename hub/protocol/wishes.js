@@ -3,7 +3,6 @@
  */
 import { BoundedMap } from '../../lib/boundedmap.js';
 import { wantedBy } from './protocol.js';
-import { cursorOf } from './subscription.js';
 
 /** Targets that are kept. Most clients that come once in a storm are not: they would only make work for the garbage collector. */
 const MOST_KEPT = 1024;
@@ -12,13 +11,13 @@ const MOST_CHARS = 512;
 /** The parameter of 0.x for a token, of which nothing is kept. */
 const TOKEN = 'authorization';
 
-/** @typedef {ReturnType<typeof wantedBy>} Wish */
+/** @typedef {import('./subscription.js').Subscription} Wish */
 
 export class Wishes {
   /** @param {import('./subscription.js').Rules} rules */
   constructor(rules) {
     this.rules = rules;
-    /** Without the header Last-Event-ID, by target. @type {BoundedMap<string, Wish>} */
+    /** By target. @type {BoundedMap<string, Wish>} */
     this.known = new BoundedMap(MOST_KEPT);
   }
 
@@ -28,9 +27,8 @@ export class Wishes {
    * @throws {import('../../lib/router.js').RequestError} 400
    */
   of(request, more) {
-    const cursor = request.headers['last-event-id'];
-    if (more) return withCursor(wantedBy(request, this.rules, more), cursor);
-    return withCursor(this.known.get(request.target) ?? this.find(request), cursor);
+    if (more) return wantedBy(request, this.rules, more);
+    return this.known.get(request.target) ?? this.find(request);
   }
 
   /** @param {import('./protocol.js').Request} request @returns {Wish} */
@@ -41,9 +39,4 @@ export class Wishes {
       this.known.set(target, wish);
     return wish;
   }
-}
-
-/** @param {Wish} wish @param {string | undefined} header @returns {Wish} */
-function withCursor(wish, header) {
-  return header === undefined ? wish : { ...wish, cursor: cursorOf(wish.pairs, header) };
 }
