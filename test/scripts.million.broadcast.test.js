@@ -14,12 +14,27 @@ const STREAMS = 300;
 const BROADCASTS = 2;
 
 /** @param {number[]} latencies ms of the streams that got it @param {number[]} lateness ms of pings */
-function broadcastOf(latencies, lateness, { streams = latencies.length, tookMs = 1000, serverUs = 0 } = {}) {
+function broadcastOf(
+  latencies,
+  lateness,
+  { streams = latencies.length, tookMs = 1000, serverUs = 0, usualPings = 3 } = {},
+) {
   const [delivery, late] = [new Histogram(), new Histogram()];
   for (const ms of latencies) delivery.record(ms * 1000);
   for (const ms of lateness) late.record(ms * 1000);
   const [delivered, bytes, pings] = [latencies.length, latencies.length * 130 + 30, 3];
-  return { streams, delivered, delivery, lateness: late, serverUs, clientsUs: 0, tookMs, bytes, pings };
+  return {
+    streams,
+    delivered,
+    delivery,
+    lateness: late,
+    serverUs,
+    clientsUs: 0,
+    tookMs,
+    bytes,
+    pings,
+    usualPings,
+  };
 }
 
 test('a small run publishes to everyone, and bare loops send as many bytes', {
@@ -109,6 +124,12 @@ test('the CPU of a delivery is without what is used while nothing is published',
   const { deliveryUs, leastMs } = broadcastValues([one], { serverPercent: 10, clientsPercent: 0 }, 2);
   assert.equal(deliveryUs, (60_000 - 50_000) / 2);
   assert.equal(leastMs, 10 / 1.9, 'what pings use is not there for deliveries');
+});
+
+test('of pings that were not sent meanwhile, no CPU is subtracted', () => {
+  const one = broadcastOf([1, 1], [], { tookMs: 500, serverUs: 60_000, usualPings: 6 });
+  const { deliveryUs } = broadcastValues([one], { serverPercent: 10, clientsPercent: 0 }, 2);
+  assert.equal(deliveryUs, (60_000 - 25_000) / 2);
 });
 
 test('a few streams without a publication do not keep the time of most of them from being known', () => {

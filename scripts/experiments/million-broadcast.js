@@ -39,7 +39,7 @@ export default {
   hasOwnPage: true,
   how: [
     `Each stream subscribes to the same topic of the hub and is pinged every ${PING_INTERVAL_MS / 1000} s. Once all are open, and have been held, it is published to the topic several times, each time after the pings of a whole second were on time (p99).`,
-    'Each client checks that it gets each publication once and in order, and measures how old it is when it is read. Lateness is of the pings from the publication until everyone had it, and then until they were on time again. CPU is without what the same streams and their pings take while nothing is published.',
+    'Each client checks that it gets each publication once and in order, and measures how old it is when it is read. Lateness is of the pings from the publication until everyone had it, and then until they were on time again. CPU is without that of the pings that were read meanwhile, which is known from the time before, in which nothing is published.',
     'The floor is one bare epoll loop per descriptor table of the server, each of which sends a text with as many bytes to all of its streams; the clients are the same, and check it as text.',
   ],
   runs: () => [

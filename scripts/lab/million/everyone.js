@@ -44,6 +44,7 @@ const ON_TIME_MS = 50;
  * @property {number} tookMs how long that was
  * @property {number} bytes that clients read meanwhile
  * @property {number} pings likewise
+ * @property {number} usualPings that are due in so long a time
  */
 
 /** @param {Load} load @returns {Promise<Look>} */
@@ -73,6 +74,7 @@ export async function broadcast(audience) {
       `${formatCount(streams - delivery.count)} of ${formatCount(streams)} streams did not have a publication after ${PATIENCE_MS / SECOND_MS} s`,
     );
   const last = await untilOnTime(lab, load, after, pingIntervalMs);
+  const tookMs = after.ms - before.ms;
   return {
     streams,
     delivered: delivery.count,
@@ -80,9 +82,10 @@ export async function broadcast(audience) {
     lateness: last.lateness.less(before.lateness),
     serverUs,
     clientsUs,
-    tookMs: after.ms - before.ms,
+    tookMs,
     bytes: after.counts.bytes - before.counts.bytes,
     pings: after.counts.pings - before.counts.pings,
+    usualPings: (streams * tookMs) / pingIntervalMs,
   };
 }
 

@@ -50,7 +50,8 @@ export const BROADCAST_FIGURES = [
 
 /**
  * @param {Broadcast[]} all at least one
- * @param {{ serverPercent: number, clientsPercent: number }} held CPU of one core without publications, which is subtracted
+ * @param {{ serverPercent: number, clientsPercent: number }} held CPU of one core without publications, which is subtracted for the pings that were
+ *   read meanwhile: bare loops send none before everyone has the publication
  * @param {number} [cores] of the machine
  * @returns {Values} times and rates are medians of the publications; those of one that did not reach everyone are not known
  */
@@ -60,8 +61,8 @@ export function broadcastValues(all, { serverPercent, clientsPercent }, cores = 
   const medianFor = (/** @type {(one: Broadcast) => number} */ read) => medianOf(all.map(read));
   const worst = (/** @type {(one: Broadcast) => number} */ read) => Math.max(...all.map(read));
   const pings = all.reduce((sum, { lateness }) => sum + lateness.count, 0);
-  const deliveryUs = medianFor((one) => (one.serverUs - serverPercent * 10 * one.tookMs) / one.streams);
-  const clientUs = medianFor((one) => (one.clientsUs - clientsPercent * 10 * one.tookMs) / one.streams);
+  const deliveryUs = medianFor((one) => (one.serverUs - pingsUs(one, serverPercent)) / one.streams);
+  const clientUs = medianFor((one) => (one.clientsUs - pingsUs(one, clientsPercent)) / one.streams);
   const freeCores = cores - (serverPercent + clientsPercent) / 100;
   return {
     firstMs: medianFor(({ delivery }) => delivery.in('ms', delivery.min)),
@@ -76,6 +77,11 @@ export function broadcastValues(all, { serverPercent, clientsPercent }, cores = 
     deliveryUs,
     clientUs,
   };
+}
+
+/** @param {Broadcast} one @param {number} percent of one core that the usual pings take @returns {number} what those took that were read meanwhile */
+function pingsUs({ tookMs, pings, usualPings }, percent) {
+  return percent * 10 * tookMs * Math.min(1, pings / usualPings);
 }
 
 export const TICK_FIGURES = [
