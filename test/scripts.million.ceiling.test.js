@@ -6,7 +6,14 @@ import { native } from '../native/index.js';
 import ceiling from '../scripts/experiments/ceiling.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { reachedIn } from '../scripts/lab/million/climb.js';
-import { LEAST_STREAM_BYTES, nextTarget, readMemory, roomIn, SPARE } from '../scripts/lab/million/room.js';
+import {
+  fewer,
+  LEAST_STREAM_BYTES,
+  nextTarget,
+  readMemory,
+  roomIn,
+  SPARE,
+} from '../scripts/lab/million/room.js';
 import { familyOf } from '../scripts/lab/processes.js';
 import { run, temporaryFolder } from './helpers/server.js';
 import { until } from './helpers/until.js';
@@ -73,6 +80,18 @@ test(
   },
 );
 
+test('when something goes wrong while they are held for long, fewer are held', HELD, async (t) => {
+  const { exit, output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '4');
+  await until(() => output.stderr.includes('] held: '), 'they are held for long');
+  const [worker] = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+  process.kill(worker, 'SIGKILL');
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  const { outcomes, notes } = report();
+  const [{ values }] = outcomes;
+  assert.deepEqual([values.limitAt, values.held, values.heldLost, values.heldLimits], [200, 192, 0, 0]);
+  assert.match(notes.join('\n'), /^limit at 200 streams: streams \(200 were lost\)$/m);
+});
+
 test('only a run that rises can be told where to stop', async (t) => {
   const { exit, output } = run(t, process.execPath, [
     'scripts/million.js',
@@ -130,6 +149,10 @@ test('steps are large at first and small at the end, and the last one is the fir
   assert.equal(targets[1], 1_500_000);
   assert.ok(beyond > fits && beyond <= last * 1.041, `${last}, ${beyond}`);
   assert.ok(last > fits * 0.96 && targets.length < 10, `${targets}`);
+});
+
+test('fewer are 4 % fewer', () => {
+  assert.deepEqual([2_500_000, 2_600_000, 200, 1].map(fewer), [2_400_000, 2_490_000, 192, 1]);
 });
 
 test('it stops with the number that was asked for', () => {

@@ -8,7 +8,7 @@ import { mostStreams } from '../../../limits/index.js';
 import { readMachine } from '../../../limits/kernel.js';
 import { native } from '../../../native/index.js';
 import { last } from '../phases.js';
-import { change, hold, rest } from '../steps.js';
+import { change, rest } from '../steps.js';
 import { Climb, reachedIn } from './climb.js';
 import { mostInMemory, readMemory, roomIn, SPARE } from './room.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
@@ -62,7 +62,7 @@ export async function trialOfCeiling(trial) {
     climb = new Climb(watch, way);
     await climb.run();
     if (climb.held > 0) {
-      await watch.duringWatched('held', () => hold('held', plan.holdS).run(stage));
+      await climb.keep('held', plan.holdS);
       room = roomValues(climb);
     }
     await watch.during('down', async () => {
@@ -71,8 +71,6 @@ export async function trialOfCeiling(trial) {
     });
   });
   if (!climb) return {};
-  for (const [cause, how] of climb.reached)
-    lab.note(`limit at ${formatCount(climb.limitAt ?? 0)} streams: ${cause} (${how})`);
   const causes = Object.entries(CAUSES).map(([cause, name]) => [
     name,
     climb?.reached.has(/** @type {import('./climb.js').Cause} */ (cause)) ? 1 : null,

@@ -1,6 +1,6 @@
 /*
  * Climbs from one number of streams to the next until something reaches its limit, or would with the next step. Then it goes back
- * to the last number that was well.
+ * to the last number that was well, and holds that for long, or fewer if something reaches its limit meanwhile.
  */
 import { availableParallelism } from 'node:os';
 import { sumOf } from '../../../fleet/drone/causes.js';
@@ -10,7 +10,7 @@ import { max, median } from '../phases.js';
 import { hold } from '../steps.js';
 import { causesText } from '../text.js';
 import { look, untilOnTime } from './everyone.js';
-import { DANGER, nextTarget, readMemory, roomIn, SPARE } from './room.js';
+import { DANGER, fewer, nextTarget, readMemory, roomIn, SPARE } from './room.js';
 
 const POLL_MS = 250;
 /** Streams that are opened before somebody looks whether pings are on time, in seconds of the ramp. */
@@ -21,6 +21,8 @@ const MOST_INTERVALS = 6;
 const LATENESS_MS = 200;
 const TICK_MS = 50;
 const IDLE_PERCENT = 5;
+/** How many numbers are held for long: a machine on which none of them is well has other things to do. */
+const MOST_LONG = 3;
 
 /** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
 /** @typedef {Map<Cause, string>} Reached the limits that were reached, and how that showed */
@@ -43,7 +45,7 @@ export class Climb {
     this.stage = watch.stage;
     this.way = way;
     this.idle = readMemory();
-    /** The last number of streams that was well. */
+    /** The last number of streams that was well, or for which there is hope. */
     this.held = 0;
     /** The number at which a limit was reached, or would be. @type {number | null} */
     this.limitAt = null;
@@ -56,18 +58,40 @@ export class Climb {
   /** Leaves `held` streams open. */
   async run() {
     for (let target = this.way.first; ; ) {
-      this.reached = await this.tryOut(target);
-      if (this.reached.size > 0) return this.goBack(target);
+      const reached = await this.tryOut(target);
+      if (reached.size > 0) return this.goBack(target, reached);
       this.held = target;
       const next = nextTarget(target, this.room().fits, this.way.most);
       if (next === null) return;
-      this.reached = this.forbidden(next);
-      if (this.reached.size > 0) {
-        this.limitAt = next;
-        return;
-      }
+      const forbidden = this.forbidden(next);
+      if (forbidden.size > 0) return this.noteLimit(next, forbidden);
       target = next;
     }
+  }
+
+  /**
+   * Holds for long what was well for a moment, or fewer if that turns out to be too many.
+   * @param {string} phase of the last of them @param {number} holdS
+   */
+  async keep(phase, holdS) {
+    const { stage, watch } = this;
+    for (let more = MOST_LONG - 1; ; more--) {
+      const lost = sumOf(stage.load.total().counts.lost);
+      await watch.duringWatched(phase, () => hold(phase, holdS).run(stage));
+      const reached = reachedIn(watch.recorder.phases(), phase, { target: this.held, lost });
+      if (reached.size === 0 || more === 0) return;
+      const tooMany = this.held;
+      this.held = fewer(tooMany);
+      await this.goBack(tooMany, reached);
+    }
+  }
+
+  /** @param {number} target @param {Reached} reached */
+  noteLimit(target, reached) {
+    this.limitAt = target;
+    this.reached = reached;
+    for (const [cause, how] of reached)
+      this.stage.lab.note(`limit at ${formatCount(target)} streams: ${cause} (${how})`);
   }
 
   room() {
@@ -154,10 +178,10 @@ export class Climb {
     }
   }
 
-  /** Closes what was too much. @param {number} target */
-  async goBack(target) {
+  /** Closes what was too much. @param {number} target @param {Reached} reached */
+  async goBack(target, reached) {
     const { lab, load } = this.stage;
-    this.limitAt = target;
+    this.noteLimit(target, reached);
     await this.during('back', async () => {
       await load.set(this.held);
       await load.untilThere();

@@ -31,6 +31,7 @@ export class PauseLog {
 
   /** If pauses can't be detected, the log stays empty. */
   async start() {
+    this.seconds = [];
     if (!(await this.watch.start())) return;
     await this.watch.take();
     this.timer = setInterval(() => {

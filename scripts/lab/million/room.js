@@ -83,6 +83,11 @@ export function nextTarget(held, fits, most) {
   return most > 0 ? Math.min(target, most) : target;
 }
 
+/** @param {number} streams that were too many for long @returns {number} the smallest step down */
+export function fewer(streams) {
+  return Math.max(1, rounded((1 - LEAST_STEP) * streams));
+}
+
 /** @param {number} streams @returns {number} down to three digits */
 function rounded(streams) {
   const unit = 10 ** Math.max(0, String(Math.floor(streams)).length - DIGITS);
