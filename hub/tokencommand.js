@@ -1,7 +1,6 @@
 /*
  * `holdfast token`: makes a token for publishers and subscribers, signed with the secret of the server (HS256).
  */
-import { SignJWT } from 'jose';
 import { HoldfastError } from '../lib/errors.js';
 import { option, optionLines, readOptions, repeated, secret, text } from '../lib/options.js';
 import { DETAIL_TYPE } from './access/grants.js';
@@ -39,7 +38,7 @@ export async function tokenText(args, env) {
 }
 
 /** @param {Wish} wish @returns {Promise<string>} a JWT */
-function tokenFor(wish) {
+async function tokenFor(wish) {
   const { jwtSecret, publish, subscribe, subject, audience, issuer, expires } = wish;
   if (!jwtSecret)
     throw new HoldfastError('BAD_OPTION', 'no secret given: use HOLDFAST_JWT_SECRET, or --jwt-secret @FILE');
@@ -48,6 +47,7 @@ function tokenFor(wish) {
       'BAD_OPTION',
       'the token would allow nothing: give --publish TOPIC, --subscribe TOPIC or both',
     );
+  const { SignJWT } = await import('jose'); // 3 MB that a server has no use for
   const typ = audience ? { typ: 'at+jwt' } : {};
   const token = new SignJWT(claimsOf(wish)).setProtectedHeader({ alg: 'HS256', ...typ });
   if (subject) token.setSubject(subject);

@@ -10,7 +10,6 @@ import { Histogram } from '../lib/histogram.js';
 import { openPort } from '../lib/port.js';
 import { listenerOf, pathsOf, RequestError, readBody } from '../lib/router.js';
 import { Access } from './access.js';
-import { METRICS_TYPE, metricsText } from './metrics.js';
 import { Live } from './web/live.js';
 import { webRoutes } from './web/routes.js';
 
@@ -131,7 +130,9 @@ export class Admin {
 
   /** @returns {Promise<Answer>} */
   async metrics() {
-    return { status: 200, type: METRICS_TYPE, body: await metricsText(this.lastFrame()) };
+    const frame = this.lastFrame();
+    const { METRICS_TYPE, metricsText } = await import('./metrics.js'); // 5 MB that only Prometheus needs
+    return { status: 200, type: METRICS_TYPE, body: await metricsText(frame) };
   }
 
   /**

@@ -3,7 +3,6 @@
  * and to roles when it is read, so a token can only choose among keys that fit its algorithm.
  */
 import { createPublicKey, createSecretKey, KeyObject } from 'node:crypto';
-import { importJWK } from 'jose';
 import { HoldfastError } from '../../lib/errors.js';
 import { RemoteKeys } from './jwks.js';
 import { Mac } from './mac.js';
@@ -205,6 +204,7 @@ async function publicKeyOf(jwk, role) {
   const algorithm = algorithmOf(jwk);
   if (!algorithm) return null;
   const { kty, crv, n, e, x, y, kid } = jwk;
+  const { importJWK } = await import('jose'); // 3 MB in each worker that has such keys
   try {
     const imported = await importJWK({ kty, crv, n, e, x, y }, algorithm);
     const key = KeyObject.from(/** @type {import('node:crypto').webcrypto.CryptoKey} */ (imported));
