@@ -228,7 +228,7 @@ recipe('Deploying an Express application', NEEDS_NATIVE.skip, async (one) => {
   await one.finish(/^curl -d/);
   await untilSaid(stream, /^data: version 2 is here$/m);
   assert.deepEqual(await old.exit, { code: 0, signal: null });
-  assert.match(old.output.stdout, /^version 1: 1 streams have moved$/m);
+  assert.match(old.output.stdout, /^version 1: streams moved: 1$/m);
   next.child.kill('SIGTERM');
   assert.deepEqual(await next.exit, { code: 0, signal: null });
   assert.equal((await stream.exit).code, 0);

@@ -40,7 +40,7 @@ test('the tarball has what the server and Hold need, and nothing else', (t) => {
   ])
     assert.ok(files.includes(needed), needed);
   const strange = files.filter((file) =>
-    /^(fleet|scripts|test|docs\/(?!deploy\/|(api|deploy|guide|recipes)\.md$)|logs|native\/(target|fuzz|core\/tests))\/|(?<!prebuilt\/[\w-]+)\.node$/.test(
+    /^(fleet|scripts|test|docs\/(?!deploy\/|grafana\.json$|(api|deploy|guide|recipes)\.md$)|logs|native\/(target|fuzz|core\/tests))\/|(?<!prebuilt\/[\w-]+)\.node$/.test(
       file,
     ),
   );

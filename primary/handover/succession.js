@@ -124,7 +124,9 @@ export class Succession {
     arrival.finish();
     this.arrival = null;
     hub.startNodes(node);
-    this.note(`took over ${formatNoun(moved?.streams ?? 0, 'stream')} from pid ${before?.pid}`);
+    this.note(
+      `pid ${process.pid} took over ${formatNoun(moved?.streams ?? 0, 'stream')} from pid ${before?.pid}`,
+    );
   }
 
   /** @returns {boolean} whether the next server still needs this one: somebody wants it to end, for the first time */

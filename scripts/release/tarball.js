@@ -21,7 +21,10 @@ const NEEDED = [
   'index.js',
   'index.d.ts',
   'docs/api.md',
+  'Dockerfile',
+  'compose.yaml',
   'docs/deploy.md',
+  'docs/grafana.json',
   'docs/guide.md',
   'docs/recipes.md',
   'hub/protocol/page.html',
@@ -45,7 +48,7 @@ const ALLOWED_FOLDERS = [
   'transport',
 ];
 /** What users of the package read. */
-const PAGES = /^docs\/((api|deploy|guide|recipes)\.md$|deploy\/)/;
+const PAGES = /^docs\/((api|deploy|guide|recipes)\.md$|grafana\.json$|deploy\/)/;
 const FORBIDDEN =
   /^native\/(target|fuzz|core\/tests|holdfast\.node)|^monitor\/unused\/|(^|\/)(\.env|\.npmrc|\.git)|\.(log|pem|key|tgz)$|\.test\.js$|\.node\.\d+$/;
 
