@@ -162,6 +162,7 @@ test('the program of the guide publishes, subscribes, and ends', async (t) => {
   await until(() => datasOf({ events: () => eventsIn(reader.received) }).length === 2, 'both');
   assert.deepEqual(datasOf({ events: () => eventsIn(reader.received) }), ['{"sold":2}', '{"sold":3}']);
 
+  assert.equal((await fetch(`${url}/events`)).status, 401, 'nobody in particular');
   const own = rawClient(port, get({ 'X-User': 'alice' }).replace('/ HTTP', '/events HTTP'));
   t.after(own.close);
   await own.untilRead(/id: #/);
