@@ -62,11 +62,13 @@ impl Shard {
             return;
         }
         let cpu_before_ns = cpu_ns();
-        let mut slice = self.slice();
+        let (mut slice, is_late) = (self.slice(), self.is_late());
         let mut deliveries = 0;
         while let Some(message) = self.mail.unread.pop_front() {
             deliveries += self.handle_message(message);
-            if slice.is_over() || self.mail.is_paused || self.giving.is_in_round() {
+            // An opening takes as long as many deliveries, and a late shard has no time for a stride of them.
+            let is_over = if is_late { slice.is_over_now() } else { slice.is_over() };
+            if is_over || self.mail.is_paused || self.giving.is_in_round() {
                 break;
             }
         }
