@@ -123,13 +123,13 @@ export class Offer {
     // What is there already stays there, and the rest has to end here.
     const isDone = !problem || (rounds.isCommitted && rounds.link.isOpen);
     if (!isDone) await this.goOn(rounds, problem);
-    // After that: who hears of it may connect.
+    // Only now: whoever reads it may connect at once.
     if (problem && !this.withdrawal) this.holder.report(problem);
     if (isDone) return this.finish(rounds);
     if (this.withdrawal) await this.abandon(this.withdrawal.reason);
   }
 
-  /** Without the other process: the next one may take over. @param {Rounds} rounds @param {unknown} problem */
+  /** Goes on without the other process, so that the next one may take over. @param {Rounds} rounds @param {unknown} problem */
   async goOn({ link, isCommitted }, problem) {
     link.send({ type: 'refused', problem: messageOf(problem) });
     link.end();

@@ -21,7 +21,7 @@ const MOST_INTERVALS = 6;
 const LATENESS_MS = 200;
 const TICK_MS = 50;
 const IDLE_PERCENT = 5;
-/** How many numbers are held for long: a machine on which none of them is well has other things to do. */
+/** How many numbers are held for long. If none of them is well, the machine is probably busy with something else. */
 const MOST_LONG = 3;
 
 /** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
@@ -45,7 +45,7 @@ export class Climb {
     this.stage = watch.stage;
     this.way = way;
     this.idle = readMemory();
-    /** The last number of streams that was well, or for which there is hope. */
+    /** How many streams are to stay open: the last number that was well, or fewer. */
     this.held = 0;
     /** The number at which a limit was reached, or would be. @type {number | null} */
     this.limitAt = null;

@@ -66,7 +66,7 @@ impl Shard {
         let mut deliveries = 0;
         while let Some(message) = self.mail.unread.pop_front() {
             deliveries += self.handle_message(message);
-            // An opening takes as long as many deliveries, and a late shard has no time for a stride of them.
+            // A stride of openings takes longer than the slice of a late shard.
             let is_over = if is_late { slice.is_over_now() } else { slice.is_over() };
             if is_over || self.mail.is_paused || self.giving.is_in_round() {
                 break;
