@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -295,14 +296,15 @@ impl Handle {
 }
 
 impl Counters {
+    /// Reads ends before what they leave: a stream that is counted here as failed or lost is not also in flight or open.
     fn add(&mut self, thread: &Handle) {
         let tally = &thread.tally;
+        add_each(&mut self.failed, tally.failed.each_ref());
+        add_each(&mut self.lost, tally.lost.each_ref());
         let Gauges { in_flight, open } = thread.gauges();
         tally.in_flight.store(in_flight, Relaxed);
         tally.open.store(open, Relaxed);
         add_each(&mut self.counts, tally.counts());
-        add_each(&mut self.failed, tally.failed.each_ref());
-        add_each(&mut self.lost, tally.lost.each_ref());
         self.samples.extend(tally.take_samples());
         self.samples.truncate(MOST_SAMPLES);
         for (merged, histogram) in self.histograms.iter_mut().zip(tally.histograms()) {
@@ -348,7 +350,7 @@ fn are_same(servers: &[Server], before: &[Server]) -> bool {
 
 fn add_each<const N: usize>(sums: &mut [u64; N], counters: [&AtomicU64; N]) {
     for (sum, counter) in sums.iter_mut().zip(counters) {
-        *sum += counter.load(Relaxed);
+        *sum += counter.load(SeqCst);
     }
 }
 
