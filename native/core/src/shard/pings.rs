@@ -17,7 +17,7 @@ pub(super) fn framed(payloads: &[Box<[u8]>; ENCODINGS]) -> [Box<[u8]>; FORMATS] 
 
 /// Pings that are this late are overdue: the shard has more to do than it gets done. Then pings come first, because what they take is
 /// bounded, and everything else in a turn has only this part of its slice.
-const LATE_NS: u64 = 20 * MS;
+const LATE_NS: u64 = 10 * MS;
 const LATE_PART: u64 = 8;
 
 impl Shard {
