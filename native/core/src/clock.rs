@@ -32,8 +32,16 @@ pub fn unix_us() -> u64 {
 /// The slice of each of so many threads. If very many share a core and all have something to do, each waits for the slices of the
 /// others, so they are shorter.
 pub fn slice_ns(threads: u64) -> u64 {
-    let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);
-    slice_among(threads, cores)
+    slice_among(threads, cores())
+}
+
+/// How many of so many threads share a core.
+pub fn threads_a_core(threads: u64) -> u64 {
+    threads.div_ceil(cores()).max(1)
+}
+
+fn cores() -> u64 {
+    available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 fn slice_among(threads: u64, cores: u64) -> u64 {

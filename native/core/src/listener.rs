@@ -35,6 +35,8 @@ pub enum Accepting {
     Full(u64),
     /// The system was short of something: not before this time.
     Short(u64),
+    /// Pings are late: not before this time.
+    Late(u64),
 }
 
 /// What came of trying to accept.
@@ -113,7 +115,7 @@ impl Accepting {
     pub fn resume_ns(self) -> Option<u64> {
         match self {
             Accepting::Yes => None,
-            Accepting::Full(until_ns) | Accepting::Short(until_ns) => Some(until_ns),
+            Accepting::Full(until_ns) | Accepting::Short(until_ns) | Accepting::Late(until_ns) => Some(until_ns),
         }
     }
 }

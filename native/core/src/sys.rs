@@ -46,18 +46,26 @@ pub fn can_unshare() -> bool {
     thread::spawn(|| KeptFds::of(&[]).unshare().is_ok()).join().unwrap_or(false)
 }
 
-/// Lowers the priority of the calling thread, which only moves bytes, below that of the event loop.
+/// Lowers the priority of the calling thread, which only moves bytes, below that of the event loop. When it wakes up, it waits until
+/// whoever is running makes room or the kernel's next tick comes: dozens of such threads would otherwise interrupt each other every
+/// 60 µs, and a burst of pings that takes one of them 2 ms would be over after 100 ms. Optional: affects latency only.
 pub fn yield_to_js() {
     const NICE: i32 = 10;
-    // The whole thread. Lowering one's own priority is always allowed.
-    let _ = rustix::process::setpriority_process(None, NICE);
+    // Neither needs a privilege.
+    let _ = set_scheduling(|attributes| {
+        attributes.policy = libc::SCHED_BATCH as u32;
+        attributes.nice = NICE;
+        // That of the thread of JS is inherited.
+        attributes.runtime = 0;
+    });
 }
 
 /// Has the calling thread, which is that of JS, run soon after it wakes up: it does little, often. Optional: affects
 /// latency only.
 pub fn favour_js() {
     const SLICE_NS: u64 = 100_000;
-    let _ = set_slice(SLICE_NS);
+    // Linux 6.12 and later. Its share of the CPU stays the same.
+    let _ = set_scheduling(|attributes| attributes.runtime = SLICE_NS);
 }
 
 /// Closes the descriptors `first` to `last` of the calling thread's own table.
@@ -131,9 +139,9 @@ struct SchedulingAttributes {
     period: u64,
 }
 
-/// Has the calling thread run in slices of so many ns: the shorter, the sooner it runs after it wakes up (Linux 6.12 and
-/// later). Its share of the CPU stays the same. If the kernel refuses, nothing has changed.
-fn set_slice(ns: u64) -> io::Result<()> {
+/// Changes how the calling thread is scheduled, unless somebody has given it a policy other than the usual one. If the kernel refuses,
+/// nothing has changed.
+fn set_scheduling(change: impl FnOnce(&mut SchedulingAttributes)) -> io::Result<()> {
     let mut attributes = SchedulingAttributes::default();
     let size = size_of::<SchedulingAttributes>() as u32;
     // SAFETY: the structure has the size given, and outlives the call, which fills it.
@@ -144,7 +152,7 @@ fn set_slice(ns: u64) -> io::Result<()> {
         return Ok(());
     }
     attributes.size = size;
-    attributes.runtime = ns;
+    change(&mut attributes);
     // SAFETY: as above; the call reads it.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -5,6 +5,7 @@ mod common;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::available_parallelism;
 
 use common::by_hand::{BUFFER_BYTES, ByHand, read_now};
 use common::{TEXT, ask, options, options_with, pass, refuse, request, send};
@@ -47,19 +48,38 @@ fn when_there_is_no_room_to_pass_on_the_first_connection_those_behind_it_wait_to
 }
 
 #[test]
-fn while_pings_are_late_connections_are_accepted_one_at_a_time() {
-    const COUNT: u64 = 10;
+fn while_pings_are_late_connections_are_accepted_one_at_a_time_with_a_rest_after_each() {
+    const COUNT: u64 = 3;
     const PING_INTERVAL_MS: u64 = 10_000;
-    let mut by_hand = ByHand::new(options_with(|options| options.ping_interval_ms = PING_INTERVAL_MS));
+    // So many threads on each core that a rest takes 900 ms.
+    let cores = available_parallelism().unwrap().get() as u64;
+    let mut by_hand = ByHand::one_of(
+        3000 * cores,
+        options_with(|options| {
+            options.ping_interval_ms = PING_INTERVAL_MS;
+            options.answer_timeout_ms = 3_600_000;
+        }),
+    );
     let address = by_hand.listen();
     let (mut client, _id) = by_hand.stream(TEXT, &[]);
     by_hand.turn(0);
     read_now(&mut client);
-    let _clients: Vec<_> = (0..COUNT).map(|_| ask(address, &request("/"))).collect();
     let accepted = |by_hand: &ByHand| by_hand.telemetry.connections.load(Relaxed) - 1;
+    let _clients: Vec<_> = (0..COUNT).map(|_| ask(address, &request("/"))).collect();
     by_hand.turn(PING_INTERVAL_MS + 1000);
     assert_ne!(read_now(&mut client), "", "the ping does not wait");
-    assert_eq!(accepted(&by_hand), 1);
+    for count in 1..=COUNT {
+        assert_eq!(accepted(&by_hand), count);
+        by_hand.turn(0);
+        assert_eq!(accepted(&by_hand), count, "the next one waits");
+        // The rest is over at the end of a turn.
+        by_hand.turn(1000);
+        by_hand.turn(0);
+    }
+    while read_now(&mut client).is_empty() {
+        by_hand.turn(5);
+    }
+    let _others: Vec<_> = (0..COUNT).map(|_| ask(address, &request("/"))).collect();
     by_hand.turn(0);
-    assert_eq!(accepted(&by_hand), COUNT, "as many as come, once nothing is late");
+    assert_eq!(accepted(&by_hand), 2 * COUNT, "as many as come, once a ping was in time");
 }

@@ -15,8 +15,9 @@ use crate::telemetry::{Reason, add, subtract};
 
 /// Connections that one turn accepts.
 const ACCEPTS_A_TURN: usize = 64;
-/// The same while pings are late: streams that are open come first, and opening goes on slowly.
-const ACCEPTS_WHEN_LATE: usize = 1;
+/// How long a shard that has a core to itself waits between two connections while pings are late: streams that are open come first,
+/// and opening goes on slowly.
+pub(super) const REST_NS: u64 = 3 * MS / 10;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
 /// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
@@ -26,10 +27,12 @@ const HEAD_REQUEST: &[u8] = b"HEAD\n";
 impl Shard {
     /// Accepts connections, as many as one turn may, for a slice.
     pub(super) fn accept(&mut self) {
-        let mut slice = self.slice();
+        if matches!(self.door.accepting, Accepting::Late(_)) {
+            return;
+        }
+        let (mut slice, is_late) = (self.slice(), self.has_been_late());
         let mut from = 0;
-        let most = if self.is_late() { ACCEPTS_WHEN_LATE } else { ACCEPTS_A_TURN };
-        for _ in 0..most {
+        for _ in 0..ACCEPTS_A_TURN {
             if !self.has_room() {
                 return;
             }
@@ -38,6 +41,10 @@ impl Shard {
                 Accepted::Connection(socket, address) => {
                     let is_tls = listener.is_tls;
                     self.admit(socket, address, is_tls);
+                    if is_late {
+                        self.set_accepting(Accepting::Late(self.now_ns + self.rest_ns));
+                        break;
+                    }
                 }
                 Accepted::Nobody => from += 1,
                 Accepted::Short => return self.set_accepting(Accepting::Short(self.now_ns + SHORT_NS)),

@@ -36,7 +36,7 @@ use crate::arriving::Arriving;
 use crate::backlog::Backlogs;
 use crate::cache::DecisionCache;
 use crate::channels::{Census, Channels};
-use crate::clock::{now_ns, slice_ns};
+use crate::clock::{now_ns, slice_ns, threads_a_core};
 use crate::framing::{Cursor, FORMATS};
 use crate::id::Id;
 use crate::labels::Labels;
@@ -131,6 +131,8 @@ pub struct Shard {
     now_ns: u64,
     /// How long events, commands, pings, or fan-outs go on in one turn.
     slice_ns: u64,
+    /// How long it waits between two connections while pings are late.
+    rest_ns: u64,
     is_stopped: bool,
 }
 
@@ -185,6 +187,8 @@ struct Pinger {
     pings: [Box<[u8]>; FORMATS],
     /// What streams of updates have got if nothing waits for them; see `send_ping`.
     cursor: Option<Arc<Cursor>>,
+    /// Whether what was due last was late.
+    was_late: bool,
 }
 
 impl Shard {
@@ -218,6 +222,7 @@ impl Shard {
                 wheel: Wheel::new(options.ping_interval_ms, phase.number, phase.of, now_ns),
                 pings: pings::framed(&options.pings),
                 cursor: None,
+                was_late: false,
             },
             labels: Labels::default(),
             tags: HashMap::new(),
@@ -232,6 +237,7 @@ impl Shard {
             scratch: vec![0; SCRATCH_BYTES.max(options.max_head_bytes + 1)],
             now_ns,
             slice_ns: slice_ns(phase.of),
+            rest_ns: door::REST_NS * threads_a_core(phase.of),
             is_stopped: false,
             options,
         })

@@ -26,6 +26,11 @@ impl Shard {
         self.held > 0 && self.pinger.wheel.due_ns() + LATE_NS < self.now_ns
     }
 
+    /// Whether pings are overdue, or the last ones were.
+    pub(super) fn has_been_late(&self) -> bool {
+        self.is_late() || (self.held > 0 && self.pinger.was_late)
+    }
+
     /// For work other than pings.
     pub(super) fn slice(&self) -> Slice {
         Slice::of(if self.is_late() { self.slice_ns / LATE_PART } else { self.slice_ns })
@@ -41,6 +46,7 @@ impl Shard {
         let mut pings = 0;
         while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
             let index = row as u32;
+            self.pinger.was_late = due_ns + LATE_NS < self.now_ns;
             if self.rows.state(index) != State::Held || self.rows.format(index).is_poll() || self.needs_no_ping(index) {
                 continue;
             }

@@ -36,6 +36,11 @@ pub struct ByHand {
 
 impl ByHand {
     pub fn new(options: Options) -> Self {
+        ByHand::one_of(1, options)
+    }
+
+    /// The first of so many shards on this machine.
+    pub fn one_of(shards: u64, options: Options) -> Self {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         let (bell_of_js, to_ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
         let (transfer, its_transfer) = UnixStream::pair().unwrap();
@@ -43,7 +48,7 @@ impl ByHand {
         let fds = Fds { bell: bell.try_clone().unwrap(), bell_of_js: to_ring, transfer: its_transfer.into() };
         let (inbox, outbox, telemetry) = (Arc::new(Inbox::new(bell)), Arc::new(Outbox::default()), Arc::new(Telemetry::default()));
         let shared = Shared { inbox: inbox.clone(), outbox: outbox.clone(), telemetry: telemetry.clone() };
-        let shard = Shard::new(0, 0, Phase { number: 0, of: 1 }, Arc::new(options), shared, fds).unwrap();
+        let shard = Shard::new(0, 0, Phase { number: 0, of: shards }, Arc::new(options), shared, fds).unwrap();
         ByHand { shard, inbox, outbox, telemetry, transfer, queue: Arc::default(), _bell_of_js: bell_of_js, ahead_ms: 0 }
     }
 
