@@ -11,12 +11,10 @@ use rustix::io::Errno;
 use rustix::thread::nanosleep;
 
 use crate::clock::{MS, now_ns};
+use crate::sys::RUN_NS;
 
 /// Events that one turn handles.
 pub const EVENTS_A_TURN: usize = 256;
-/// A thread that has been running for so long lets others have the CPU. The kernel itself would not take it away before its next
-/// tick, up to 4 ms later, so what is due in one of dozens of threads would wait for that long behind each of the others.
-const RUN_NS: u64 = MS / 2;
 /// The longest wait.
 const HOUR_NS: u64 = 3600 * 1000 * MS;
 /// The token of the bell. Rows have smaller ones.

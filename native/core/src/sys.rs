@@ -9,6 +9,9 @@ use std::thread;
 
 use rustix::thread::UnshareFlags;
 
+/// A thread that only moves bytes and has been running for so long lets others have the CPU. The kernel itself would not take it away
+/// before its next tick, up to 4 ms later, so what is due in one of dozens of threads would wait for that long behind each of the others.
+pub const RUN_NS: u64 = 500_000;
 const FIRST_AFTER_STDIO: RawFd = 3;
 
 /// Descriptors that a thread takes along into a descriptor table of its own. They are open in both tables afterwards,
@@ -55,8 +58,9 @@ pub fn yield_to_js() {
     let _ = set_scheduling(|attributes| {
         attributes.policy = libc::SCHED_BATCH as u32;
         attributes.nice = NICE;
-        // That of the thread of JS is inherited.
-        attributes.runtime = 0;
+        // Whoever lets others have the CPU gives up the rest of this. Shorter ones, which it inherits from the thread of JS, would let
+        // others interrupt it.
+        attributes.runtime = RUN_NS;
     });
 }
 
