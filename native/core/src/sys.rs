@@ -54,14 +54,18 @@ pub fn can_unshare() -> bool {
 /// 60 µs, and a burst of pings that takes one of them 2 ms would be over after 100 ms. Optional: affects latency only.
 pub fn yield_to_js() {
     const NICE: i32 = 10;
-    // Neither needs a privilege.
-    let _ = set_scheduling(|attributes| {
+    // None of it needs a privilege.
+    let done = set_scheduling(|attributes| {
         attributes.policy = libc::SCHED_BATCH as u32;
         attributes.nice = NICE;
         // Whoever lets others have the CPU gives up the rest of this. Shorter ones, which it inherits from the thread of JS, would let
         // others interrupt it.
         attributes.runtime = RUN_NS;
     });
+    if done.is_err() {
+        // A sandbox may know this call, which is older.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
 }
 
 /// Has the calling thread, which is that of JS, run soon after it wakes up: it does little, often. Optional: affects

@@ -54,7 +54,7 @@ fn while_pings_are_late_connections_are_accepted_one_at_a_time_with_a_rest_after
     // So many threads on each core that a rest takes 900 ms.
     let cores = available_parallelism().unwrap().get() as u64;
     let mut by_hand = ByHand::one_of(
-        3000 * cores,
+        4500 * cores,
         options_with(|options| {
             options.ping_interval_ms = PING_INTERVAL_MS;
             options.answer_timeout_ms = 3_600_000;

@@ -17,7 +17,7 @@ use crate::telemetry::{Reason, add, subtract};
 const ACCEPTS_A_TURN: usize = 64;
 /// How long a shard that has a core to itself waits between two connections while pings are late: streams that are open come first,
 /// and opening goes on slowly.
-pub(super) const REST_NS: u64 = 3 * MS / 10;
+pub(super) const REST_NS: u64 = MS / 5;
 /// How long to wait when the system is short of something.
 const SHORT_NS: u64 = 100 * MS;
 /// The most bytes that a shard keeps of heads that come in pieces: 16 of the largest.
