@@ -26,7 +26,8 @@ export const TRANSPORTS = native ? ['http', 'hold'] : ['http'];
 /** @param {Scope} t @returns {string} a new folder, removed after the test */
 export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  // A server that is killed later, by the next hook, may write a file meanwhile; and if a hook fails, the next ones are left out.
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
   return folder;
 }
 
