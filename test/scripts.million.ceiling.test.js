@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
 import { native } from '../native/index.js';
 import ceiling from '../scripts/experiments/ceiling.js';
 import { Findings } from '../scripts/lab/findings.js';
@@ -90,6 +91,23 @@ test('when something goes wrong while they are held for long, fewer are held', H
   const [{ values }] = outcomes;
   assert.deepEqual([values.limitAt, values.held, values.heldLost, values.heldLimits], [200, 192, 0, 0]);
   assert.match(notes.join('\n'), /^limit at 200 streams: streams \(200 were lost\)$/m);
+});
+
+test('a number that had late ticks is tried out again, and may be well then', HELD, async (t) => {
+  const { exit, output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '8');
+  await until(() => output.stderr.includes('] up 200: '), 'they are opened');
+  const [worker] = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+  while (!output.stderr.includes('tried out again')) {
+    process.kill(worker, 'SIGSTOP');
+    await after(100);
+    process.kill(worker, 'SIGCONT');
+    await after(5);
+  }
+  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  const { outcomes, notes } = report();
+  const [{ values }] = outcomes;
+  assert.deepEqual([values.held, values.limitAt, values.heldLost], [200, null, 0], `${notes}`);
+  assert.match(notes.join('\n'), /^200 streams were tried out again: ticks \(p90 was \d+ ms\)$/m);
 });
 
 test('only a run that rises can be told where to stop', async (t) => {

@@ -40,7 +40,7 @@ function broadcastsIn({ holdS }) {
 
 /** @param {Trial} trial @param {number} pingIntervalMs @returns {Promise<Values>} */
 export async function trialOfBroadcasts(trial, pingIntervalMs) {
-  const { lab, plan } = trial;
+  const { lab, plan, name } = trial;
   const broadcasts = broadcastsIn(plan);
   /** @type {Broadcast[]} */
   const all = [];
@@ -62,6 +62,7 @@ export async function trialOfBroadcasts(trial, pingIntervalMs) {
       pingBytes = bytesPerPing(before, await look(load));
       const audience = {
         lab,
+        name,
         load,
         streams: plan.streams,
         pingIntervalMs,
@@ -109,6 +110,7 @@ export async function trialOfFloorBroadcasts(trial, pingIntervalMs, mostHoldS) {
   await untilOnTime(lab, load, await look(load), pingIntervalMs);
   const audience = {
     lab,
+    name,
     load,
     streams: plan.streams,
     pingIntervalMs,

@@ -25,6 +25,10 @@ const IDLE_PERCENT = 5;
 const MOST_LONG = 3;
 
 /** @typedef {'CPU' | 'memory' | 'another limit' | 'lateness' | 'ticks' | 'streams'} Cause */
+
+/** What also shows when the machine stands still for a moment: then a number is tried out again. @type {Set<Cause>} */
+const MOMENTARY = new Set(['CPU', 'lateness', 'ticks']);
+
 /** @typedef {Map<Cause, string>} Reached the limits that were reached, and how that showed */
 /** @typedef {import('./stage.js').Watch} Watch */
 
@@ -121,8 +125,7 @@ export class Climb {
 
   /** @param {number} target @returns {Promise<Reached>} */
   async tryOut(target) {
-    const { watch, stage, way } = this;
-    const lost = sumOf(stage.load.total().counts.lost);
+    const lost = sumOf(this.stage.load.total().counts.lost);
     /** @type {Reached} */
     let stopped = new Map();
     await this.during(`up ${target}`, async () => {
@@ -130,8 +133,25 @@ export class Climb {
     });
     if (stopped.size > 0) return stopped;
     const held = `held ${target}`;
+    const reached = await this.tryHolding(held, { target, lost });
+    if (reached.size === 0 || ![...reached.keys()].every((cause) => MOMENTARY.has(cause))) return reached;
+    const why = Array.from(reached, ([cause, how]) => `${cause} (${how})`).join(', ');
+    this.stage.lab.note(`${formatCount(target)} streams were tried out again: ${why}`);
+    await this.untilOnTime();
+    return this.tryHolding(`${held} again`, { target, lost });
+  }
+
+  /** @param {string} held the phase @param {{ target: number, lost: number }} expected @returns {Promise<Reached>} */
+  async tryHolding(held, expected) {
+    const { watch, stage, way } = this;
     await this.during(held, () => hold(held, way.stepS).run(stage));
-    return reachedIn(watch.recorder.phases(), held, { target, lost });
+    return reachedIn(watch.recorder.phases(), held, expected);
+  }
+
+  /** Waits until pings are on time, but not forever. */
+  async untilOnTime() {
+    const { lab, load } = this.stage;
+    await untilOnTime(lab, load, await look(load), MOST_INTERVALS * this.way.pingIntervalMs);
   }
 
   /** @param {string} phase @param {() => Promise<unknown>} act */
@@ -146,13 +166,12 @@ export class Climb {
    * @param {number} target @returns {Promise<Reached>}
    */
   async rise(target) {
-    const { lab, load } = this.stage;
-    const { pingIntervalMs } = this.way;
+    const { load } = this.stage;
     while (load.target < target) {
       await load.set(Math.min(target, load.target + BATCH_S * load.aim.ramp));
       const stopped = await this.untilOpen();
       if (stopped.size > 0) return stopped;
-      await untilOnTime(lab, load, await look(load), MOST_INTERVALS * pingIntervalMs);
+      await this.untilOnTime();
     }
     return new Map();
   }
@@ -180,12 +199,12 @@ export class Climb {
 
   /** Closes what was too much. @param {number} target @param {Reached} reached */
   async goBack(target, reached) {
-    const { lab, load } = this.stage;
+    const { load } = this.stage;
     this.noteLimit(target, reached);
     await this.during('back', async () => {
       await load.set(this.held);
       await load.untilThere();
-      await untilOnTime(lab, load, await look(load), MOST_INTERVALS * this.way.pingIntervalMs);
+      await this.untilOnTime();
     });
   }
 }

@@ -28,6 +28,7 @@ const ON_TIME_MS = 50;
 /**
  * @typedef {object} Audience
  * @property {Lab} lab
+ * @property {string} name of the trial
  * @property {Load} load
  * @property {number} streams all of which get each publication
  * @property {number} pingIntervalMs
@@ -60,7 +61,7 @@ export async function look(load) {
 
 /** @param {Audience} audience @returns {Promise<Broadcast>} */
 export async function broadcast(audience) {
-  const { lab, load, streams, pingIntervalMs, serverPids, publish } = audience;
+  const { lab, name, load, streams, pingIntervalMs, serverPids, publish } = audience;
   const before = await look(load);
   const cpu = { server: cpuUs(serverPids()), clients: cpuUs(load.pids()) };
   const published = lab.unlessAborted(publish());
@@ -71,7 +72,7 @@ export async function broadcast(audience) {
   const delivery = after.delivery.less(before.delivery);
   if (delivery.count < streams)
     lab.note(
-      `${formatCount(streams - delivery.count)} of ${formatCount(streams)} streams did not have a publication after ${PATIENCE_MS / SECOND_MS} s`,
+      `${name}: ${formatCount(streams - delivery.count)} of ${formatCount(streams)} streams did not have a publication after ${PATIENCE_MS / SECOND_MS} s`,
     );
   const last = await untilOnTime(lab, load, after, pingIntervalMs);
   const tookMs = after.ms - before.ms;
