@@ -6,6 +6,7 @@ mod fan_out;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::iter::successors;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -154,6 +155,13 @@ impl Channels {
         self.firsts.get(row as usize).copied().unwrap_or(NONE)
     }
 
+    /// Those of a row, the newest first.
+    fn subscriptions_of(&self, row: u32) -> impl Iterator<Item = Subscription> {
+        // No table is so long that NONE is an index of it.
+        let at = |index: u32| self.subscriptions.get(index as usize).copied();
+        successors(at(self.first_of(row)), move |subscription| at(subscription.next))
+    }
+
     /// How many subscribe to a channel.
     #[cfg(test)]
     pub fn count(&self, name: &[u8]) -> usize {
@@ -167,13 +175,8 @@ impl Channels {
 
     /// The channels that a row subscribes to, in the order in which it has subscribed.
     pub fn names_of(&self, row: u32) -> Vec<Box<[u8]>> {
-        let mut names = Vec::new();
-        let mut at = self.first_of(row);
-        while at != NONE {
-            let Subscription { channel, next, .. } = self.subscriptions[at as usize];
-            names.push(self.channels[channel as usize].name.clone());
-            at = next;
-        }
+        let name = |subscription: Subscription| self.channels[subscription.channel as usize].name.clone();
+        let mut names: Vec<_> = self.subscriptions_of(row).map(name).collect();
         names.reverse();
         names
     }
