@@ -90,8 +90,8 @@ for (const kind of KINDS) {
     });
 
     test('lets a stream subscribe again to what it listens to, even if nothing more fits', async (t) => {
-      // A name that fills everything: a channel and a subscription take 112 bytes natively, and 576 in JS.
-      const name = 'a'.repeat(4000 - (kind === 'native' ? 112 : 576));
+      // A name that fills everything: a channel and a subscription take 88 bytes natively, and 576 in JS.
+      const name = 'a'.repeat(4000 - (kind === 'native' ? 88 : 576));
       const { hold, closes, ask, open, idOf } = await startListening(t, kind, { maxChannelBytes: 4000 });
       const refused = ask(`/${name}a`);
       await refused.untilClosed();

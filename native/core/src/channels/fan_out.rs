@@ -22,7 +22,7 @@ use crate::queue::Queued;
 /// A batch is at least one publication, and otherwise as many as fit into this.
 const BATCH_BYTES: usize = 16_384;
 /// So many numbers are looked through in less time than one is read from memory.
-const FEW: usize = 64;
+const MOST_SEARCHED: usize = 64;
 
 /// A publication that some rows of its channel have not got yet.
 #[derive(Debug)]
@@ -343,7 +343,7 @@ impl Channels {
     /// through: they were read a moment ago, and what the row subscribes to is unlikely to be in any cache.
     fn is_waited_for_beside(&self, turn: &Turn, row: u32) -> bool {
         let lists = || self.turns.iter().filter_map(|channel| self.channels.get(*channel as usize)).map(|channel| &channel.rows);
-        if self.turns.len() <= FEW && lists().map(Vec::len).sum::<usize>() <= FEW {
+        if self.turns.len() <= MOST_SEARCHED && lists().map(|rows| rows.len()).sum::<usize>() <= MOST_SEARCHED {
             return lists().any(|rows| rows.contains(&row));
         }
         let mut others = self.subscriptions_of(row).map(|subscription| subscription.channel).filter(|channel| *channel != turn.channel);
@@ -652,7 +652,7 @@ mod tests {
 
     #[test]
     fn the_same_with_too_many_rows_to_look_through() {
-        random_steps(2 * FEW as u32);
+        random_steps(2 * MOST_SEARCHED as u32);
     }
 
     fn random_steps(rows: u32) {

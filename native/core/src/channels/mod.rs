@@ -1,5 +1,7 @@
 //! Channels: who subscribes to what, and what was published to whom. A subscription takes 16 bytes: 12 here, and 4 in its
 //! channel's list. Each row up to the last one that ever subscribed takes 4 more.
+//!
+//! A channel with a short name and few rows is in one place, because most of what finding it costs is waiting for memory.
 
 mod census;
 mod fan_out;
@@ -10,6 +12,7 @@ use std::iter::successors;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
 use crate::id::MOST_ROWS;
 use crate::queue::Queued;
@@ -18,8 +21,11 @@ pub use census::{Census, Counted};
 use fan_out::FanOut;
 pub use fan_out::{Due, joined};
 
-/// What a channel takes besides its name: itself, its entry in the table of names, and a list with room for four rows.
-const CHANNEL_BYTES: usize = size_of::<Channel>() + 16 + 32;
+/// Bytes of a name, and rows, for which a channel needs no other memory.
+const SHORT_NAME: usize = 16;
+const FEW_ROWS: usize = 4;
+/// What a channel takes besides its name: itself, and its entry in the table of names.
+const CHANNEL_BYTES: usize = size_of::<Channel>() + 16;
 const SUBSCRIPTION_BYTES: usize = size_of::<Subscription>() + size_of::<u32>();
 /// Tables that were emptied keep room for this many entries.
 const KEPT: usize = 64;
@@ -41,11 +47,13 @@ const _: () = assert!(size_of::<Subscription>() == 12);
 /// A named list of rows. Gaps are filled from the end.
 #[derive(Debug, Default)]
 struct Channel {
-    name: Box<[u8]>,
-    rows: Vec<u32>,
+    name: SmallVec<[u8; SHORT_NAME]>,
+    rows: SmallVec<[u32; FEW_ROWS]>,
     /// What it has to send.
     fan_out: Option<Box<FanOut>>,
 }
+
+const _: () = assert!(size_of::<Channel>() == 56);
 
 #[derive(Debug)]
 pub struct Channels {
@@ -175,8 +183,8 @@ impl Channels {
 
     /// The channels that a row subscribes to, in the order in which it has subscribed.
     pub fn names_of(&self, row: u32) -> Vec<Box<[u8]>> {
-        let name = |subscription: Subscription| self.channels[subscription.channel as usize].name.clone();
-        let mut names: Vec<_> = self.subscriptions_of(row).map(name).collect();
+        let name = |subscription: Subscription| self.channels[subscription.channel as usize].name.as_slice().into();
+        let mut names: Vec<Box<[u8]>> = self.subscriptions_of(row).map(name).collect();
         names.reverse();
         names
     }
@@ -304,7 +312,7 @@ impl Channels {
         rows[place] = rows[gap];
         rows.swap_remove(gap);
         if rows.len() < rows.capacity() / 4 {
-            rows.shrink_to(rows.len() * 2);
+            rows.shrink_to_fit();
         }
         for moved in [place, gap] {
             self.note_place(channel, moved);
@@ -388,7 +396,7 @@ mod tests {
         /// The list of a channel.
         fn rows(&self, name: &str) -> Vec<u32> {
             let found = self.channels.find(name.as_bytes());
-            found.map_or(Vec::new(), |channel| self.channels.channels[channel as usize].rows.clone())
+            found.map_or(Vec::new(), |channel| self.channels.channels[channel as usize].rows.to_vec())
         }
     }
 
