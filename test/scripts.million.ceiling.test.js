@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
 import { native } from '../native/index.js';
@@ -15,8 +13,8 @@ import {
   roomIn,
   SPARE,
 } from '../scripts/lab/million/room.js';
-import { familyOf } from '../scripts/lab/processes.js';
-import { run, temporaryFolder } from './helpers/server.js';
+import { startMillion, workersOf } from './helpers/million.js';
+import { run } from './helpers/server.js';
 import { until } from './helpers/until.js';
 
 const HELD = { skip: !native && 'the native core is not built' };
@@ -25,30 +23,14 @@ const IDLE = { totalBytes: 25 * GIGA, availableBytes: 24 * GIGA, reclaimableByte
 
 /** @param {import('node:test').TestContext} t @param {...string} words */
 function startRun(t, ...words) {
-  const out = temporaryFolder(t);
-  const all = [
-    '--ceiling',
-    '--ramp',
-    '5000',
-    '--own-network',
-    'off',
-    '--out',
-    out,
-    '--dashboard',
-    'off',
-    ...words,
-  ];
-  const started = run(t, process.execPath, ['scripts/million.js', ...all]);
-  const report = () => JSON.parse(readFileSync(join(out, readdirSync(out)[0], 'report.json'), 'utf8'));
-  return { ...started, report };
+  return startMillion(t, '--ceiling', '--ramp', '5000', ...words);
 }
 
 test('a small run rises to the number that was asked for, and holds it', HELD, async (t) => {
-  const { exit, output, report } = startRun(t, '--streams', '200', '--most', '300', '--hold', '2');
-  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
+  const { output, report } = startRun(t, '--streams', '200', '--most', '300', '--hold', '2');
+  const { outcomes, sentences, notes, charts } = await report();
   for (const phase of ['up 200', 'held 200', 'up 300', 'held 300'])
     assert.ok(output.stderr.includes(`${phase}: `), phase);
-  const { outcomes, sentences, notes, charts } = report();
   const [{ values }] = outcomes;
   assert.deepEqual([values.held, values.heldLost, values.heldLimits, values.limitAt], [300, 0, 0, null]);
   for (const figure of ['kernelBytes', 'leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
@@ -65,13 +47,12 @@ test(
   'when a step goes wrong, it goes back to the last number that was well, and holds that',
   HELD,
   async (t) => {
-    const { exit, output, pid, report } = startRun(t, '--streams', '200', '--hold', '8');
+    const { output, pid, report } = startRun(t, '--streams', '200', '--hold', '8');
     await until(() => /held (300|450): /.test(output.stderr), 'a second number is held');
-    const workers = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+    const workers = workersOf(pid);
     assert.equal(workers.length, 1);
     process.kill(workers[0], 'SIGKILL');
-    assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
-    const { outcomes, notes, sentences } = report();
+    const { outcomes, notes, sentences } = await report();
     const [{ values }] = outcomes;
     assert.equal(values.streams, 1, `${notes}`);
     assert.ok(values.limitAt > values.held && values.held >= 200, `${values.limitAt}, ${values.held}`);
@@ -82,29 +63,27 @@ test(
 );
 
 test('when something goes wrong while they are held for long, fewer are held', HELD, async (t) => {
-  const { exit, output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '4');
+  const { output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '4');
   await until(() => output.stderr.includes('] held: '), 'they are held for long');
-  const [worker] = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+  const [worker] = workersOf(pid);
   process.kill(worker, 'SIGKILL');
-  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
-  const { outcomes, notes } = report();
+  const { outcomes, notes } = await report();
   const [{ values }] = outcomes;
   assert.deepEqual([values.limitAt, values.held, values.heldLost, values.heldLimits], [200, 192, 0, 0]);
   assert.match(notes.join('\n'), /^limit at 200 streams: streams \(200 were lost\)$/m);
 });
 
 test('a number that had late ticks is tried out again, and may be well then', HELD, async (t) => {
-  const { exit, output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '8');
+  const { output, pid, report } = startRun(t, '--streams', '200', '--most', '200', '--hold', '8');
   await until(() => output.stderr.includes('] up 200: '), 'they are opened');
-  const [worker] = familyOf(pid).filter((one) => commandOf(one).includes('worker.js'));
+  const [worker] = workersOf(pid);
   while (!output.stderr.includes('tried out again')) {
     process.kill(worker, 'SIGSTOP');
     await after(100);
     process.kill(worker, 'SIGCONT');
     await after(5);
   }
-  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
-  const { outcomes, notes } = report();
+  const { outcomes, notes } = await report();
   const [{ values }] = outcomes;
   assert.deepEqual([values.held, values.limitAt, values.heldLost], [200, null, 0], `${notes}`);
   assert.match(notes.join('\n'), /^200 streams were tried out again: ticks \(p90 was \d+ ms\)$/m);
@@ -121,15 +100,6 @@ test('only a run that rises can be told where to stop', async (t) => {
   assert.equal((await exit).code, 1);
   assert.equal(output.stderr, 'million: got --most: expected it with --ceiling; other runs have --streams\n');
 });
-
-/** @param {number} pid */
-function commandOf(pid) {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return ''; // it has ended
-  }
-}
 
 test('kernel objects of sockets that only seem to be available leave no room', () => {
   const now = { ...IDLE, availableBytes: 16 * GIGA, reclaimableBytes: 2 * GIGA };

@@ -2,9 +2,8 @@
  * The million runs with publications, in small, and their pure parts.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
 import { windowBytesOf } from '../hub/serveroptions.js';
 import { native } from '../native/index.js';
 import { Turns } from '../scripts/lab/helpers/turns.js';
@@ -14,19 +13,15 @@ import { isGood } from '../scripts/lab/million/rooms.js';
 import { searched } from '../scripts/lab/million/search.js';
 import { sendValues } from '../scripts/lab/million/spread.js';
 import { cellsOf, stepsIn, valuesOfSteps } from '../scripts/lab/million/steps.js';
-import { run, temporaryFolder } from './helpers/server.js';
+import { startMillion, workersOf } from './helpers/million.js';
+import { until } from './helpers/until.js';
 
 const NATIVE = { skip: !native && 'the native core is not built' };
 
-/** @param {import('node:test').TestContext} t @param {string} flag @param {string[]} words */
-async function report(t, flag, ...words) {
-  const folder = temporaryFolder(t);
-  const places = ['--own-network', 'off', '--out', folder, '--dashboard', 'off'];
-  const { exit, output } = run(t, process.execPath, ['scripts/million.js', flag, ...words, ...places]);
-  assert.deepEqual(await exit, { code: 0, signal: null }, output.stderr);
-  const [name] = readdirSync(folder);
-  const { outcomes } = JSON.parse(readFileSync(join(folder, name, 'report.json'), 'utf8'));
-  return { values: outcomes[0].values, text: readFileSync(join(folder, name, 'report.md'), 'utf8') };
+/** @param {import('node:test').TestContext} t @param {...string} words */
+async function report(t, ...words) {
+  const { outcomes, text } = await startMillion(t, ...words).report();
+  return { values: outcomes[0].values, text };
 }
 
 /** @param {Record<string, number>} values */
@@ -63,6 +58,23 @@ test('rooms: a small run finds a rate, holds it, and everybody is present', NATI
   assert.match(text, /^\| 20,000\/s \| [\d,]+\/s \| /m);
   assert.match(text, /steps\.svg/);
   if (findCommand('cargo')) assert.match(text, /relative to the bare loops \| - \| \d/);
+});
+
+test('rooms: when a rate turns out to be too much, less is held', NATIVE, async (t) => {
+  const words = ['--streams', '500', '--ramp', '1000', '--hold', '3'];
+  const { output, pid, report } = startMillion(t, '--rooms', ...words);
+  await until(() => output.stderr.includes('] held: '), 'a rate is held');
+  const [worker] = workersOf(pid);
+  process.kill(worker, 'SIGSTOP');
+  await after(1000);
+  process.kill(worker, 'SIGCONT');
+  const { outcomes, text } = await report();
+  const [{ values }] = outcomes;
+  const [, tooMuch] =
+    text.match(/^([\d,]+) deliveries per second were too many to hold: p99 was \d+ ms/m) ?? [];
+  assert.ok(tooMuch, text);
+  assert.ok(values.deliveryRate <= 0.9 * Number(tooMuch.replaceAll(',', '')), `${values.deliveryRate}`);
+  assert.deepEqual(faultsIn(values), NO_FAULTS);
 });
 
 test('storm: streams that are cut off come back and recover everything', NATIVE, async (t) => {

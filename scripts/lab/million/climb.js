@@ -15,7 +15,7 @@ import { DANGER, fewer, nextTarget, readMemory, roomIn, SPARE } from './room.js'
 const POLL_MS = 250;
 /** Streams that are opened before somebody looks whether pings are on time, in seconds of the ramp. */
 const BATCH_S = 2;
-/** How long that may take, and for how many intervals pings may be late afterwards. */
+/** How long that may take, and for how many ping intervals pings may be late afterwards. */
 const PATIENCE_MS = 60_000;
 const MOST_INTERVALS = 6;
 const LATENESS_MS = 200;
@@ -78,16 +78,22 @@ export class Climb {
    * @param {string} phase of the last of them @param {number} holdS
    */
   async keep(phase, holdS) {
-    const { stage, watch } = this;
     for (let more = MOST_LONG - 1; ; more--) {
-      const lost = sumOf(stage.load.total().counts.lost);
-      await watch.duringWatched(phase, () => hold(phase, holdS).run(stage));
-      const reached = reachedIn(watch.recorder.phases(), phase, { target: this.held, lost });
+      const late = await this.untilOnTime();
+      const reached = late.size > 0 && more > 0 ? late : await this.holdLong(phase, holdS);
       if (reached.size === 0 || more === 0) return;
       const tooMany = this.held;
       this.held = fewer(tooMany);
       await this.goBack(tooMany, reached);
     }
+  }
+
+  /** @param {string} phase @param {number} holdS @returns {Promise<Reached>} */
+  async holdLong(phase, holdS) {
+    const { stage, watch } = this;
+    const lost = sumOf(stage.load.total().counts.lost);
+    await watch.duringWatched(phase, () => hold(phase, holdS).run(stage));
+    return reachedIn(watch.recorder.phases(), phase, { target: this.held, lost });
   }
 
   /** @param {number} target @param {Reached} reached */
@@ -137,7 +143,7 @@ export class Climb {
     if (reached.size === 0 || ![...reached.keys()].every((cause) => MOMENTARY.has(cause))) return reached;
     const why = Array.from(reached, ([cause, how]) => `${cause} (${how})`).join(', ');
     this.stage.lab.note(`${formatCount(target)} streams were tried out again: ${why}`);
-    await this.untilOnTime();
+    if ((await this.untilOnTime()).size > 0) return reached;
     return this.tryHolding(`${held} again`, { target, lost });
   }
 
@@ -148,10 +154,14 @@ export class Climb {
     return reachedIn(watch.recorder.phases(), held, expected);
   }
 
-  /** Waits until pings are on time, but not forever. */
+  /** Waits until pings are on time, but not forever. @returns {Promise<Reached>} that they are not */
   async untilOnTime() {
     const { lab, load } = this.stage;
-    await untilOnTime(lab, load, await look(load), MOST_INTERVALS * this.way.pingIntervalMs);
+    const withinMs = MOST_INTERVALS * this.way.pingIntervalMs;
+    const { isOnTime } = await untilOnTime(lab, load, await look(load), withinMs);
+    if (isOnTime) return new Map();
+    const count = formatCount(load.target);
+    return new Map([['lateness', `with ${count} streams, pings were late for ${withinMs / 1000} s`]]);
   }
 
   /** @param {string} phase @param {() => Promise<unknown>} act */
@@ -171,7 +181,8 @@ export class Climb {
       await load.set(Math.min(target, load.target + BATCH_S * load.aim.ramp));
       const stopped = await this.untilOpen();
       if (stopped.size > 0) return stopped;
-      await this.untilOnTime();
+      const late = await this.untilOnTime();
+      if (late.size > 0) return late;
     }
     return new Map();
   }

@@ -74,7 +74,7 @@ export async function broadcast(audience) {
     lab.note(
       `${name}: ${formatCount(streams - delivery.count)} of ${formatCount(streams)} streams did not have a publication after ${PATIENCE_MS / SECOND_MS} s`,
     );
-  const last = await untilOnTime(lab, load, after, pingIntervalMs);
+  const { last } = await untilOnTime(lab, load, after, pingIntervalMs);
   const tookMs = after.ms - before.ms;
   return {
     streams,
@@ -103,14 +103,15 @@ async function untilEveryoneHasIt({ lab, load, streams }, before) {
 /**
  * Waits for a second in which pings were on time.
  * @param {Lab} lab @param {Load} load @param {Look} from @param {number} withinMs
- * @returns {Promise<Look>} from when they were not yet
+ * @returns {Promise<{ last: Look, isOnTime: boolean }>} `last`: from when they were not yet; `isOnTime`: whether they are now
  */
 export async function untilOnTime(lab, load, from, withinMs) {
   const endMs = performance.now() + withinMs;
   for (let last = from; ; ) {
     await lab.sleep(SECOND_MS);
     const now = await look(load);
-    if (isOnTime(now.lateness.less(last.lateness)) || now.ms > endMs) return last;
+    const isNow = isOnTime(now.lateness.less(last.lateness));
+    if (isNow || now.ms > endMs) return { last, isOnTime: isNow };
     last = now;
   }
 }
