@@ -118,7 +118,12 @@ for (const kind of KINDS) {
         const { status, text: id } = await post(port, form);
         assert.equal(status, 200);
         await until(() => datasOf(client).length === 1, 'the event');
-        assert.deepEqual(client.events().at(-1), { id, data: 'grüße\nan alle' });
+        const event = client.events().find(({ data }) => data !== undefined);
+        assert.deepEqual(
+          event,
+          { id, data: 'grüße\nan alle' },
+          'besides pings with the cursor, which come at any moment',
+        );
         const list = JSON.stringify([{ topic: 'a', data: '2' }]);
         assert.equal((await post(port, list, { 'Content-Type': 'application/json' })).status, 200);
         await until(() => datasOf(client).length === 2, 'the second event');
