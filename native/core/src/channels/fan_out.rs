@@ -21,7 +21,7 @@ use crate::queue::Queued;
 
 /// A batch is at least one publication, and otherwise as many as fit into this.
 const BATCH_BYTES: usize = 16_384;
-/// So many numbers are looked through in less time than one is read from memory.
+/// Most rows of other channels that are searched for one.
 const MOST_SEARCHED: usize = 64;
 
 /// A publication that some rows of its channel have not got yet.
@@ -232,7 +232,7 @@ impl Channels {
         let Channel { rows, fan_out, .. } = self.channels.get(turn.channel as usize)?;
         let place = fan_out.as_ref()?.cursor.checked_sub(1)?;
         let row = rows[place];
-        let is_batch_all = !self.ahead.contains_key(&row) && !self.is_waited_for_beside(turn, row);
+        let is_batch_all = !self.ahead.contains_key(&row) && !self.is_waited_for_elsewhere(turn, row);
         let due = if is_batch_all { Due::Batch } else { Due::Messages(self.take_due_through(row, turn.batch.through)) };
         if let Some(fan_out) = &mut self.channels[turn.channel as usize].fan_out {
             fan_out.cursor = place;
@@ -339,9 +339,9 @@ impl Channels {
         }
     }
 
-    /// Whether a channel other than the one whose turn it is may have something for a row. If they have few rows, those are looked
-    /// through: they were read a moment ago, and what the row subscribes to is unlikely to be in any cache.
-    fn is_waited_for_beside(&self, turn: &Turn, row: u32) -> bool {
+    /// Whether another channel may have something for a row. If the channels that wait for their turn have few rows, those are searched:
+    /// they were read a moment ago, while the subscriptions of the row are unlikely to be in any cache.
+    fn is_waited_for_elsewhere(&self, turn: &Turn, row: u32) -> bool {
         let lists = || self.turns.iter().filter_map(|channel| self.channels.get(*channel as usize)).map(|channel| &channel.rows);
         if self.turns.len() <= MOST_SEARCHED && lists().map(|rows| rows.len()).sum::<usize>() <= MOST_SEARCHED {
             return lists().any(|rows| rows.contains(&row));
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_with_too_many_rows_to_look_through() {
+    fn the_same_with_too_many_rows_to_search() {
         random_steps(2 * MOST_SEARCHED as u32);
     }
 

@@ -1,7 +1,7 @@
 //! Channels: who subscribes to what, and what was published to whom. A subscription takes 16 bytes: 12 here, and 4 in its
 //! channel's list. Each row up to the last one that ever subscribed takes 4 more.
 //!
-//! A channel with a short name and few rows is in one place, because most of what finding it costs is waiting for memory.
+//! A channel with a short name and few rows keeps both in itself: finding one costs little but waiting for memory.
 
 mod census;
 mod fan_out;
@@ -163,7 +163,7 @@ impl Channels {
         self.firsts.get(row as usize).copied().unwrap_or(NONE)
     }
 
-    /// Those of a row, the newest first.
+    /// The subscriptions of a row, the newest first.
     fn subscriptions_of(&self, row: u32) -> impl Iterator<Item = Subscription> {
         // No table is so long that NONE is an index of it.
         let at = |index: u32| self.subscriptions.get(index as usize).copied();
