@@ -4,6 +4,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { native } from '../native/index.js';
 import ceiling from '../scripts/experiments/ceiling.js';
 import { Findings } from '../scripts/lab/findings.js';
+import { findCommand } from '../scripts/lab/install.js';
 import { reachedIn } from '../scripts/lab/million/climb.js';
 import {
   fewer,
@@ -31,10 +32,13 @@ test('a small run rises to the number that was asked for, and holds it', HELD, a
   const { outcomes, sentences, notes, charts } = await report();
   for (const phase of ['up 200', 'held 200', 'up 300', 'held 300'])
     assert.ok(output.stderr.includes(`${phase}: `), phase);
-  const [{ values }] = outcomes;
+  const [{ values }, floor] = outcomes;
   assert.deepEqual([values.held, values.heldLost, values.heldLimits, values.limitAt], [300, 0, 0, null]);
-  for (const figure of ['kernelBytes', 'leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
+  if (findCommand('cargo')) assert.deepEqual([floor.run, floor.values.held], ['floor', 300], `${notes}`);
+  for (const figure of ['leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
     assert.ok(values[figure] > 0, figure);
+  // That of the whole machine has changed: tests beside this one may have freed more than 300 sockets take.
+  assert.ok(Number.isFinite(values.kernelBytes), `${values.kernelBytes}`);
   assert.ok(sentences.includes('No limit was reached: no more were asked for.'), `${sentences}`);
   assert.deepEqual(
     notes.filter((/** @type {string} */ note) => note.startsWith('limit')),

@@ -2,13 +2,16 @@
  * The same streams and pings on bare epoll loops: what the kernel and the machine alone need.
  */
 import { sumOf } from '../../../fleet/drone/causes.js';
+import { percentilesOf } from '../../../fleet/drone/histograms.js';
 import { descriptorLimit, limitsOf } from '../../../lib/descriptors.js';
 import { freePort } from '../../../lib/port.js';
 import { startFloors } from '../floor.js';
 import { startLoad } from '../load.js';
 import { networkOfMany } from '../namespace.js';
 import { cpuUs, pssBytes } from '../processes.js';
+import { look } from './everyone.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
+import { latenessValues } from './values.js';
 
 export const FLOOR = 'floor';
 const REST_MS = 1000;
@@ -98,21 +101,27 @@ export async function reach(load, streams) {
   return { opened: counts.opened };
 }
 
-/** CPU and pings while all streams are held. @param {import('../lab.js').Lab} lab @param {Floors} floors @param {Load} load @param {number} seconds */
+/** CPU, pings and their lateness while all streams are held. @param {import('../lab.js').Lab} lab @param {Floors} floors @param {Load} load @param {number} seconds */
 export async function hold(lab, floors, load, seconds) {
   const cpu = () => ({ ours: cpuUs(floors.pids()), drones: cpuUs(load.pids()) });
-  const [before, beginMs] = [cpu(), performance.now()];
-  const pingsBefore = (await load.poll()).counts.pings;
+  const [before, beginMs, first] = [cpu(), performance.now(), await look(load)];
   for (let second = 0; second < seconds; second++) {
     floors.check();
     await load.pollCounts();
     await lab.sleep(1000);
   }
-  const [now, elapsedMs] = [cpu(), performance.now() - beginMs];
-  const pings = ((await load.poll()).counts.pings - pingsBefore) / (elapsedMs / 1000);
+  const [now, elapsedMs, last] = [cpu(), performance.now() - beginMs, await look(load)];
+  const pings = (last.counts.pings - first.counts.pings) / (elapsedMs / 1000);
+  const lateness = last.lateness.less(first.lateness);
   const cpuPercent = (now.ours - before.ours) / elapsedMs / 10;
   const dronesPercent = (now.drones - before.drones) / elapsedMs / 10;
-  return { cpuPercent, dronesPercent, pings, pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null };
+  return {
+    cpuPercent,
+    dronesPercent,
+    pings,
+    pingUs: pings > 0 ? (cpuPercent * 1e4) / pings : null,
+    ...latenessValues({ latenessMs: percentilesOf(lateness) }),
+  };
 }
 
 /** @template {object} T @param {() => Promise<T>} act @returns {Promise<T & { ms: number }>} ms: how long it took */

@@ -3,8 +3,8 @@
 //!
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
-//! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. An interval of 0
-//! means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
+//! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. Each stream is pinged once in
+//! an interval, always at the same time of it; an interval of 0 means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
 //! answers `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks, each
 //! to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`. The load fleet's consent request gets a 404.
 
@@ -22,6 +22,8 @@ use rustix::net::{
 const LISTENER: u64 = STDIN - 1;
 /// A shard of the server wakes as often.
 const TICK_MS: u64 = 200;
+/// Neighbours are pinged together, as in a shard.
+const BLOCK: usize = 64;
 const OPENING: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\
 Connection: close\r\nTransfer-Encoding: chunked\r\nDate: Sat, 21 Nov 2026 11:29:39 GMT\r\n\r\n8\r\nWelcome!\r\n";
@@ -44,10 +46,15 @@ fn main() -> io::Result<()> {
     println!("port {}", SocketAddr::try_from(getsockname(&listener)?)?.port());
 
     let mut streams: Vec<Option<OwnedFd>> = Vec::with_capacity(20_000);
+    let mut is_open: Vec<bool> = Vec::with_capacity(20_000);
     let mut free: Vec<usize> = Vec::new();
     let mut ready = Vec::with_capacity(256);
     let mut bytes = vec![0; 8192];
-    let (mut pinged, mut next_ms) = (0, now_ms() + TICK_MS);
+    // Each stream belongs to a slot of the interval, which is its schedule.
+    let slots = interval_ms.map_or(1, |ms| ms.div_ceil(TICK_MS) as usize);
+    let slot_ms = interval_ms.map_or(TICK_MS, |ms| ms.div_ceil(slots as u64));
+    // If the last slots have fewer streams, they are not the same ones in all processes.
+    let (mut slot, mut next_ms) = (std::process::id() as usize % slots, now_ms() + slot_ms);
     let mut around = 0.0;
     loop {
         wait(&epoll, &mut ready, interval_ms.map(|_| next_ms.saturating_sub(now_ms())))?;
@@ -82,6 +89,7 @@ fn main() -> io::Result<()> {
                         epoll::add(&epoll, &stream, data, EDGES)?;
                         if index == streams.len() {
                             streams.push(Some(stream));
+                            is_open.push(false);
                         } else {
                             streams[index] = Some(stream);
                         }
@@ -95,24 +103,23 @@ fn main() -> io::Result<()> {
                     if count > 0 {
                         let _ = send(stream, if is_question { NOT_FOUND } else { OPENING }, SendFlags::NOSIGNAL);
                     }
-                    if count == 0 || is_question {
+                    is_open[index] = count > 0 && !is_question;
+                    if !is_open[index] {
                         streams[index] = None;
                         free.push(index);
                     }
                 }
             }
         }
-        if let Some(interval_ms) = interval_ms
-            && now_ms() >= next_ms
-        {
-            next_ms += TICK_MS;
-            let share = (streams.len() as u64 * TICK_MS).div_ceil(interval_ms) as usize;
-            for _ in 0..share.min(streams.len()) {
-                pinged = (pinged + 1) % streams.len();
-                if let Some(stream) = &streams[pinged] {
+        if interval_ms.is_some() && now_ms() >= next_ms {
+            for first in (slot * BLOCK..streams.len()).step_by(slots * BLOCK) {
+                let rows = first..streams.len().min(first + BLOCK);
+                for stream in rows.filter(|row| is_open[*row]).filter_map(|row| streams[row].as_ref()) {
                     let _ = send(stream, PING, SendFlags::NOSIGNAL);
                 }
             }
+            slot = (slot + 1) % slots;
+            next_ms += slot_ms;
         }
     }
 }
