@@ -37,7 +37,7 @@ test('a small run rises to the number that was asked for, and holds it', HELD, a
   if (findCommand('cargo')) assert.deepEqual([floor.run, floor.values.held], ['floor', 300], `${notes}`);
   for (const figure of ['leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
     assert.ok(values[figure] > 0, figure);
-  // That of the whole machine has changed: tests beside this one may have freed more than 300 sockets take.
+  // It is a difference of the whole machine: other tests may have freed more meanwhile than 300 sockets take.
   assert.ok(Number.isFinite(values.kernelBytes), `${values.kernelBytes}`);
   assert.ok(sentences.includes('No limit was reached: no more were asked for.'), `${sentences}`);
   assert.deepEqual(

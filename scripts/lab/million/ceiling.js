@@ -20,6 +20,8 @@ export const PING_INTERVAL_MS = 20_000;
 /** How long a number is held before the next one is tried, as a share of how long the last one is held. */
 const STEP_SHARE = 0.1;
 const MOST_STEP_S = 20;
+/** What server and clients have room for, of the most streams that are asked for: shards do not get exactly the same number. */
+const ROOM_SHARE = 1.04;
 
 /** The names of their figures. @type {Record<import('./climb.js').Cause, string>} */
 export const CAUSES = {
@@ -150,7 +152,7 @@ function wishOf({ ramp }) {
  * @param {import('../plan.js').Plan} plan
  */
 function mostPossible(machine, wish, { most }) {
-  const wanted = most || Number.POSITIVE_INFINITY;
+  const wanted = most ? Math.ceil(most * ROOM_SHARE) : Number.POSITIVE_INFINITY;
   if (!native) return Math.min(wanted, mostStreams(machine, wish));
   const others = mostStreams(machine, wish, ({ name }) => !name.startsWith('memory'));
   return Math.min(wanted, mostInMemory(machine), others);
