@@ -4,7 +4,6 @@ import { setTimeout as after } from 'node:timers/promises';
 import { native } from '../native/index.js';
 import ceiling from '../scripts/experiments/ceiling.js';
 import { Findings } from '../scripts/lab/findings.js';
-import { findCommand } from '../scripts/lab/install.js';
 import { reachedIn } from '../scripts/lab/million/climb.js';
 import {
   fewer,
@@ -32,9 +31,8 @@ test('a small run rises to the number that was asked for, and holds it', HELD, a
   const { outcomes, sentences, notes, charts } = await report();
   for (const phase of ['up 200', 'held 200', 'up 300', 'held 300'])
     assert.ok(output.stderr.includes(`${phase}: `), phase);
-  const [{ values }, floor] = outcomes;
+  const [{ values }] = outcomes;
   assert.deepEqual([values.held, values.heldLost, values.heldLimits, values.limitAt], [300, 0, 0, null]);
-  if (findCommand('cargo')) assert.deepEqual([floor.run, floor.values.held], ['floor', 300], `${notes}`);
   for (const figure of ['leftBytes', 'heldTickP90Ms', 'cpuPercent', 'usedBytes'])
     assert.ok(values[figure] > 0, figure);
   // It is a difference of the whole machine: other tests may have freed more meanwhile than 300 sockets take.

@@ -3,17 +3,9 @@
  * `npm run million -- --ceiling` checks the machine and runs it.
  */
 import { native } from '../../native/index.js';
-import { buildBare } from '../lab/bare.js';
 import { figure } from '../lab/figures.js';
-import {
-  CAUSES,
-  MEMORY_PARTS,
-  PING_INTERVAL_MS,
-  trialOfCeiling,
-  trialOfFloorCeiling,
-} from '../lab/million/ceiling.js';
+import { CAUSES, MEMORY_PARTS, PING_INTERVAL_MS, trialOfCeiling } from '../lab/million/ceiling.js';
 import { memoryChart } from '../lab/million/ceilingchart.js';
-import { FLOOR } from '../lab/million/floor.js';
 import { SPARE } from '../lab/million/room.js';
 import { targetsText } from '../lab/million/targets.js';
 import {
@@ -26,8 +18,6 @@ import {
 import { known } from '../lab/text.js';
 
 const RUN = 'ceiling';
-/** Long enough for the pauses that a machine with neighbours has. */
-const FLOOR_HOLD_S = 300;
 /** All of them with clients on other machines. */
 const OTHERS = [
   'original, 2012',
@@ -60,7 +50,6 @@ export default {
     `The number of streams rises, in steps of half of the room that is left, at the least of 4 %; each number is held for a while before the next one. Streams are opened while pings are on time. When something reaches its limit, or would with the next step, the last number that was well is held for long; if something reaches its limit meanwhile, it is 4 % fewer instead. Streams are pinged every ${PING_INTERVAL_MS / 1000} s.`,
     `The limit can be memory (the next step would leave less than ${SPARE * 100} % free, judged by what each stream has taken so far), another limit that the tune check knows, CPU (less than 5 % of one core idle, most of it used by us), lateness (p99 above 200 ms at the client, or above 50 ms in each second of two minutes after streams were opened), ticks (p90 above 50 ms), or streams (some are refused, lost, or do not open in time). If it is CPU, lateness or ticks, a number is tried out once more before it counts as too many, because the machine may have paused.`,
     'Memory is PSS of all processes of the server, with or without what they had before the first stream. Lateness is measured by the clients against the schedule.',
-    `The floor is as many streams on bare epoll loops, one per descriptor table of the server, with the same clients and pings, held for ${FLOOR_HOLD_S} s at most.`,
   ],
   runs: () => [
     {
@@ -72,15 +61,10 @@ export default {
         String(PING_INTERVAL_MS),
       ],
     },
-    { name: FLOOR, text: 'bare epoll loops', mayFail: true, prepare: buildBare },
   ],
-  trial: (trial) =>
-    trial.run.name === FLOOR ? trialOfFloorCeiling(trial, FLOOR_HOLD_S) : trialOfCeiling(trial),
+  trial: trialOfCeiling,
   trialSeconds: ({ streams, most, ramp, idleS, holdS }) =>
-    idleS +
-    (2 * (most || 2.5 * streams)) / ramp +
-    3 * (Math.min(holdS / 10, 20) + 3) +
-    (holdS + Math.min(holdS, FLOOR_HOLD_S)) / 2,
+    idleS + (2.5 * (most || 2.5 * streams)) / ramp + 6 * (Math.min(holdS / 10, 20) + 3) + holdS,
   figures: [
     figure('held', 'streams held', 'count'),
     figure('limitAt', 'streams with which a limit was, or would be, reached', 'count'),
@@ -122,11 +106,6 @@ export default {
       named.length > 0
         ? `The next step would have been ${value('limitAt')} streams; what prevents it is ${limit}.`
         : 'No limit was reached: no more were asked for.',
-      ...(findings.of('latenessP99Ms', FLOOR)
-        ? [
-            `With bare loops, and the same clients, pings of as many streams were ${known(findings, 'latenessP99Ms', FLOOR)} late at p99, ${known(findings, 'latenessMaxMs', FLOOR)} at most.`,
-          ]
-        : []),
       `${value('leftBytes')} of memory were left, of which ${value('spareBytes')} have to stay free${has('nextBytes') ? `, and the next step needs ${value('nextBytes')}` : ''}. A stream takes ${value('streamBytes')}: ${kernel} in the kernel at each end, ${user} in the server, ${clients} in the clients.`,
     ];
   },

@@ -10,7 +10,6 @@ import { native } from '../../../native/index.js';
 import { last } from '../phases.js';
 import { change, rest } from '../steps.js';
 import { Climb, reachedIn } from './climb.js';
-import { trialOfFloor } from './floor.js';
 import { mostInMemory, readMemory, roomIn, SPARE } from './room.js';
 import { OTHER_SOCKETS, socketsNow, untilGone } from './sockets.js';
 import { onStage } from './stage.js';
@@ -37,9 +36,6 @@ export const MEMORY_PARTS = ['kernelBytes', 'userBytes', 'dronesBytes'];
 
 /** @typedef {import('../experiment.js').Trial} Trial */
 /** @typedef {import('../experiment.js').Values} Values */
-
-/** Streams that our server has held, which the floor of the same lab holds as well. @type {WeakMap<import('../lab.js').Lab, number>} */
-const heldIn = new WeakMap();
 
 /** @param {Trial} trial @returns {Promise<Values>} @throws {HoldfastError} NO_ROOM */
 export async function trialOfCeiling(trial) {
@@ -77,7 +73,6 @@ export async function trialOfCeiling(trial) {
     });
   });
   if (!climb) return {};
-  heldIn.set(lab, climb.held);
   const causes = Object.entries(CAUSES).map(([cause, name]) => [
     name,
     climb?.reached.has(/** @type {import('./climb.js').Cause} */ (cause)) ? 1 : null,
@@ -91,15 +86,6 @@ export async function trialOfCeiling(trial) {
       : {}),
     downS: isGone ? phases.down.tookMs / 1000 : null,
   };
-}
-
-/** As many streams on bare loops. @param {Trial} trial @param {number} mostHoldS @returns {Promise<Values>} @throws {HoldfastError} NO_NUMBER */
-export async function trialOfFloorCeiling(trial, mostHoldS) {
-  const streams = heldIn.get(trial.lab);
-  if (!streams) throw new HoldfastError('NO_NUMBER', 'our server has held no streams');
-  const plan = { ...trial.plan, streams };
-  const { open, ...values } = await trialOfFloor({ ...trial, plan }, PING_INTERVAL_MS, mostHoldS);
-  return { held: open, ...values };
 }
 
 /** @param {Trial} trial @param {Climb} climb @param {import('../phases.js').Phases} phases @returns {Values} */

@@ -3,10 +3,11 @@
 //!
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
-//! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. Each stream is pinged once in
-//! an interval, always at the same time of it; an interval of 0 means no pings. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and
-//! answers `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks, each
-//! to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`. The load fleet's consent request gets a 404.
+//! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. Each stream is pinged
+//! once in an interval, always at the same time of it; an interval of 0 means no pings. The load fleet's consent request gets
+//! a 404. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and answers
+//! `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks,
+//! each to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
