@@ -269,6 +269,17 @@ testEach('with idle pings, a message takes the place of the next ping', async (t
   assert.ok(afterMs > 550, `${afterMs} ms`);
 });
 
+testEach('with idle pings, a message in place of an overdue ping is late', async (t, dial) => {
+  const { port, sockets } = await startBad(t, (socket) => socket.write(OPENING + PING));
+  const dialled = await dial([port], { pingIntervalMs: 40, idlePings: true, allowsMessages: true });
+  await dialled.open(1);
+  await dialled.until(({ overdue }) => overdue === 1, 'an overdue ping');
+  assert.equal(dialled.histograms.lateness.count, 0);
+  for (const socket of sockets) socket.write('1\r\nx\r\n');
+  await dialled.until(({ messages }) => messages === 1, 'a message');
+  assert.ok(dialled.histograms.lateness.max > 40_000, `${dialled.histograms.lateness.max}`);
+});
+
 testEach('the lateness of a stream closed with an overdue ping is recorded', async (t, dial) => {
   const { port } = await startBad(t, (socket) => socket.write(OPENING + PING));
   const dialled = await dial([port], { pingIntervalMs: 20 });

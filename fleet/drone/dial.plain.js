@@ -216,7 +216,7 @@ export class PlainDialer {
   /** @param {Stream} stream */
   countMessage(stream) {
     this.counts.messages++;
-    formats?.noteMessage(stream);
+    for (const lateMs of formats?.noteMessage(stream) ?? []) this.record('lateness', lateMs);
   }
 
   /** The stream ended, and not by us. @param {StreamSocket} socket @param {Cause} cause @param {string} [sample] */

@@ -72,11 +72,15 @@ function hasNoPlace(dialer, { place }) {
 }
 
 /**
- * If the server has idle pings, a message takes the place of the next one. Close to a ping, nobody here knows which was first for
- * the server: then the next one may come an interval early.
+ * If the server has idle pings, a message takes the place of the next one, and is late if that is overdue. Close to a ping, nobody
+ * here knows which was first for the server: then the next one may come an interval early.
  * @param {import('../stream.js').Stream} stream
+ * @returns {number[]} latenesses in ms, as those of a ping
  */
 export function noteMessage({ pings, target }) {
-  if (!target.idlePings || target.format === 'websocket') return;
-  if (pings.dueMs - performance.now() <= SLACK * pings.intervalMs) pings.dueMs += pings.intervalMs;
+  if (!target.idlePings || target.format === 'websocket') return [];
+  const nowMs = performance.now();
+  if (pings.dueMs < nowMs) return pings.note(nowMs);
+  if (pings.dueMs - nowMs <= SLACK * pings.intervalMs) pings.dueMs += pings.intervalMs;
+  return [];
 }

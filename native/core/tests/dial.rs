@@ -447,6 +447,24 @@ fn with_idle_pings_a_message_takes_the_place_of_a_ping() {
 }
 
 #[test]
+fn with_idle_pings_a_message_in_place_of_an_overdue_ping_is_late() {
+    let server = Server::start();
+    let (mut dialer, mut socket) = server.with_stream(|target| {
+        (target.ping_interval_ms, target.allows_messages, target.idle_pings) = (50, true, true);
+    });
+    socket.write_all(PING.as_bytes()).unwrap();
+    until_count("an overdue ping", &mut dialer, |counters| counters.count("overdue") == 1);
+    socket.write_all(b"2\r\nhi\r\n").unwrap();
+    let mut late_us = 0;
+    until("a message", || {
+        let counters = dialer.take();
+        late_us = late_us.max(counters.histogram("lateness").max);
+        (counters.count("messages") == 1).then_some(())
+    });
+    assert!(late_us > 50_000, "{late_us}");
+}
+
+#[test]
 fn the_lateness_of_an_overdue_stream_is_recorded_when_it_ends() {
     let server = Server::start();
     let (mut dialer, mut socket) = server.with_stream(|target| target.ping_interval_ms = 10);

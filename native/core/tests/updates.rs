@@ -49,6 +49,39 @@ fn with_idle_pings_a_message_takes_the_place_of_one_ping() {
     }
 }
 
+/// Streams that are pinged, one in each turn, while a publication is on its way to them, one in each turn too.
+fn pinged_in_a_fan_out(by_hand: &mut ByHand) -> Vec<UnixStream> {
+    let mut clients: Vec<UnixStream> = (0..10).map(|_| by_hand.stream(EVENTS, &["news"]).0).collect();
+    by_hand.turn(PING_MS);
+    (0..20).for_each(|_| by_hand.turn(0));
+    clients.iter_mut().for_each(|client| assert_eq!(read_now(client), ":\n\n"));
+    by_hand.say(&publish_to(7, &["news"], "", b"hi"));
+    assert!(by_hand.shard.is_busy(), "it has not reached everyone");
+    by_hand.turn(PING_MS);
+    (0..20).for_each(|_| by_hand.turn(0));
+    by_hand.turn(5);
+    assert_eq!(by_hand.outbox.take(0).0.published, [(7, 10)]);
+    assert_eq!(by_hand.telemetry.deliveries.load(Relaxed), 10);
+    clients
+}
+
+#[test]
+fn a_ping_during_a_fan_out_follows_what_is_on_its_way_to_its_stream() {
+    for client in &mut pinged_in_a_fan_out(&mut pinging()) {
+        assert_eq!(read_now(client), "data: hi\n\n:\n\n");
+    }
+}
+
+#[test]
+fn with_idle_pings_a_publication_on_its_way_takes_the_place_of_a_ping_that_is_due() {
+    let mut by_hand = ByHand::new(options_with(|options| (options.ping_interval_ms, options.idle_pings) = (PING_MS, true))).step_by_step();
+    let mut clients = pinged_in_a_fan_out(&mut by_hand);
+    clients.iter_mut().for_each(|client| assert_eq!(read_now(client), "data: hi\n\n"));
+    by_hand.turn(PING_MS);
+    (0..20).for_each(|_| by_hand.turn(0));
+    clients.iter_mut().for_each(|client| assert_eq!(read_now(client), ":\n\n", "nothing has come since"));
+}
+
 #[test]
 fn a_publication_to_several_channels_reaches_each_stream_once_and_in_order() {
     let mut held = Held::start(options_with(|options| options.shards = 2));

@@ -6,8 +6,8 @@
 //! - Everything published in a shard has a sequence number.
 //! - A channel sends its oldest publications as one batch, from the end of its list to the beginning. Rows from the cursor
 //!   on have had the batch. Rows that subscribe are appended, so they count as having had it.
-//! - A row that is on several channels, or that something else is said to, first gets everything that waits for it, in
-//!   order (`take_due`). It is then ahead of the fan-outs, which pass over it until they have caught up with it.
+//! - A row that is on several channels, or that something else is said to, such as a ping, first gets everything that waits
+//!   for it, in order (`take_due`). It is then ahead of the fan-outs, which pass over it until they have caught up with it.
 //!
 //! A publication to several channels waits in each of them, with the same sequence number. A row on one of them gets it in a
 //! batch of that one; a row on several of them has it in `take_due`, which leaves out what comes twice.
@@ -238,6 +238,9 @@ impl Channels {
             fan_out.cursor = place;
             fan_out.reached += u32::from(matches!(due, Due::Batch));
         }
+        if !is_batch_all {
+            self.forget_if_level(row);
+        }
         Some((row, due))
     }
 
@@ -326,6 +329,17 @@ impl Channels {
     pub(super) fn forget_ahead(&mut self, row: u32) {
         if !self.ahead.is_empty() {
             self.ahead.remove(&row);
+        }
+    }
+
+    /// A row is not ahead any more once the batches under way have passed it, with everything that waits in its channels.
+    fn forget_if_level(&mut self, row: u32) {
+        let is_level = self.subscriptions_of(row).all(|Subscription { channel, place, .. }| {
+            let fan_out = &self.channels[channel as usize].fan_out;
+            fan_out.as_ref().is_none_or(|fan_out| fan_out.last() <= fan_out.had(place as usize))
+        });
+        if is_level {
+            self.forget_ahead(row);
         }
     }
 
@@ -582,6 +596,20 @@ mod tests {
         let chunked = Format::from_byte(0x10).unwrap();
         assert_eq!(turn.batch.frame(chunked), b"4\r\nxxxx\r\n".repeat(3));
         assert_eq!(joined(&turn.batch.messages, chunked), turn.batch.frame(chunked));
+    }
+
+    #[test]
+    fn rows_are_ahead_until_the_fan_out_has_passed_them() {
+        let mut table = Table::listening(10, "a");
+        table.publish("a", BATCH_BYTES);
+        table.publish("a", 1);
+        (0..10).step_by(2).for_each(|row| table.catch_up(row));
+        assert_eq!(table.channels.ahead.len(), 5);
+        table.turn(10);
+        assert_eq!(table.channels.ahead.len(), 5, "of the second publication");
+        table.turn(4); // from the last row on
+        assert_eq!(table.channels.ahead.len(), 3);
+        table.finish();
     }
 
     #[test]

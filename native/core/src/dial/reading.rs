@@ -250,7 +250,8 @@ impl Client {
         let row = self.streams.row_mut(index);
         let target = self.targets.get(row.target);
         if target.idle_pings && target.format != Format::WebSocket {
-            row.due_ns = schedule::after_message_ns(row.due_ns, now_ns, self.targets.interval_ns(row.target));
+            let record = |late_ns| self.tally.lateness.record(late_ns / 1000, 1);
+            row.due_ns = schedule::after_message_ns(row.due_ns, now_ns, self.targets.interval_ns(row.target), record);
         }
     }
 

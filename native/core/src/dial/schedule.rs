@@ -33,11 +33,17 @@ pub fn next_due_ns(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl 
 }
 
 /// When the next ping is due if a message takes its place: for servers that leave out the ping of a stream that has got one since
-/// the last. If the message comes close to a ping, nobody here knows which was first for the server: then the next one may come
-/// an interval early, which moves the schedule forward.
-pub fn after_message_ns(due_ns: u64, now_ns: u64, interval_ns: u64) -> u64 {
-    let is_known = due_ns != UNKNOWN;
-    if is_known && due_ns.saturating_sub(now_ns) <= interval_ns + interval_ns / 20 { due_ns + interval_ns } else { due_ns }
+/// the last. A message that comes when a ping is overdue is as late as the ping, which `record` is called with. If it comes close to a
+/// ping, nobody here knows which was first for the server: then the next one may come an interval early, which moves the schedule
+/// forward.
+pub fn after_message_ns(due_ns: u64, now_ns: u64, interval_ns: u64, record: impl FnMut(u64)) -> u64 {
+    if due_ns == UNKNOWN || due_ns.saturating_sub(now_ns) > interval_ns + interval_ns / 20 {
+        due_ns
+    } else if due_ns < now_ns {
+        next_due_ns(due_ns, now_ns, interval_ns, record)
+    } else {
+        due_ns + interval_ns
+    }
 }
 
 /// How late the next ping is, if that is more than an interval.
@@ -93,16 +99,28 @@ mod tests {
         assert!(next > 1 << 60);
     }
 
+    fn told(due_ns: u64, now_ns: u64) -> (Vec<u64>, u64) {
+        let mut recorded = Vec::new();
+        let next = after_message_ns(due_ns, now_ns, 100, |late| recorded.push(late));
+        (recorded, next)
+    }
+
     #[test]
     fn a_message_takes_the_place_of_the_next_ping_only() {
-        assert_eq!(after_message_ns(1000, 950, 100), 1100);
-        assert_eq!(after_message_ns(1100, 960, 100), 1100, "it has done so already");
-        assert_eq!(after_message_ns(1100, 1000, 100), 1200);
-        assert_eq!(after_message_ns(1100, 996, 100), 1200, "just before a ping, or just after it");
+        assert_eq!(told(1000, 950), (vec![], 1100));
+        assert_eq!(told(1100, 960), (vec![], 1100), "it has done so already");
+        assert_eq!(told(1100, 1000), (vec![], 1200));
+        assert_eq!(told(1100, 996), (vec![], 1200), "just before a ping, or just after it");
         assert_eq!(late(1200, 1100), (vec![0], 1200), "it came after it, and here is the ping");
-        assert_eq!(after_message_ns(UNKNOWN, 1000, 100), UNKNOWN);
-        let first = first_due_ns(1000, 100);
-        assert_eq!(late(after_message_ns(first, 1050, 100), 1150), (vec![], 1250), "the first one may still come at any time");
+        assert_eq!(told(UNKNOWN, 1000), (vec![], UNKNOWN));
+        let (none, first) = told(first_due_ns(1000, 100), 1050);
+        assert_eq!((none, late(first, 1150)), (vec![], (vec![], 1250)), "the first one may still come at any time");
+    }
+
+    #[test]
+    fn a_message_in_place_of_an_overdue_ping_is_late() {
+        assert_eq!(told(1000, 1030), (vec![30], 1100));
+        assert_eq!(told(1000, 1230), (vec![230, 130, 30], 1300));
     }
 
     #[test]

@@ -1,8 +1,14 @@
-//! Pings: when the wheel says that rows are due, a slice at a time.
+//! Pings: when the wheel says that rows are due, a slice at a time. A publication on its way to a row that is due goes with the
+//! ping, or instead of it: a write is nearly all that either costs.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::Shard;
+use crate::channels::joined;
 use crate::clock::{MS, Slice, cpu_ns};
 use crate::framing::{ENCODINGS, FORMATS, Format};
+use crate::queue::Queued;
 use crate::rows::State;
 use crate::telemetry::add;
 
@@ -43,7 +49,7 @@ impl Shard {
         }
         let cpu_before_ns = cpu_ns();
         let mut slice = Slice::of(self.slice_ns);
-        let mut pings = 0;
+        let (mut pings, mut deliveries) = (0, 0);
         while let Some((row, due_ns)) = self.pinger.wheel.next(self.now_ns, self.rows.len()) {
             let index = row as u32;
             self.pinger.was_late = due_ns + LATE_NS < self.now_ns;
@@ -51,15 +57,23 @@ impl Shard {
                 continue;
             }
             self.telemetry.lateness.record(slice.now_ns.saturating_sub(due_ns) / 1000, 1);
-            self.send_ping(index);
-            pings += 1;
+            let waiting = self.take_waiting(index);
+            deliveries += waiting.len() as u32;
+            if self.options.idle_pings && !waiting.is_empty() {
+                self.write_after(index, &waiting, b"");
+            } else {
+                self.send_ping_after(index, &waiting);
+                pings += 1;
+            }
             if slice.is_over() {
                 break;
             }
         }
-        if pings > 0 {
+        if pings + deliveries > 0 {
+            let each_ns = (cpu_ns() - cpu_before_ns) / u64::from(pings + deliveries);
             add(&self.telemetry.pings, pings.into());
-            self.telemetry.ping_cpu.record((cpu_ns() - cpu_before_ns) / u64::from(pings), pings);
+            self.telemetry.ping_cpu.record(each_ns, pings);
+            self.record_deliveries(each_ns, deliveries);
         }
     }
 
@@ -69,6 +83,18 @@ impl Shard {
         was_told && !self.rows.format(index).is_websocket()
     }
 
+    /// What was published and is still on its way to a row. That of a WebSocket, whose pings are counted, stays on its way.
+    fn take_waiting(&mut self, index: u32) -> Vec<Arc<Queued>> {
+        if !self.channels.is_fanning_out() || self.rows.format(index).is_websocket() {
+            return Vec::new();
+        }
+        self.channels.take_due(index)
+    }
+
+    pub(super) fn send_ping(&mut self, index: u32) {
+        self.send_ping_after(index, &[]);
+    }
+
     /// The ping of a stream of updates is the cursor, if it is certain that the stream has got everything up to it.
     ///
     /// The cursor is that of the last publication that was read from JS. What was published before waits in a channel of the
@@ -76,7 +102,7 @@ impl Shard {
     /// before it subscribed, was written to it by JS if it was to get it. So if nothing waits for the stream, the cursor is
     /// never ahead of it, and never behind an earlier one: it only moves forward. A stream without channels is not following
     /// anything yet, for example because JS is still writing to it what it has missed: it gets the other ping.
-    pub(super) fn send_ping(&mut self, index: u32) {
+    fn send_ping_after(&mut self, index: u32, waiting: &[Arc<Queued>]) {
         let format = self.rows.format(index);
         if format.is_websocket() {
             return self.send_heartbeat(index);
@@ -84,14 +110,25 @@ impl Shard {
         if format.has_cursor() && self.channels.has(index) && !self.channels.is_due(index) {
             // Taken, because sharing it would cost every shard a write to the same cache line.
             if let Some(cursor) = self.pinger.cursor.take() {
-                self.write(index, cursor.frame(format));
+                self.write_after(index, waiting, cursor.frame(format));
                 self.pinger.cursor = Some(cursor);
                 return;
             }
         }
         let slot = format.slot();
         let ping = std::mem::take(&mut self.pinger.pings[slot]);
-        self.write(index, &ping);
+        self.write_after(index, waiting, &ping);
         self.pinger.pings[slot] = ping;
+    }
+
+    /// Writes what waits for a row, and a frame after it.
+    fn write_after(&mut self, index: u32, waiting: &[Arc<Queued>], frame: &[u8]) {
+        let format = self.rows.format(index);
+        let bytes = match waiting {
+            [] => Cow::Borrowed(frame),
+            [one] if frame.is_empty() => Cow::Borrowed(one.message.frame(format)),
+            all => Cow::Owned([&joined(all, format), frame].concat()),
+        };
+        self.write(index, &bytes);
     }
 }
