@@ -1,11 +1,12 @@
 /*
- * The trials of the run with one publication to everyone: our server with its hub, and bare loops that send as many bytes.
+ * The trials of the run with one publication to everyone: our server with its hub, and bare loops that send as many bytes. Both leave
+ * out pings that a publication has taken the place of.
  */
 import { HoldfastError } from '../../../lib/errors.js';
 import { publish, startPublisher } from '../hub/publishing.js';
 import { SECRET, TOPIC } from '../hub/subjects.js';
 import { change, hold, rest } from '../steps.js';
-import { broadcast, look, untilOnTime } from './everyone.js';
+import { broadcast, look } from './everyone.js';
 import {
   closeStreams,
   endFloors,
@@ -34,7 +35,7 @@ const CHANNEL = 'all';
 const eventBytes = new WeakMap();
 
 /** @param {import('../plan.js').Plan} plan */
-function broadcastsIn({ holdS }) {
+export function broadcastsIn({ holdS }) {
   return Math.min(MOST_BROADCASTS, Math.max(LEAST_BROADCASTS, Math.floor(holdS / HOLD_S_EACH)));
 }
 
@@ -58,7 +59,6 @@ export async function trialOfBroadcasts(trial, pingIntervalMs) {
       await watch.during('up', () => change(watch.stage, plan.streams));
       const before = await look(load);
       await watch.during('held', () => hold('held', plan.holdS).run(watch.stage));
-      await untilOnTime(lab, load, await look(load), pingIntervalMs);
       pingBytes = bytesPerPing(before, await look(load));
       const audience = {
         lab,
@@ -66,6 +66,7 @@ export async function trialOfBroadcasts(trial, pingIntervalMs) {
         load,
         streams: plan.streams,
         pingIntervalMs,
+        knowsLateness: true,
         serverPids: () => server.pids(),
         publish: () => publish(publisher, { requests: 1 }),
       };
@@ -107,13 +108,13 @@ export async function trialOfFloorBroadcasts(trial, pingIntervalMs, mostHoldS) {
   const { floors, load, sockets } = await openFloors(trial, pingIntervalMs, { channel: CHANNEL });
   const { opened, ms } = await timed(() => reach(load, plan.streams));
   const held = await holdFloors(lab, floors, load, Math.min(plan.holdS, mostHoldS));
-  await untilOnTime(lab, load, await look(load), pingIntervalMs);
   const audience = {
     lab,
     name,
     load,
     streams: plan.streams,
     pingIntervalMs,
+    knowsLateness: false,
     serverPids: floors.pids,
     publish: () => floors.publish(textLengthOf(bytes)),
   };

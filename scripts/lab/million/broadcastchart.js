@@ -7,7 +7,11 @@ import { valueText } from '../text.js';
 import { TIME_FIGURES } from './times.js';
 
 const CHART = 'times.svg';
-const TITLES = /** @type {Record<string, string>} */ ({ hub: 'our server', floor: 'bare loops' });
+const TITLES = /** @type {Record<string, string>} */ ({
+  hub: 'our server',
+  pings: 'our server, without --idle-pings',
+  floor: 'bare loops',
+});
 
 /** @param {import('../findings.js').Findings} findings @returns {Promise<Record<string, string>>} SVGs by name; none without figures */
 export async function timesChart(findings) {

@@ -38,11 +38,16 @@ export const TIME_FIGURES = [
 
 export const BROADCAST_FIGURES = [
   ...TIME_FIGURES,
-  figure('leastMs', 'what all cores together need at least for this CPU, pings included', 'ms'),
+  figure(
+    'leastMs',
+    'what all cores together need at least for this CPU, and that of the pings read meanwhile',
+    'ms',
+  ),
   figure('deliveriesPerSecond', 'deliveries per second, until everyone has it', '1/s'),
   figure('latenessP99Ms', 'ping lateness p99 meanwhile, at the client, the worst time', 'ms'),
   figure('latenessMaxMs', 'worst ping lateness meanwhile', 'ms'),
   figure('heldLatenessP99Ms', 'ping lateness p99 before', 'ms'),
+  figure('pingPercent', 'pings read meanwhile, of those in so long a time without a publication', '%'),
   figure('deliveryUs', 'CPU of the server per delivery', 'µs'),
   figure('clientUs', 'CPU of the clients per delivery', 'µs'),
   figure('eventBytes', 'bytes of a publication on the wire', 'bytes'),
@@ -51,7 +56,7 @@ export const BROADCAST_FIGURES = [
 /**
  * @param {Broadcast[]} all at least one
  * @param {{ serverPercent: number, clientsPercent: number }} held CPU of one core without publications, which is subtracted for the pings that were
- *   read meanwhile: bare loops send none before everyone has the publication
+ *   read meanwhile
  * @param {number} [cores] of the machine
  * @returns {Values} times and rates are medians of the publications; those of one that did not reach everyone are not known
  */
@@ -63,7 +68,6 @@ export function broadcastValues(all, { serverPercent, clientsPercent }, cores = 
   const pings = all.reduce((sum, { lateness }) => sum + lateness.count, 0);
   const deliveryUs = medianFor((one) => (one.serverUs - pingsUs(one, serverPercent)) / one.streams);
   const clientUs = medianFor((one) => (one.clientsUs - pingsUs(one, clientsPercent)) / one.streams);
-  const freeCores = cores - (serverPercent + clientsPercent) / 100;
   return {
     firstMs: medianFor(({ delivery }) => delivery.in('ms', delivery.min)),
     halfMs: medianFor(({ delivery }) => delivery.percentile(0.5, 'ms')),
@@ -73,7 +77,8 @@ export function broadcastValues(all, { serverPercent, clientsPercent }, cores = 
     deliveriesPerSecond: isWhole ? medianFor((one) => one.streams / one.delivery.maximum('s')) : null,
     latenessP99Ms: pings > 0 ? worst(({ lateness }) => lateness.percentile(0.99, 'ms')) : null,
     latenessMaxMs: pings > 0 ? worst(({ lateness }) => lateness.maximum('ms')) : null,
-    leastMs: freeCores > 0 ? ((deliveryUs + clientUs) * all[0].streams) / 1000 / freeCores : null,
+    leastMs: medianFor(({ serverUs, clientsUs }) => (serverUs + clientsUs) / 1000 / cores),
+    pingPercent: medianFor(({ pings, usualPings }) => (100 * pings) / usualPings),
     deliveryUs,
     clientUs,
   };

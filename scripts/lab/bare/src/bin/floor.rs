@@ -4,7 +4,7 @@
 //!     floor [PING_INTERVAL_MS [PORT]]
 //!
 //! Prints `port N`. Several processes may share a PORT: the kernel distributes connections among them. Each stream is pinged
-//! once in an interval, always at the same time of it; an interval of 0 means no pings. The load fleet's consent request gets
+//! once in an interval, always at the same time of it, unless it has been published to since; an interval of 0 means no pings. The load fleet's consent request gets
 //! a 404. Takes orders on standard input: `publish BYTES [SENT_US]` sends a chunk of that length to every stream and answers
 //! `published N`; with a time, the text begins with it, as the fleet expects it. `spread BYTES COUNT` sends that many chunks,
 //! each to a stream far from the one before it. `move` moves all streams as a handover does, and answers `moved N`.
@@ -48,6 +48,8 @@ fn main() -> io::Result<()> {
 
     let mut streams: Vec<Option<OwnedFd>> = Vec::with_capacity(20_000);
     let mut is_open: Vec<bool> = Vec::with_capacity(20_000);
+    // Whether it has been published to since its last ping.
+    let mut was_told: Vec<bool> = Vec::with_capacity(20_000);
     let mut free: Vec<usize> = Vec::new();
     let mut ready = Vec::with_capacity(256);
     let mut bytes = vec![0; 8192];
@@ -75,6 +77,7 @@ fn main() -> io::Result<()> {
                     };
                     if spread == 0 {
                         streams.iter().flatten().for_each(send_to);
+                        was_told.fill(true);
                     }
                     for _ in 0..spread {
                         around = (around + STEP_AROUND) % 1.0;
@@ -91,6 +94,7 @@ fn main() -> io::Result<()> {
                         if index == streams.len() {
                             streams.push(Some(stream));
                             is_open.push(false);
+                            was_told.push(false);
                         } else {
                             streams[index] = Some(stream);
                         }
@@ -115,7 +119,8 @@ fn main() -> io::Result<()> {
         if interval_ms.is_some() && now_ms() >= next_ms {
             for first in (slot * BLOCK..streams.len()).step_by(slots * BLOCK) {
                 let rows = first..streams.len().min(first + BLOCK);
-                for stream in rows.filter(|row| is_open[*row]).filter_map(|row| streams[row].as_ref()) {
+                let untold = rows.filter(|row| is_open[*row] && !std::mem::take(&mut was_told[*row]));
+                for stream in untold.filter_map(|row| streams[row].as_ref()) {
                     let _ = send(stream, PING, SendFlags::NOSIGNAL);
                 }
             }
