@@ -111,7 +111,10 @@ for (const transport of TRANSPORTS) {
       assert.equal((await server.admin('/readyz')).status, 503);
       assert.equal((await server.admin('/healthz')).status, 200);
       assert.deepEqual(await server.exit, { code: 0, signal: null });
-      for (const { received } of clients) assert.match(received, /\r\n0\r\n\r\n$/);
+      for (const client of clients) {
+        await client.untilClosed();
+        assert.match(client.received, /\r\n0\r\n\r\n$/);
+      }
       const lastMs = Math.max(...ends) - startedMs;
       assert.ok(lastMs > 900, `the last stream was closed after ${lastMs} ms`);
       const last = server.csv().at(-1);
@@ -162,6 +165,7 @@ test('Ctrl-C, which reaches the workers too, drains', async (t) => {
   await client.untilRead(/Welcome!/);
   process.kill(-server.pid, 'SIGINT');
   assert.deepEqual(await server.exit, { code: 0, signal: null });
+  await client.untilClosed();
   assert.match(client.received, /\r\n0\r\n\r\n$/);
   assert.match(server.output.stderr, /1 stream opened, 0 lost\n$/);
 });

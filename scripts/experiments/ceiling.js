@@ -47,7 +47,7 @@ export default {
   hasOwnPage: true,
   rises: true,
   how: [
-    `The number of streams rises, in steps of half of the room that is left, at the least of 4 %; each number is held for a while before the next one. Streams are opened while pings are on time. When something reaches its limit, or would with the next step, the last number that was well is held for long; if something reaches its limit meanwhile, it is 4 % fewer instead. Streams are pinged every ${PING_INTERVAL_MS / 1000} s.`,
+    `The number of streams rises, in steps of half the room that is left, but at least 4 %; each number is held for a while before the next one. Streams are opened while pings are on time. When something reaches its limit, or would with the next step, the last number that was well is held for long; if something reaches its limit meanwhile, it is 4 % fewer instead. Streams are pinged every ${PING_INTERVAL_MS / 1000} s.`,
     `The limit can be memory (the next step would leave less than ${SPARE * 100} % free, judged by what each stream has taken so far), another limit that the tune check knows, CPU (less than 5 % of one core idle, most of it used by us), lateness (p99 above 200 ms at the client, or above 50 ms in each second of two minutes after streams were opened), ticks (p90 above 50 ms), or streams (some are refused, lost, or do not open in time). If it is CPU, lateness or ticks, a number is tried out once more before it counts as too many, because the machine may have paused.`,
     'Memory is PSS of all processes of the server, with or without what they had before the first stream. Lateness is measured by the clients against the schedule.',
   ],
