@@ -280,6 +280,11 @@ test('a report has medians with the smallest and the largest value, and omits fi
   assert.match(text, /!\[http-1\.memory\]\(http-1\.memory\.svg\)/);
 });
 
+test('the command of a run can be copied from its report', () => {
+  const run = { name: 'hub', text: 'a hub', args: ['--jwt-secret', 'a secret'], nodeFlags: [], sysctls: {} };
+  assert.match(reportText(reportWith({ runs: [run] })), /^- \*\*hub\*\*: a hub; `--jwt-secret 'a secret'`$/m);
+});
+
 test('a report says how many trials were planned, and whether all of them finished', () => {
   const reliability = (/** @type {object} */ changes) =>
     reportText(reportWith(changes)).split('## Reliability')[1];

@@ -75,7 +75,7 @@ function methodText({ command, plan, how, steps, runs, order, notes, startedAt }
 
 /** @param {Report['runs'][number]} run */
 function runLine({ name, text, args, nodeFlags, sysctls }) {
-  const words = [...nodeFlags, ...args];
+  const words = [...nodeFlags, ...args].map((word) => (/\s/.test(word) ? `'${word}'` : word));
   const settings = Object.entries(sysctls).map(([key, value]) => `\`${key} = ${value}\``);
   const parts = [text, words.length > 0 ? `\`${words.join(' ')}\`` : '', ...settings].filter(Boolean);
   return `- **${name}**${parts.length > 0 ? `: ${parts.join('; ')}` : ''}`;
