@@ -100,7 +100,7 @@ clients see.
 ${lines.join('\n')}
 
 Try it, with a server on port 8888 of this machine:
-  node fleet/cli.js run --target 127.0.0.1:8888 --streams 1000 --hold 10
+  node fleet/cli.js run --target 127.0.0.1:8888 --streams 1000 --hold 45
 `;
 }
 

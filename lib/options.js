@@ -185,12 +185,11 @@ function findOption(options, name) {
   if (found) return found;
   const flags = options.map(({ flag }) => flag);
   const near = nearest(name, [...flags, 'help', 'version']);
-  const hint = near ? `did you mean --${near}? ` : '';
+  const hint = near
+    ? `did you mean --${near}? See --help`
+    : 'see --help (flags of node go before the script)';
   const given = name.length === 1 ? `-${name}` : `--${name}`;
-  throw new HoldfastError(
-    'BAD_OPTION',
-    `unknown option ${given}: ${hint}see --help (flags of node go before the script)`,
-  );
+  throw new HoldfastError('BAD_OPTION', `unknown option ${given}: ${hint}`);
 }
 
 /** @param {Kind} kind @param {string} label @param {string | undefined} given @returns {unknown[]} the values of one use */

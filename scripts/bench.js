@@ -10,6 +10,11 @@ import { experimentNames } from './lab/experiment.js';
 import { pageOf, RUNS } from './lab/million/runs.js';
 
 const PAGE = 'docs/bench.md';
+const HELP = `Usage: npm run bench -- [options]
+
+Runs the experiment bench and writes ${PAGE}, then each run of npm run million with --small and writes docs/bench/: about 35 minutes in
+all. The options are those of node scripts/experiment.js bench; see its --help.
+`;
 
 /** @param {string} script @param {string[]} args @returns {Promise<number>} its status */
 async function run(script, ...args) {
@@ -20,9 +25,10 @@ async function run(script, ...args) {
 
 async function main() {
   const args = process.argv.slice(2);
+  if (args.includes('--help')) return void process.stdout.write(HELP);
   process.on('SIGINT', () => {}); // the terminal sends it to the children too, which end in order
   let status = await run('experiment.js', 'bench', '--to', PAGE, ...args);
-  if (args.includes('--help')) process.exit(status);
+  if (args.includes('--version')) process.exit(status);
   for (const one of RUNS.filter(({ experiment }) => experimentNames().includes(experiment))) {
     if (status !== 0) break;
     const flags = one.flag ? [`--${one.flag}`] : [];

@@ -39,7 +39,7 @@ export const run = {
 The exit status is 1 if a stream failed to open or was lost, or if not all were open in time, and 130 after Ctrl-C, which
 still prints the report. The drones end with the command.
 
-  node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 30
+  node fleet/cli.js run --target 127.0.0.1:8888 --streams 10000 --hold 45
   node fleet/cli.js run -n 1000 --channel news --publish-every 100 --report report.json
   node fleet/cli.js run -n 2000 --topic 'room/{n%100}' --token-secret SECRET --publish 500 --churn 50
   node fleet/cli.js run -n 2000 --target 10.0.0.5:8888,10.0.0.6:8888,10.0.0.7:8888 --topic news --publish 50 --churn 50

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../../lib/errors.js';
 import { formatNoun } from '../../lib/format.js';
 import { nearest } from '../../lib/nearest.js';
-import { integer } from '../../lib/options.js';
+import { FLAG, integer } from '../../lib/options.js';
 import { each, setParams, tell } from '../ask.js';
 import { changedParams, defaultParams, PARAMS } from '../drone/params.js';
 import { JSON_OPTION, PLACE_OPTIONS, paramText } from '../flags.js';
@@ -14,7 +14,14 @@ import { spread } from '../spread.js';
 
 const STREAMS = integer(0, 100_000_000);
 const NAMES = ['streams', 'restart', ...PARAMS.map(({ flag }) => flag)];
-const rows = PARAMS.map(({ flag, kind, help }) => `  ${`${flag} ${kind.word}`.padEnd(28)}${help}`);
+const TELLING = [
+  ['streams N', 'total number of streams, divided among the drones'],
+  ['restart 1', 'reopen all streams and count from 0'],
+];
+const EACH = PARAMS.map(({ flag, kind, help }) => [`${flag} ${kind === FLAG ? '1|0' : kind.word}`, help]);
+const WIDTH = Math.max(...[...TELLING, ...EACH].map(([words]) => words.length)) + 2;
+const linesOf = (/** @type {string[][]} */ rows) =>
+  rows.map(([words, help]) => `  ${words.padEnd(WIDTH)}${help}`).join('\n');
 
 /** @typedef {import('../ask.js').Member} Member */
 
@@ -25,10 +32,9 @@ export const set = {
   mostWords: 2,
   summary: 'change a parameter of all drones',
   help: `
-  ${'streams N'.padEnd(28)}total number of streams, divided among the drones
-  ${'restart 1'.padEnd(28)}reopen all streams and count from 0
+${linesOf(TELLING)}
 For each drone alone:
-${rows.join('\n')}
+${linesOf(EACH)}
 
   node fleet/cli.js set streams 20000
   node fleet/cli.js set host 10.0.0.9 --on hosts.json
