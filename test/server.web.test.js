@@ -456,6 +456,7 @@ describe('--admin-host', () => {
     assert.match(String(server.output?.stderr ?? server), /dashboard on http:\/\/127\.0\.0\.2:\d+/);
     const url = `http://127.0.0.2:${server.adminPort}/healthz`;
     assert.equal((await fetch(url)).status, 200);
-    await assert.rejects(fetch(url.replace('127.0.0.2', '127.0.0.1')));
+    // Other tests have servers with such a port at 127.0.0.1.
+    await assert.rejects(fetch(url.replace('127.0.0.2', '127.0.0.3')));
   });
 });
