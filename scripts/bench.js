@@ -28,7 +28,6 @@ async function main() {
   if (args.includes('--help')) return void process.stdout.write(HELP);
   process.on('SIGINT', () => {}); // the terminal sends it to the children too, which end in order
   let status = await run('experiment.js', 'bench', '--to', PAGE, ...args);
-  if (args.includes('--version')) process.exit(status);
   for (const one of RUNS.filter(({ experiment }) => experimentNames().includes(experiment))) {
     if (status !== 0) break;
     const flags = one.flag ? [`--${one.flag}`] : [];

@@ -34,7 +34,7 @@ test('an error about a letter names the letter', () => {
   assert.match(refusalOf(['-c', 'many']), /^-c got 'many': expected a whole number from 1 to 100/);
   assert.match(refusalOf(['-c']), /^-c got no value/);
   assert.match(refusalOf(['--concurrency=0']), /^--concurrency got '0'/);
-  assert.match(refusalOf(['-l', '3']), /^unknown option -l: did you mean --long\?/);
+  assert.match(refusalOf(['-l', '3']), /^unknown option -l: did you mean --long\? See --help$/);
 });
 
 test('-h is help even if -H is another option', () => {

@@ -12,7 +12,7 @@ const PATIENCE_MS = 60_000;
 const SECOND_MS = 1000;
 /** Pings are on time again when those of a whole second are (p99). */
 const ON_TIME_MS = 50;
-/** Publications have taken the place of the pings of up to an interval; after another one they are all there again. */
+/** A publication replaces pings for up to an interval; in the next one they are back. */
 const MOST_INTERVALS = 3;
 
 /** @typedef {import('../lab.js').Lab} Lab */

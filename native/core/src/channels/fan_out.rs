@@ -332,7 +332,7 @@ impl Channels {
         }
     }
 
-    /// A row is not ahead any more once the batches under way have passed it, with everything that waits in its channels.
+    /// Forgets that a row is ahead, once it has been passed by batches with everything that waits in its channels.
     fn forget_if_level(&mut self, row: u32) {
         let is_level = self.subscriptions_of(row).all(|Subscription { channel, place, .. }| {
             let fan_out = &self.channels[channel as usize].fan_out;

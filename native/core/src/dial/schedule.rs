@@ -33,9 +33,8 @@ pub fn next_due_ns(due_ns: u64, now_ns: u64, interval_ns: u64, mut record: impl 
 }
 
 /// When the next ping is due if a message takes its place: for servers that leave out the ping of a stream that has got one since
-/// the last. A message that comes when a ping is overdue is as late as the ping, which `record` is called with. If it comes close to a
-/// ping, nobody here knows which was first for the server: then the next one may come an interval early, which moves the schedule
-/// forward.
+/// the last. If that ping is overdue, calls `record` with its lateness. If the message comes close to a ping, nobody here knows which was
+/// first for the server: then the next one may come an interval early, which moves the schedule forward.
 pub fn after_message_ns(due_ns: u64, now_ns: u64, interval_ns: u64, record: impl FnMut(u64)) -> u64 {
     if due_ns == UNKNOWN || due_ns.saturating_sub(now_ns) > interval_ns + interval_ns / 20 {
         due_ns

@@ -72,7 +72,9 @@ impl Shard {
         if pings + deliveries > 0 {
             let each_ns = (cpu_ns() - cpu_before_ns) / u64::from(pings + deliveries);
             add(&self.telemetry.pings, pings.into());
-            self.telemetry.ping_cpu.record(each_ns, pings);
+            if pings > 0 {
+                self.telemetry.ping_cpu.record(each_ns, pings);
+            }
             self.record_deliveries(each_ns, deliveries);
         }
     }
@@ -83,7 +85,7 @@ impl Shard {
         was_told && !self.rows.format(index).is_websocket()
     }
 
-    /// What was published and is still on its way to a row. That of a WebSocket, whose pings are counted, stays on its way.
+    /// What was published and is still on its way to a row. Nothing for a WebSocket, whose pings are counted: fan-outs reach it.
     fn take_waiting(&mut self, index: u32) -> Vec<Arc<Queued>> {
         if !self.channels.is_fanning_out() || self.rows.format(index).is_websocket() {
             return Vec::new();
@@ -91,6 +93,7 @@ impl Shard {
         self.channels.take_due(index)
     }
 
+    /// The ping of a row that nothing is on its way to.
     pub(super) fn send_ping(&mut self, index: u32) {
         self.send_ping_after(index, &[]);
     }
