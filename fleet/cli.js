@@ -4,8 +4,9 @@
 import { readFileSync } from 'node:fs';
 import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { exitWith, HoldfastError } from '../lib/errors.js';
+import { optionLines } from '../lib/help.js';
 import { nearest } from '../lib/nearest.js';
-import { optionLines, readOptions } from '../lib/options.js';
+import { readOptions } from '../lib/options.js';
 import { warnAboutVariables } from '../lib/variables.js';
 import { run } from './commands/run.js';
 import { set } from './commands/set.js';

@@ -2,7 +2,8 @@
  * `holdfast token`: makes a token for publishers and subscribers, signed with the secret of the server (HS256).
  */
 import { HoldfastError } from '../lib/errors.js';
-import { option, optionLines, readOptions, repeated, secret, text } from '../lib/options.js';
+import { optionLines } from '../lib/help.js';
+import { option, readOptions, repeated, secret, text } from '../lib/options.js';
 import { DETAIL_TYPE } from './access/grants.js';
 
 /** @type {import('../lib/options.js').Kind} */

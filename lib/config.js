@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { inRanges, isRange, LOOPBACK } from './addresses.js';
 import { MOST_WORKERS } from './descriptors.js';
 import { HoldfastError } from './errors.js';
+import { optionLines } from './help.js';
 import { isNatsUrl, isStreamName } from './nats.js';
 import {
   choice,
@@ -13,7 +14,6 @@ import {
   integer,
   listed,
   option,
-  optionLines,
   readOptions,
   repeated,
   secret,

@@ -1,6 +1,6 @@
 /*
- * Reads a table of options from the command line and environment variables, and prints its help. Flags win over
- * environment variables, and those over the defaults.
+ * Reads a table of options from the command line and environment variables. Flags win over environment variables, and those
+ * over the defaults.
  */
 import { parseArgs } from 'node:util';
 import { HoldfastError } from './errors.js';
@@ -214,25 +214,4 @@ function readBy(kind, label, given) {
     if (!(error instanceof HoldfastError)) throw error;
     throw new HoldfastError(error.code, `${label}: ${error.message}`);
   }
-}
-
-/**
- * The lines of `--help` that list the options.
- * @param {Option[]} options
- * @returns {string}
- */
-export function optionLines(options) {
-  const rows = options.map((one) => ({
-    left: one.kind === FLAG ? namesOf(one) : `${namesOf(one)} ${one.kind.word}`,
-    right: one.kind === FLAG || String(one.default) === '' ? one.help : `${one.help} (${one.default})`,
-  }));
-  rows.push({ left: '--help, --version', right: 'print this, or the version' });
-  const width = Math.max(...rows.map(({ left }) => left.length)) + 2;
-  return rows.map(({ left, right }) => `  ${left.padEnd(width)}${right}`).join('\n');
-}
-
-/** @param {Option} option @returns {string} '-c, --concurrency' */
-function namesOf({ flag, short }) {
-  if (!short) return `--${flag}`;
-  return short === flag ? `-${short}` : `-${short}, --${flag}`;
 }

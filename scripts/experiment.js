@@ -4,7 +4,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitWith } from '../lib/errors.js';
-import { FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { optionLines } from '../lib/help.js';
+import { FLAG, integer, option, readOptions, text } from '../lib/options.js';
 import { writeComparison } from './lab/comparison.js';
 import { writeDocs } from './lab/docs.js';
 import { experimentNames, findExperiment } from './lab/experiment.js';

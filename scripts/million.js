@@ -3,7 +3,8 @@
  * report. It runs the experiment of that name, or another of its runs.
  */
 import { exitWith, HoldfastError } from '../lib/errors.js';
-import { choice, FLAG, integer, option, optionLines, readOptions, text } from '../lib/options.js';
+import { optionLines } from '../lib/help.js';
+import { choice, FLAG, integer, option, readOptions, text } from '../lib/options.js';
 import { readMachine } from '../limits/kernel.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';

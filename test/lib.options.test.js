@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FLAG, integer, listed, option, optionLines, readOptions, repeated, text } from '../lib/options.js';
+import { optionLines } from '../lib/help.js';
+import { FLAG, integer, listed, option, readOptions, repeated, text } from '../lib/options.js';
 
 const TABLE = [
   option('concurrency', 'concurrency', integer(1, 100), 10, 'connections', 'c'),

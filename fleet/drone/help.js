@@ -1,7 +1,7 @@
 /*
  * The help of a drone. It is not sent to EC2, where nobody reads it.
  */
-import { optionLines } from '../../lib/options.js';
+import { optionLines } from '../../lib/help.js';
 import { OPTIONS } from './options.js';
 import { PARAMS } from './params.js';
 

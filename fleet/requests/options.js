@@ -2,16 +2,8 @@
  * The options of `requests`: those for every URL, those for http, and those for the protocols of caches.
  */
 import { HoldfastError } from '../../lib/errors.js';
-import {
-  choice,
-  FLAG,
-  integer,
-  option,
-  optionLines,
-  readOptions,
-  repeated,
-  text,
-} from '../../lib/options.js';
+import { optionLines } from '../../lib/help.js';
+import { choice, FLAG, integer, option, readOptions, repeated, text } from '../../lib/options.js';
 import { HEADER } from './headers.js';
 import { isCacheUrl } from './memcached/address.js';
 
