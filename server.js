@@ -7,7 +7,6 @@
  *         \--error: one line, exit 1                      \--second signal: exit now
  */
 import cluster from 'node:cluster';
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -19,8 +18,10 @@ import { descriptorLimit } from './lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from './lib/errors.js';
 import { formatCount, formatElapsed, formatNoun } from './lib/format.js';
 import { tellParent } from './lib/listening.js';
+import { nearest } from './lib/nearest.js';
 import { onSignals, SIGNAL_STATUS } from './lib/signals.js';
 import { hasTerminal } from './lib/terminal.js';
+import { readVersion } from './lib/version.js';
 import { planWorkers } from './limits/plan.js';
 import { Admin } from './monitor/admin.js';
 import { Monitor } from './monitor/index.js';
@@ -54,9 +55,11 @@ const NO_POLICY = { decide: () => /** @type {const} */ ({ pass: true }) };
 async function main() {
   const [, , command, ...args] = process.argv;
   if (command === 'token') return void process.stdout.write(await tokenText(args, process.env));
+  if (nearest(command ?? '', ['token']))
+    throw new HoldfastError('BAD_COMMAND', `unknown command '${command}': did you mean token?`);
   const { config, help, version } = readConfig(process.argv.slice(2), process.env);
   if (help) return void process.stdout.write(helpText());
-  if (version) return void process.stdout.write(`${versionOf()}\n`);
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   if (!cluster.isPrimary) {
     throw new HoldfastError(
       'NOT_PRIMARY',
@@ -69,11 +72,6 @@ async function main() {
   checkTls(config, transport);
   checkMemory(config, transport);
   await new Server(config, transport).run();
-}
-
-/** @returns {string} */
-function versionOf() {
-  return JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8')).version;
 }
 
 class Server {
@@ -126,7 +124,7 @@ class Server {
     const shared = {
       config,
       transport: transport.name,
-      version: versionOf(),
+      version: readVersion(),
       workers,
       topics,
       admin,
@@ -214,7 +212,12 @@ class Server {
       topics,
       status: () => ({ state: this.state, problem: this.problem() }),
       broker: () => this.hub.broker && brokerSummary(this.hub.broker, config),
-      about: { version: versionOf(), transport: transport.name, workers: plan.workers, shards: plan.shards },
+      about: {
+        version: readVersion(),
+        transport: transport.name,
+        workers: plan.workers,
+        shards: plan.shards,
+      },
       refreshMs: config.refreshMs,
     };
   }

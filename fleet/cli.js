@@ -1,13 +1,13 @@
 /*
  * The fleet command: starts, controls and watches drones. Each of its commands is a file in commands/.
  */
-import { readFileSync } from 'node:fs';
 import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { exitWith, HoldfastError } from '../lib/errors.js';
 import { optionLines } from '../lib/help.js';
 import { nearest } from '../lib/nearest.js';
 import { readOptions } from '../lib/options.js';
 import { warnAboutVariables } from '../lib/variables.js';
+import { readVersion } from '../lib/version.js';
 import { run } from './commands/run.js';
 import { set } from './commands/set.js';
 import { start } from './commands/start.js';
@@ -36,7 +36,7 @@ const REQUESTS = {
 
 async function main() {
   const [given = '', ...args] = process.argv.slice(2);
-  if (given === '--version') return say(`${versionOf()}\n`);
+  if (given === '--version') return say(`${readVersion()}\n`);
   if (given === '' || given === '--help' || given === '-h') return say(helpText());
   const [name, rest] = given === 'help' ? [args[0] ?? '', ['--help']] : [given, args];
   if (name === '') return say(helpText());
@@ -51,7 +51,7 @@ async function main() {
     command.mostWords,
   );
   if (help) return say(commandHelp(command, options));
-  if (version) return say(`${versionOf()}\n`);
+  if (version) return say(`${readVersion()}\n`);
   warnAboutVariables('fleet', [...options, ...SERVER_OPTIONS]);
   process.exit(await command.act(words, values));
 }
@@ -114,11 +114,6 @@ ${help}
 Options:
 ${optionLines(options)}
 `;
-}
-
-/** @returns {string} */
-function versionOf() {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
 // The reader of stdout has gone, as in `status | head`.

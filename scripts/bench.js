@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { exitWith } from '../lib/errors.js';
+import { readVersion } from '../lib/version.js';
 import { experimentNames } from './lab/experiment.js';
 import { pageOf, RUNS } from './lab/million/runs.js';
 
@@ -25,7 +26,8 @@ async function run(script, ...args) {
 
 async function main() {
   const args = process.argv.slice(2);
-  if (args.includes('--help')) return void process.stdout.write(HELP);
+  if (args.includes('--help') || args.includes('-h')) return void process.stdout.write(HELP);
+  if (args.includes('--version')) return void process.stdout.write(`${readVersion()}\n`);
   process.on('SIGINT', () => {}); // the terminal sends it to the children too, which end in order
   let status = await run('experiment.js', 'bench', '--to', PAGE, ...args);
   for (const one of RUNS.filter(({ experiment }) => experimentNames().includes(experiment))) {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { exitWith } from '../lib/errors.js';
 import { optionLines } from '../lib/help.js';
 import { FLAG, integer, option, readOptions, text } from '../lib/options.js';
+import { readVersion } from '../lib/version.js';
 import { writeComparison } from './lab/comparison.js';
 import { writeDocs } from './lab/docs.js';
 import { experimentNames, findExperiment } from './lab/experiment.js';
@@ -34,8 +35,9 @@ const OPTIONS = [
 
 async function main() {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
-  const { values, words, help } = readOptions(OPTIONS, process.argv.slice(2), {}, 1);
+  const { values, words, help, version } = readOptions(OPTIONS, process.argv.slice(2), {}, 1);
   const [name] = words;
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   if (help || !name) return void process.stdout.write(helpText());
   const given = /** @type {any} */ (values);
   if (name === 'list') return list(given);

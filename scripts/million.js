@@ -5,6 +5,7 @@
 import { exitWith, HoldfastError } from '../lib/errors.js';
 import { optionLines } from '../lib/help.js';
 import { choice, FLAG, integer, option, readOptions, text } from '../lib/options.js';
+import { readVersion } from '../lib/version.js';
 import { readMachine } from '../limits/kernel.js';
 import { native, problem } from '../native/index.js';
 import { findExperiment } from './lab/experiment.js';
@@ -39,8 +40,9 @@ const OPTIONS = [
 
 async function main() {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // nobody reads it any more
-  const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
+  const { values, help, version } = readOptions(OPTIONS, process.argv.slice(2), {});
   if (help) return void process.stdout.write(helpText());
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   const run = runIn(values);
   const experiment = await findExperiment(run.experiment);
   const given = sizedFor(experiment, /** @type {any} */ (values));

@@ -11,6 +11,7 @@ import { exitWith, HoldfastError } from '../lib/errors.js';
 import { optionLines } from '../lib/help.js';
 import { integer, option, readOptions, text } from '../lib/options.js';
 import { freePort } from '../lib/port.js';
+import { readVersion } from '../lib/version.js';
 import { ROOT } from './lab/server.js';
 import { pathIn, shown } from './lab/session.js';
 import { fillTopics } from './picture/audience.js';
@@ -30,9 +31,10 @@ const OPTIONS = [
 ];
 
 async function main() {
-  const { values, help } = readOptions(OPTIONS, process.argv.slice(2), {});
+  const { values, help, version } = readOptions(OPTIONS, process.argv.slice(2), {});
   const usage = `Usage: npm run picture -- [options]\n\n${optionLines(OPTIONS)}\n`;
   if (help) return void process.stdout.write(usage);
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   const { holdS, to, page } = /** @type {{ holdS: number, to: string, page: string }} */ (values);
   const [port, adminPort] = [await freePort(0, '127.0.0.1'), await freePort(0, '127.0.0.1')];
   const audience = new AbortController();

@@ -8,6 +8,7 @@ import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { formatBytes } from '../lib/format.js';
 import { optionLines } from '../lib/help.js';
 import { option, readOptions, text } from '../lib/options.js';
+import { readVersion } from '../lib/version.js';
 import { fileOf } from '../native/prebuilt.js';
 import { build } from './prebuilt/build.js';
 import { hashOfSources, isUpToDate, noteIn, sha256Of } from './prebuilt/manifest.js';
@@ -27,8 +28,14 @@ const OPTIONS = [
 /** @typedef {import('./prebuilt/targets.js').Target} Target */
 
 async function main() {
-  const { values, words, help } = readOptions(OPTIONS, process.argv.slice(2), process.env, targets.length);
+  const { values, words, help, version } = readOptions(
+    OPTIONS,
+    process.argv.slice(2),
+    process.env,
+    targets.length,
+  );
   if (help) return void process.stdout.write(helpText());
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   const wanted = words.length === 0 ? targets : words.map(findTarget);
   const rustSrc = values.rustSrc ? resolve(String(values.rustSrc)) : '';
   const rust = findRust();

@@ -3,14 +3,15 @@
  * low, `revert` restores the old values. The rules are in limits/index.js; the server uses them at its start, too.
  */
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { OPTIONS as SERVER_OPTIONS } from '../lib/config.js';
 import { MOST_WORKERS } from '../lib/descriptors.js';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
 import { optionLines } from '../lib/help.js';
+import { nearest } from '../lib/nearest.js';
 import { choice, either, FLAG, integer, option, readOptions, text } from '../lib/options.js';
 import { warnAboutVariables } from '../lib/variables.js';
+import { readVersion } from '../lib/version.js';
 import { findLimits, mostStreams, streamsHere, verdictLine, verdictText } from '../limits/index.js';
 import { readMachine, SYSCTLS } from '../limits/kernel.js';
 import { planHere } from '../limits/needs.js';
@@ -55,20 +56,26 @@ function main() {
   const config = /** @type {Config} */ (/** @type {unknown} */ (values));
   const action = words[0] ?? 'check';
   if (help) return void say(helpText());
-  if (version) return void say(JSON.parse(readFileSync(pathOf('package.json'), 'utf8')).version);
-  if (!ACTIONS.includes(action))
-    throw new HoldfastError('BAD_OPTION', `unknown command '${action}': expected ${ACTIONS.join(', ')}`);
+  if (version) return void say(readVersion());
+  if (!ACTIONS.includes(action)) throw unknownAction(action);
   if (action !== 'check' && config.machine)
     throw new HoldfastError('BAD_OPTION', `--machine works with check only: ${action} changes this machine`);
   const isDone = action === 'check' ? check(config) : action === 'apply' ? apply(config) : revert(config);
   process.exitCode = isDone ? 0 : 1;
 }
 
+/** @param {string} action */
+function unknownAction(action) {
+  const near = nearest(action, ACTIONS);
+  const hint = near ? `did you mean ${near}? ` : '';
+  return new HoldfastError(
+    'BAD_OPTION',
+    `unknown command '${action}': ${hint}expected ${ACTIONS.join(', ')}`,
+  );
+}
+
 /** @param {string} line */
 const say = (line) => process.stdout.write(`${line}\n`);
-
-/** @param {string} path @returns {string} */
-const pathOf = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 /** @param {Config} config @returns {Machine} */
 function machineOf({ machine, root }) {

@@ -86,3 +86,15 @@ test('the help has the letter before the flag, and no empty defaults', () => {
   assert.match(lines[2], /^ {2}-H, --header TEXT {2,}a header$/);
   assert.match(lines[4], /^ {2}--long N {2,}/);
 });
+
+test('the help is wrapped to the width of the terminal, but not in a very narrow one', () => {
+  const table = [
+    option('any', 'any', text('TEXT', 'a text'), '', 'words that need more than one line of the terminal'),
+  ];
+  const lines = optionLines(table, [], 40).split('\n');
+  assert.deepEqual(lines, [
+    '  --any TEXT  words that need more than',
+    '              one line of the terminal',
+  ]);
+  assert.equal(optionLines(table, [], 30).split('\n').length, 1);
+});

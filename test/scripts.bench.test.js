@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { readVersion } from '../lib/version.js';
 import bench from '../scripts/experiments/bench.js';
 import { pageText, tableText } from '../scripts/lab/bench/table.js';
 import { Findings } from '../scripts/lab/findings.js';
 import { planOf } from '../scripts/lab/plan.js';
+import { ROOT } from './helpers/server.js';
 
 /** @typedef {import('../scripts/lab/findings.js').Outcome} Outcome */
 
@@ -49,4 +53,15 @@ test('the page counts the seconds that were left out because the machine paused'
   assert.match(page, /from 5,000 to 15,000 streams/);
   assert.match(page, /measured with 60,000 streams/);
   assert.match(page, /follows 12 s of rest/);
+});
+
+test('every script says its version instead of doing anything', () => {
+  for (const name of ['bench', 'experiment', 'million', 'picture', 'prebuilt', 'tune']) {
+    const path = join(ROOT, 'scripts', `${name}.js`);
+    const { stdout, stderr } = spawnSync(process.execPath, [path, '--version'], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+    assert.deepEqual({ name, stdout, stderr }, { name, stdout: `${readVersion()}\n`, stderr: '' });
+  }
 });

@@ -256,6 +256,7 @@ test('a line about the same setting is replaced, comments and other lines stay',
 test('unknown commands and limits give one line each', () => {
   for (const [args, line] of /** @type {[string[], RegExp][]} */ ([
     [['undo'], /unknown command 'undo': expected check, apply, revert/],
+    [['chekc'], /unknown command 'chekc': did you mean check\? expected check, apply, revert/],
     [['--only', 'net.core.nothing'], /--only got 'net\.core\.nothing', which is not a limit here/],
     [['apply', '--machine', 'x.json'], /--machine works with check only/],
     [['--machine', 'nowhere.json'], /nowhere\.json was not written by check --json/],

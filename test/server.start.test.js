@@ -45,6 +45,7 @@ test('started as a worker of another cluster, it says that it must be a separate
 test('a bad option ends in one line', () => {
   assertOneLine(serverOf(['--port', 'eighty']), /^holdfast: --port got 'eighty': expected a whole number/);
   assertOneLine(serverOf(['--bogus']), /^holdfast: unknown option --bogus/);
+  assertOneLine(serverOf(['tokn']), /^holdfast: unknown command 'tokn': did you mean token\?/);
   assertOneLine(serverOf(['--dashboard', 'tui']), /^holdfast: --dashboard tui needs a terminal/);
   assertOneLine(
     serverOf(['--port', '8890']),
