@@ -21,8 +21,9 @@ const REPORT_MS = 1000;
 async function main() {
   const { HOLDFAST_TOKEN: HOLDFAST_CONTROL_TOKEN } = process.env; // the other HOLDFAST_ variables belong to the server
   const options = [...PARAMS, ...OPTIONS];
-  const { values, help } = readOptions(options, process.argv.slice(2), { HOLDFAST_CONTROL_TOKEN });
-  if (help) return void process.stdout.write((await import('./drone/help.js')).helpText());
+  const { values, help, version } = readOptions(options, process.argv.slice(2), { HOLDFAST_CONTROL_TOKEN });
+  if (help || version)
+    return void process.stdout.write((await import('./drone/help.js')).textOf({ version }));
   const variables = await import('../lib/variables.js').catch(() => null); // not sent to EC2
   variables?.warnAboutVariables('drone');
   const {

@@ -7,9 +7,14 @@ import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { exitWith } from '../lib/errors.js';
 import { untilListening } from '../lib/listening.js';
+import { readVersion } from '../lib/version.js';
 
 const STREAMS = 5000;
 const RAMP = 250;
+const HELP = `Usage: npm run demo -- [options of the server]
+
+Runs the server in this terminal, and a drone that opens ${STREAMS} streams, ${RAMP} per second. node server.js --help lists the options.
+`;
 /** The server gets time to settle, so that its own memory and CPU are not charged to the streams. */
 const REST_MS = 3000;
 
@@ -17,10 +22,13 @@ const REST_MS = 3000;
 const pathOf = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 async function main() {
+  const args = process.argv.slice(2);
+  if (args.includes('--help') || args.includes('-h')) return void process.stdout.write(HELP);
+  if (args.includes('--version')) return void process.stdout.write(`${readVersion()}\n`);
   process.stdout.write(
     `Holdfast demo: a drone opens ${STREAMS} streams, ${RAMP} per second. Press q or Ctrl-C to quit.\n`,
   );
-  const server = startServer(process.argv.slice(2));
+  const server = startServer(args);
   /** @type {Promise<number>} */
   const ended = new Promise((resolve) => server.once('exit', (code) => resolve(code ?? 1)));
   const listening = await untilListening(server).catch(() => null); // the server has printed the reason

@@ -5,6 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { exitWith, HoldfastError, messageOf } from '../lib/errors.js';
+import { readVersion } from '../lib/version.js';
 import { FORMATS, plot } from './plot/index.js';
 
 const HELP = `Usage: node scripts/plot.js FILE.csv… [options]
@@ -14,13 +15,13 @@ of open streams. Several files are compared: each chart has a line per file, and
 
   --out DIR               folder for the charts (default: that of the first CSV)
   --format svg|png|html   output formats; repeat it or separate them by commas (default: svg,html)
-  --help                  print this help
+  --help, --version       print this help, or the version
 
 svg and png: four files per run, NAME.memory.svg and so on. html: one self-contained page with zoom and a table.
 A file NAME.json beside NAME.csv can name the machine: {"machine": "8 x Xeon, 32 GB, Linux 6.1"}
 `;
 
-/** @typedef {{ help: boolean, paths: string[], out?: string, formats: import('./plot/index.js').Format[] }} Wish */
+/** @typedef {{ help: boolean, version: boolean, paths: string[], out?: string, formats: import('./plot/index.js').Format[] }} Wish */
 
 /** @param {string[]} args @returns {Wish} @throws {HoldfastError} BAD_OPTION */
 export function readArgs(args) {
@@ -29,10 +30,11 @@ export function readArgs(args) {
   const unknown = formats.find((format) => !FORMATS.some((known) => known === format));
   if (unknown !== undefined) throw badOption(`--format got '${unknown}': expected ${FORMATS.join(', ')}`);
   if (values.out === '') throw badOption("--out got '': expected a folder");
-  if (positionals.length === 0 && !values.help)
+  if (positionals.length === 0 && !values.help && !values.version)
     throw badOption('no CSV given: node scripts/plot.js logs/NAME.csv');
   return {
     help: values.help ?? false,
+    version: values.version ?? false,
     paths: positionals,
     out: values.out,
     formats: /** @type {import('./plot/index.js').Format[]} */ (formats),
@@ -49,6 +51,7 @@ function parse(args) {
         out: { type: 'string' },
         format: { type: 'string', multiple: true },
         help: { type: 'boolean', short: 'h' },
+        version: { type: 'boolean' },
       },
     });
   } catch (error) {
@@ -62,8 +65,9 @@ function badOption(what) {
 }
 
 async function main() {
-  const { help, paths, out, formats } = readArgs(process.argv.slice(2));
+  const { help, version, paths, out, formats } = readArgs(process.argv.slice(2));
   if (help) return void process.stdout.write(HELP);
+  if (version) return void process.stdout.write(`${readVersion()}\n`);
   const { written, notes, table } = await plot(paths, { out, formats });
   for (const note of notes) process.stderr.write(`plot: ${note}\n`);
   process.stdout.write(`${table}\n`);

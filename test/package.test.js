@@ -80,7 +80,9 @@ test('installed in an empty folder it is small, and can be imported, started and
  */
 function assertDashboard(folder, packages) {
   assert.ok(packages.includes('blessed-contrib'));
-  const unused = packages.filter((name) => /^(event-stream|optimist|xml2js|png-js|cardinal|esprima|node-emoji)$/.test(name));
+  const unused = packages.filter((name) =>
+    /^(event-stream|optimist|xml2js|png-js|cardinal|esprima|node-emoji)$/.test(name),
+  );
   assert.deepEqual(unused, []);
   const tree = spawnSync('npm', ['ls', '--all'], { cwd: folder, encoding: 'utf8' });
   assert.equal(tree.status, 0, tree.stderr);

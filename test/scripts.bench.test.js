@@ -56,8 +56,9 @@ test('the page counts the seconds that were left out because the machine paused'
 });
 
 test('every script says its version instead of doing anything', () => {
-  for (const name of ['bench', 'experiment', 'million', 'picture', 'prebuilt', 'tune']) {
-    const path = join(ROOT, 'scripts', `${name}.js`);
+  const scripts = ['bench', 'demo', 'experiment', 'million', 'picture', 'plot', 'prebuilt', 'tune'];
+  for (const name of [...scripts.map((one) => `scripts/${one}`), 'fleet/drone']) {
+    const path = join(ROOT, `${name}.js`);
     const { stdout, stderr } = spawnSync(process.execPath, [path, '--version'], {
       encoding: 'utf8',
       timeout: 60_000,

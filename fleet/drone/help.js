@@ -1,11 +1,17 @@
 /*
- * The help of a drone. It is not sent to EC2, where nobody reads it.
+ * The help and the version of a drone. They are not sent to EC2, where nobody reads them.
  */
 import { optionLines } from '../../lib/help.js';
+import { readVersion } from '../../lib/version.js';
 import { OPTIONS } from './options.js';
 import { PARAMS } from './params.js';
 
-export function helpText() {
+/** @param {{ version: boolean }} asked for the version or the help */
+export function textOf({ version }) {
+  return version ? `${readVersion()}\n` : helpText();
+}
+
+function helpText() {
   return `Usage: node fleet/drone.js [options]
 
 Opens streams to a server, keeps the requested number open, and measures what clients see. It is controlled over HTTP:
