@@ -448,7 +448,7 @@ export class Hold {
    *   yet, it is sent now, with the default headers of a stream (as for `HoldDecision.headers`) unless you have set them
    * @param options `channels`: at most 1024, and 16,000 bytes in total; `encoding` is 'events' by default; `tag`: as in a decision.
    *   With `encoding: 'poll'`, nothing is sent until there is something to say; the response is always held in JS, and your server goes
-   *   on with its connection; `waitMs`: as in a decision. For WebSockets, there is `upgrade`
+   *   on with its connection; `waitMs`: as in a decision. For WebSockets, there is `upgrade`: their encodings are BAD_ARGUMENT here
    * @returns the id of the stream
    * @throws {HoldfastError} NOT_ADOPTABLE with the reason, OVER_CAPACITY, CLOSED, BAD_ARGUMENT. The response is then
    *   still yours, but its head may have been sent
@@ -562,7 +562,7 @@ export class Hold {
 
   /**
    * Offers all streams, and the sockets on which this Hold listens, to a process that calls `Hold.takeOver`. If that fails, the streams
-   * stay here and `onError` gets HANDOVER; the offer stays, too. What can't move (HTTP/2, TLS, compressed responses, streams for
+   * stay here and `onError` gets HANDOVER; the offer stays, too. What can't move (responses of HTTP/2 and node:https, compressed responses, streams for
    * which the other process has no room) is ended as by `close`.
    *
    * While streams move, what is published waits for a moment. From then on it reaches the streams in the other process, too, as do

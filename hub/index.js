@@ -5,7 +5,7 @@ import { labelOf, mayPublish } from './access/grants.js';
 import { linkOf, publishTo, revocationsFor, subscribeTo } from './applications.js';
 import { Nodes } from './nodes/index.js';
 import { Conversations } from './protocol/conversations.js';
-import { ALLOW } from './protocol/cors.js';
+import { ALLOW, ALLOW_READING } from './protocol/cors.js';
 import { handle, upgrade } from './protocol/handler.js';
 import { checkPage } from './protocol/origin.js';
 import { decide, HEADERS } from './protocol/policy.js';
@@ -206,10 +206,11 @@ export class Hub {
   answer(request) {
     const { method, target } = request;
     const resource = resourceOf(target, this.path);
-    if (method === 'OPTIONS') return this.cors.preflight(request);
+    const isRead = resource === 'metadata' || resource === 'subscriptions';
+    if (method === 'OPTIONS') return this.cors.preflight(request, isRead ? ALLOW_READING : ALLOW);
     if (resource === null) throw nothingThere();
     if (resource === 'stream') throw notAllowed(ALLOW);
-    if (method !== 'GET' && method !== 'HEAD') throw notAllowed('GET, HEAD');
+    if (method !== 'GET' && method !== 'HEAD') throw notAllowed(ALLOW_READING);
     if (resource === 'metadata') return this.metadata(request);
     return answerSubscriptions(this, request);
   }

@@ -44,12 +44,13 @@ export function checkedRevocations(list) {
 /** @param {unknown} given @returns {Revocation[]} */
 function revocationsOf(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new RequestError(400, 'what to revoke is an object such as { "subject": "ann" }');
+    throw new RequestError(400, 'what to revoke is an object such as {"subject":"ann"}, or an array of them');
   const named = Object.entries(given).filter(([, value]) => value !== undefined);
   return named.map(([name, value]) => {
     const known = NAMES.find((one) => one === name);
     if (!known) throw new RequestError(400, `"${shown(name)}" can't be revoked: use subject, token or topic`);
-    if (typeof value !== 'string' || value === '') throw new RequestError(400, `${known} must be a text`);
+    if (typeof value !== 'string' || value === '')
+      throw new RequestError(400, `${known} must be a text; for several, send an array of objects`);
     if (known === 'topic') checkTopic(value);
     return { [known]: value };
   });

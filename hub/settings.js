@@ -253,8 +253,7 @@ export function withoutUndefined(options) {
 
 /** @param {unknown} error */
 function warn(error) {
-  process.emitWarning(error instanceof Error ? error : String(error), {
-    type: 'HoldfastWarning',
-    code: 'HUB_FAILED',
-  });
+  // With an Error, emitWarning would ignore the type and the code.
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.emitWarning(text, { type: 'HoldfastWarning', code: 'HUB_FAILED' });
 }

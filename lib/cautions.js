@@ -19,7 +19,7 @@ const SECRETS = /** @type {const} */ ([
 
 /** @param {Config} config @returns {string[]} without anything secret */
 export function tokenCautions(config) {
-  return [...secretCautions(config), ...urlCautions(config), ...useless(config)];
+  return [...secretCautions(config), ...urlCautions(config), ...originCautions(config), ...useless(config)];
 }
 
 /** @param {Config} config @returns {string[]} */
@@ -61,6 +61,12 @@ export function adminCautions({ adminPort, adminHost, adminToken }) {
   return [
     `--admin-host ${adminHost}: the admin port speaks http, so someone on the network between could read the token; use a proxy with TLS or a tunnel`,
   ];
+}
+
+/** @param {Config} config @returns {string[]} */
+function originCautions({ publishOrigins }) {
+  if (!publishOrigins.includes('*')) return [];
+  return ['--publish-origins *: every website can publish with the cookies of its visitors'];
 }
 
 /** @param {Config} config @returns {string[]} */

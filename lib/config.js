@@ -203,7 +203,7 @@ export const OPTIONS = [
   option('jwt-cookie', 'jwtCookie', COOKIE_NAME, '__Secure-mercure_access_token', 'cookie that may have the token'),
   option('anonymous', 'anonymous', FLAG, false, 'let everybody read public updates, without a token'),
   option('cors-origins', 'corsOrigins', listed(ORIGIN), [], 'origins whose pages may use the hub, separated by commas, or repeated: https://example.com, https://*.example.com, capacitor://, null, or * (without cookies)'),
-  option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie'),
+  option('publish-origins', 'publishOrigins', listed(ORIGIN), [], 'origins whose pages may publish with the cookie; * lets every website do that with the cookies of its visitors'),
   option('mercure-legacy', 'mercureLegacy', choice('on', 'off'), 'on', 'whether clients and tokens of Mercure 0.x are accepted'),
   option('subscriptions', 'subscriptions', FLAG, false, 'list who is subscribed to what, and publish an event whenever that changes'),
   option('max-presence', 'maxPresenceBytes', integer(65_536, 2 ** 40), 134_217_728, 'most bytes that the list of --subscriptions takes in the primary, with the streams of all servers on NATS; above it new streams of the hub get 503'),

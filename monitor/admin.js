@@ -3,6 +3,7 @@
  * garbage, to reload and to drain. access.js says who may use it.
  */
 import { createServer } from 'node:http';
+import { channelNameProblem } from '../lib/channelnames.js';
 import { limitConnections } from '../lib/crowd.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { formatNoun } from '../lib/format.js';
@@ -146,6 +147,10 @@ export class Admin {
     if (others.length > 0)
       throw new RequestError(400, `got ${others.length + 1} channels: publish to one at a time`);
     if (!channel) throw new RequestError(400, 'no channel given: use /publish?channel=NAME');
+    const problem = channelNameProblem([channel]);
+    if (problem) throw new RequestError(400, problem);
+    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
+      throw new RequestError(415, 'the body must not be compressed: it has a Content-Encoding');
     const message = await readBody(request, MOST_MESSAGE_BYTES);
     const { listeners, unanswered } = await this.inTurn(() => this.publish(channel, message)).catch(refusal);
     return { status: 202, body: unanswered > 0 ? { listeners, unanswered } : { listeners } };

@@ -220,7 +220,8 @@ for (const kind of KINDS) {
       const init = { method: 'POST', credentials: 'include', form: { topic: 'a' } };
       const { cursor } = hub.core;
       const [near, evil] = [await openPage(origins.near), await openPage(origins.evil)];
-      const refused = 'a page of this origin may not publish with a cookie\n';
+      const refused =
+        'with a cookie, only pages of listed origins may publish (publish-origins), and they say which they are (Origin)\n';
       assert.deepEqual(await fetchIn(near, nearUrl, init), { status: 400, text: refused });
       assert.equal(await fetchIn(evil, nearUrl, init), 'blocked');
       // A form needs no permission to be sent, and Chromium adds the cookie if it is new.

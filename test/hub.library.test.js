@@ -384,8 +384,8 @@ for (const kind of KINDS) {
         [{ topic: 'a', private: 1 }, 'private must be true or false'],
         [{ topic: 'a', id: '#1' }, 'ids that start with # are made by the hub'],
         [{ topic: 'a', type: 'mercure' }, "the type 'mercure' is reserved"],
-        [{ topic: 'a', retry: -1 }, 'retry must be a whole number of milliseconds'],
-        [{ topic: 'a', retry: [1] }, 'retry must be a whole number of milliseconds'],
+        [{ topic: 'a', retry: -1 }, 'retry must be a whole number of milliseconds, at most 2147483647'],
+        [{ topic: 'a', retry: [1] }, 'retry must be a whole number of milliseconds, at most 2147483647'],
         [{ topic: 'a', event: 'x' }, 'a publication has no field "event"'],
         [[{ topic: 'a' }, { topic: '*' }], 'the topic * is reserved: it selects all topics'],
       ];
@@ -678,8 +678,8 @@ test('what can not be revoked is refused with a text that says what is wrong', (
     [{}, /^nothing to revoke: give subject, token/],
     [{ subject: undefined }, /^nothing to revoke: give subject, token/],
     [{ user: 'ann' }, /^"user" can't be revoked: use subject, token or topic$/],
-    [{ subject: 7 }, /^subject must be a text$/],
-    [{ subject: '' }, /^subject must be a text$/],
+    [{ subject: 7 }, /^subject must be a text; for several, send an array of objects$/],
+    [{ subject: '' }, /^subject must be a text; for several, send an array of objects$/],
     [{ topic: '*' }, /^revoke the topics one by one/],
   ];
   for (const [what, message] of WRONG)

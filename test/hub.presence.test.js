@@ -335,7 +335,7 @@ for (const kind of KINDS) {
         method: 'POST',
         headers: bearer(ALL()),
       });
-      assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD']);
+      assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD, OPTIONS']);
       const head = await fetch(`http://localhost:${port}${LIST}`, {
         method: 'HEAD',
         headers: bearer(LEGACY_ALL),

@@ -336,7 +336,8 @@ for (const surface of SURFACES)
       const listed = await open({ ...COOKIE, Origin: 'https://good.example' });
       for (const client of [own, listed])
         assert.deepEqual(await client.ask({ publish: { topic: 'a' } }), {
-          error: 'a page of this origin may not publish with a cookie',
+          error:
+            'with a cookie, only pages of listed origins may publish (publish-origins), and they say which they are (Origin)',
           status: 400,
         });
       const publisher = await open({ ...COOKIE, Origin: 'https://publisher.example' });

@@ -119,7 +119,7 @@ for (const transport of TRANSPORTS) {
         'GET / HTTP/1.1\r\n\r\n': '400 Bad Request: a request of HTTP/1.1 needs a Host header',
         [`${get({ 'Content-Length': '1' })}x`]: '400 Bad Request: a request for a stream has no body',
         'GET / HTTP/1.1\r\nbad header\r\n\r\n': '400 Bad Request: the request is invalid',
-        [head('GET /news')]: '404 Not Found: streams are at /',
+        [head('GET /news')]: '404 Not Found: streams are at /, and those of the hub at /.well-known/mercure',
         [head('PUT /')]: '405 Method Not Allowed: the Allow header lists the methods',
         'GET / HT': '408 Request Timeout: the request took too long to arrive',
         [get({ Cookie: 'x'.repeat(2000) })]:

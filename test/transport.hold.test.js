@@ -430,5 +430,8 @@ test('without onError, what decide and onClose throw becomes a process warning',
   await ask('/').untilClosed();
   await until(() => warnings.length === 1, 'a warning');
   assert.equal(warnings[0].code, 'CALLBACK_THREW');
-  assert.match(warnings[0].message, /^a callback of Hold threw: AssertionError.*: in decide\n/);
+  assert.match(
+    warnings[0].message,
+    /^a callback of Hold threw, or returned something invalid: AssertionError.*: in decide\n/,
+  );
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { innerServer, retire } from '../transport/inner.js';
 
@@ -74,4 +75,30 @@ test('it stops waiting after the longest time', async () => {
   await retire(inner, { idleMs: 0, mostMs: 50 });
   inner.closeAllConnections();
   await lost;
+});
+
+test('a request that is not HTTP, or too large, is refused with a line of text', async () => {
+  const { inner } = await open((_request, response) => response.end('hi'));
+  const front = createServer({ allowHalfOpen: true }, (socket) => inner.emit('connection', socket)).listen(
+    0,
+    '127.0.0.1',
+  );
+  ends.push(() => front.close());
+  await once(front, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (front.address());
+  for (const [sent, answer] of [
+    [
+      'GARBAGE\r\n\r\n',
+      /^HTTP\/1\.1 400 Bad Request\r\n(?:.*\r\n)*\r\n400 Bad Request: the request is invalid\n$/,
+    ],
+    [
+      `GET /${'x'.repeat(9000)} HTTP/1.1\r\n\r\n`,
+      /^HTTP\/1\.1 431 (?:.*\r\n)*\r\n431 .*: the request head is too large\n$/,
+    ],
+  ]) {
+    const socket = connect(port, '127.0.0.1');
+    ends.push(() => socket.destroy());
+    socket.write(/** @type {string} */ (sent));
+    assert.match(await text(socket), /** @type {RegExp} */ (answer));
+  }
 });

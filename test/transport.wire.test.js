@@ -88,7 +88,10 @@ test('a browser that opens the address gets a page, and nobody else does', () =>
   for (const accept of OTHERS) assert.equal(encodingOf({ headers: { accept } }), 'text', accept);
   const [accept] = BROWSERS;
   assert.deepEqual(decisionOn({ method: 'POST', headers: { accept } }), { refuse: 405 });
-  assert.deepEqual(decisionOn({ target: '/x', headers: { accept } }), refusedWith(404, 'streams are at /'));
+  assert.deepEqual(
+    decisionOn({ target: '/x', headers: { accept } }),
+    refusedWith(404, 'streams are at /, and those of the hub at /.well-known/mercure'),
+  );
   const without = serverPolicy({ isAnonymous: true });
   assert.ok(
     'hold' in without.decide({ method: 'GET', target: '/', version: '1.1', headers: { host: 'a', accept } }),
@@ -120,7 +123,11 @@ test('the path is found in every form of target', () => {
   for (const target of ['/', '/?a=b', 'http://host/', 'http://host', 'HTTP://host:1/?x'])
     assert.equal(encodingOf({ target }), 'text', target);
   for (const target of ['/x', '//', '*', 'http://host/x', '/%2f'])
-    assert.deepEqual(decisionOn({ target }), refusedWith(404, 'streams are at /'), target);
+    assert.deepEqual(
+      decisionOn({ target }),
+      refusedWith(404, 'streams are at /, and those of the hub at /.well-known/mercure'),
+      target,
+    );
 });
 
 test('HEAD is held like GET, so that it gets the head of the stream; other methods are refused', () => {

@@ -259,13 +259,14 @@ function checkHeader(name, value) {
 /**
  * Finds misspelled keys, which would otherwise have no effect.
  * @param {string} what @param {object} given @param {readonly string[]} known
+ * @param {readonly string[]} [named] those that the error names
  * @throws {HoldfastError} BAD_ARGUMENT
  */
-export function checkKeys(what, given, known) {
+export function checkKeys(what, given, known, named = known) {
   if (typeof given !== 'object' || given === null)
     throw badArgument(`${what} takes an object of options, not ${shown(given)}`);
   for (const key of Object.keys(given))
-    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': it can have ${known.join(', ')}`);
+    if (!known.includes(key)) throw badArgument(`${what} has no '${key}': it can have ${named.join(', ')}`);
 }
 
 /** @param {number} port @throws {HoldfastError} BAD_ARGUMENT */

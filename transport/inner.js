@@ -5,7 +5,10 @@
 import { createServer } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { limitConnections } from '../lib/crowd.js';
+import { destroySoon } from './doorsocket.js';
+import { statusOfError } from './failures.js';
 import { incomingWith, takeOnlyWebSockets } from './incoming.js';
+import { headLines, refusal, responseOf, withDate } from './responses.js';
 
 /** Connections of one worker. */
 const MOST_CONNECTIONS = 4096;
@@ -15,6 +18,8 @@ const IDLE_MS = 60_000;
 const CHECK_MS = 1000;
 /** How often a server that retires looks whether all have gone. */
 const LOOK_MS = 20;
+
+/** @typedef {import('./doorsocket.js').DoorSocket} DoorSocket */
 
 /**
  * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} listener
@@ -35,6 +40,7 @@ export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
     listener,
   );
   takeOnlyWebSockets(server);
+  server.on('clientError', /** @type {(error: Error, socket: any) => void} */ (onClientError));
   limitConnections(server, MOST_CONNECTIONS);
   server.on('connection', (socket) => {
     const open = openOf(server);
@@ -43,6 +49,19 @@ export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
   });
   server.emit('listening'); // from then on, Node enforces the timeouts
   return server;
+}
+
+/**
+ * Node would send the status without a text.
+ * @param {Error & { code?: string }} error @param {DoorSocket & { _httpMessage?: { headersSent: boolean } | null }} socket
+ */
+function onClientError(error, socket) {
+  const status = statusOfError(error.code ?? '');
+  if (!status || !socket.writable || socket._httpMessage?.headersSent) return void socket.destroy();
+  const { headers, body } = responseOf(refusal({ refuse: status }), false);
+  socket.end(withDate(`${headLines(status, headers)}Connection: close\r\n`, body));
+  socket.resume();
+  destroySoon(socket);
 }
 
 /** @type {WeakMap<import('node:http').Server, Set<import('node:net').Socket>>} */

@@ -23,7 +23,9 @@ import { isInJs } from './streams.js';
 /** @typedef {import('./policy.js').Bytes} Bytes */
 /** @typedef {'revoked' | 'expired' | 'restarted' | 'drain'} EndReason */
 
+/** The last two are for our own modules. */
 const PUBLISH_OPTIONS = ['cursor', 'isCounted', 'mayBeLarge'];
+const PUBLIC_OPTIONS = ['cursor'];
 const NOBODY = Promise.resolve(0);
 
 export class Teller {
@@ -52,7 +54,7 @@ export class Teller {
    */
   publish(channels, message, options = {}) {
     const targets = checkedTargets(channels);
-    checkKeys('publish', options, PUBLISH_OPTIONS);
+    checkKeys('publish', options, PUBLISH_OPTIONS, PUBLIC_OPTIONS);
     const { cursor, isCounted = true, mayBeLarge = false } = options;
     checkCursor(cursor);
     if (message === null && (targets.length > 0 || cursor === undefined))

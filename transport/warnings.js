@@ -23,5 +23,8 @@ export function warn(error) {
   if (error instanceof HoldfastError && OURS.includes(error.code))
     return process.emitWarning(error.message, { type: TYPE, code: error.code });
   const text = error instanceof Error ? error.stack : String(error);
-  process.emitWarning(`a callback of Hold threw: ${text}`, { type: TYPE, code: 'CALLBACK_THREW' });
+  process.emitWarning(`a callback of Hold threw, or returned something invalid: ${text}`, {
+    type: TYPE,
+    code: 'CALLBACK_THREW',
+  });
 }

@@ -3,6 +3,7 @@
  * query; a browser that opens the address gets a page instead. Channels are open to clients on this machine, and to everyone
  * only if the server is told so (--anonymous). Everything else is refused. Pure.
  */
+import { channelNameProblem } from '../lib/channelnames.js';
 import { isLocal, PROXY_HEADERS } from '../lib/local.js';
 import { formatOf, qualityOf, rangesOf, TYPES, WISH_HEADERS } from '../lib/wishes.js';
 import { refusalBody } from './responses.js';
@@ -12,12 +13,8 @@ const RETRY_MIN_MS = 2000;
 const RETRY_SPREAD_MS = 3000;
 /** Variants of the welcome; streams that open together get different ones. */
 const RETRIES = 16;
-/** The most channels of a stream, and the longest name. */
+/** The most channels of a stream. */
 const MOST_CHANNELS = 16;
-const MOST_CHANNEL_BYTES = 256;
-
-/** The channels of the hub begin with one. */
-const CONTROL = /\p{Cc}/u;
 
 const NO_HOST = 'a request of HTTP/1.1 needs a Host header';
 const BODY = 'a request for a stream has no body';
@@ -88,7 +85,8 @@ function decisionOn(head, page) {
   const { method, target, headers } = head;
   const refusal = refusalOf(head);
   if (refusal) return refusal;
-  if (pathOf(target) !== '/') return refused(404, 'streams are at /');
+  if (pathOf(target) !== '/')
+    return refused(404, 'streams are at /, and those of the hub at /.well-known/mercure');
   if (method !== 'GET' && method !== 'HEAD') return { refuse: 405 };
   if (hasBody(headers)) return refused(400, BODY);
   const query = queryOf(target);
@@ -115,11 +113,7 @@ function refused(status, why) {
 function channelProblem(names) {
   if (names.length > MOST_CHANNELS)
     return `a stream can have at most ${MOST_CHANNELS} channels, not ${names.length}`;
-  if (names.includes('')) return 'a channel needs a name, as in /?channel=news';
-  if (names.some((name) => CONTROL.test(name))) return 'the name of a channel can have no control characters';
-  const longest = Math.max(0, ...names.map((name) => Buffer.byteLength(name)));
-  if (longest <= MOST_CHANNEL_BYTES) return '';
-  return `the name of a channel can have at most ${MOST_CHANNEL_BYTES} bytes, not ${longest}`;
+  return channelNameProblem(names);
 }
 
 /** @param {string} target such as '/?channel=news&channel=sports' */

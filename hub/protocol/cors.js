@@ -19,8 +19,9 @@ const NONE = Object.freeze({});
 /** Origins whose headers are kept. */
 const MOST_KEPT = 256;
 
-/** What the hub answers to. */
+/** What the hub answers to, and where it only has something to read. */
 export const ALLOW = `${METHODS}, OPTIONS`;
+export const ALLOW_READING = 'GET, HEAD, OPTIONS';
 
 /**
  * @typedef {object} Request
@@ -56,9 +57,12 @@ export class Cors {
     return { Vary: 'Origin', ...allowed, ...(allowed && { 'Access-Control-Expose-Headers': EXPOSED }) };
   }
 
-  /** @param {Request} request @returns {{ status: number, headers: Record<string, string> }} the answer to an OPTIONS request */
-  preflight({ headers: { origin } }) {
-    if (!this.isOn) return { status: 204, headers: { Allow: ALLOW } };
+  /**
+   * @param {Request} request @param {string} [allow] the methods of its address
+   * @returns {{ status: number, headers: Record<string, string> }} the answer to an OPTIONS request
+   */
+  preflight({ headers: { origin } }, allow = ALLOW) {
+    if (!this.isOn) return { status: 204, headers: { Allow: allow } };
     const allowed = this.allowanceOf(origin);
     const answer = allowed && {
       ...allowed,
@@ -66,7 +70,7 @@ export class Cors {
       'Access-Control-Allow-Headers': ALLOWED,
       'Access-Control-Max-Age': MAX_AGE_S,
     };
-    return { status: 204, headers: { Allow: ALLOW, Vary: 'Origin', ...answer } };
+    return { status: 204, headers: { Allow: allow, Vary: 'Origin', ...answer } };
   }
 
   /** @param {string | undefined} origin @returns {Record<string, string> | undefined} undefined if it is not allowed */

@@ -64,8 +64,9 @@ export function draftsOfJson(text, rules) {
  * @throws {RequestError} 400, 413
  */
 export function draftsOf(list, rules) {
-  if (!Array.isArray(list) || list.length === 0)
+  if (!Array.isArray(list))
     throw new RequestError(400, 'expected a JSON array of publications, such as [{"topic":"a","data":"b"}]');
+  if (list.length === 0) throw new RequestError(400, 'there is no publication in the array');
   if (list.length > MOST_IN_BATCH)
     throw new RequestError(
       413,
@@ -167,7 +168,7 @@ function retryOf(text) {
 }
 
 function badRetry() {
-  return new RequestError(400, 'retry must be a whole number of milliseconds');
+  return new RequestError(400, `retry must be a whole number of milliseconds, at most ${MOST_RETRY_MS}`);
 }
 
 /** @param {string} text @returns {unknown} */
