@@ -146,6 +146,17 @@ recipe('Rooms with presence', noBrowser, async (one, t) => {
   );
   assert.equal((await exit).code, 0);
   for (const { page } of [ann, bo]) await untilTexts(page, '#messages li', ['hello']);
+  await bo.page.getByRole('textbox').fill('hello Ann');
+  await bo.page.getByRole('button', { name: 'Say' }).click();
+  for (const { page } of [ann, bo]) await untilTexts(page, '#messages li', ['hello', 'hello Ann']);
+  const revoked = one.shell('curl -d subject=Ann http://127.0.0.1:8890/revoke'); // ends her stream; she comes back
+  assert.equal((await revoked.exit).code, 0);
+  const again = one.shell(
+    'curl -d topic=https://example.com/rooms/7 -d data=again http://127.0.0.1:8890/.well-known/mercure',
+  );
+  assert.equal((await again.exit).code, 0);
+  await untilTexts(ann.page, '#messages li', ['hello', 'hello Ann', 'again']);
+  for (const { page } of [ann, bo]) await untilTexts(page, '#people', ['Ann, Bo']);
   await bo.browser.close();
   await untilTexts(ann.page, '#people', ['Ann']);
   assert.deepEqual(ann.problems, []);
