@@ -325,8 +325,8 @@ function defaultOf(key) {
 
 /** @returns {string} what `--help` prints */
 export function helpText() {
-  return `Usage: node [node flags] server.js [options]
-       node server.js token --help
+  return `Usage: holdfast [options]           in a clone: node [node flags] server.js [options]
+       holdfast token --help
 
 Holds open HTTP streams, pings them, and shows the live cost of each. \`token\` makes tokens for publishers and subscribers.
 

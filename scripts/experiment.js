@@ -21,9 +21,9 @@ const DOCS = 'docs/experiments.md';
 
 // biome-ignore format: a table reads best with a row a line
 const OPTIONS = [
-  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (15000, or fewer if the machine has no room)'),
+  option('streams', 'streams', integer(1, MOST_STREAMS), '', 'streams to hold (most experiments: 15000, or fewer if the machine has no room)'),
   option('most', 'most', integer(1, MOST_STREAMS), '', 'streams with which ceiling stops (as many as fit)'),
-  option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second (3000)'),
+  option('ramp', 'ramp', integer(1, 1_000_000), '', 'streams to open per second (each experiment has its own default)'),
   option('hold', 'hold', integer(1, 86_400), '', 'seconds to hold them (each experiment has its own default)'),
   option('repeats', 'repeats', integer(1, 100), '', 'trials of each run, in turn (each experiment has its own default)'),
   option('long', 'isLong', FLAG, false, 'hold five times as long'),

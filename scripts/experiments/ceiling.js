@@ -106,7 +106,7 @@ export default {
       named.length > 0
         ? `The next step would have been ${value('limitAt')} streams; what prevents it is ${limit}.`
         : 'No limit was reached: no more were asked for.',
-      `${value('leftBytes')} of memory were left, of which ${value('spareBytes')} have to stay free${has('nextBytes') ? `, and the next step needs ${value('nextBytes')}` : ''}. A stream takes ${value('streamBytes')}: ${kernel} in the kernel at each end, ${user} in the server, ${clients} in the clients.`,
+      `${value('leftBytes')} of memory were left, of which ${value('spareBytes')} have to stay free${has('nextBytes') ? `, and the next step needs ${value('nextBytes')}` : ''}. A stream takes ${value('streamBytes')} of the machine's memory. Counted by themselves, that is ${kernel} in the kernel at each end, ${user} in the server and ${clients} in the clients.`,
     ];
   },
   comparison: (findings) =>

@@ -86,8 +86,7 @@ export default {
       ...floor,
     ];
   },
-  comparison: (findings) =>
-    `The targets are for 1,000,000 streams.\n\n${targetsText(TARGETS, findings, { run: RUN })}`,
+  comparison: (findings) => targetsText(TARGETS, findings, { run: RUN }),
   charts: timesChart,
 };
 
@@ -98,5 +97,5 @@ function pingsSentence(value) {
 
 /** @param {(name: string) => string} value of the floor */
 function floorSentence(value) {
-  return `Bare loops that send as many bytes (${value('eventBytes')}) to the same clients need ${value('mostMs')} until 99 % have them, with ${value('deliveryUs')} of CPU per delivery, and ${value('clientUs')} at the clients: all cores together can't do that in less than ${value('leastMs')}.`;
+  return `Bare loops that send as many bytes (${value('eventBytes')}) to the same clients need ${value('mostMs')} until 99 % have them, with ${value('deliveryUs')} of CPU per delivery, and ${value('clientUs')} at the clients: all cores together can't reach everyone in less than ${value('leastMs')}.`;
 }

@@ -33,7 +33,7 @@ export default {
   hasOwnNetwork: true,
   hasOwnPage: true,
   how: [
-    `${NODES} servers with one worker each are nodes of one hub on one server of NATS ${natsVersion() || '(not installed)'} with JetStream. Each has a third of the streams, with room for half of them, in rooms of 100 that are spread over all nodes. Streams are pinged every ${PING_INTERVAL_S} s.`,
+    `${NODES} servers with one worker each are nodes of one hub on one server of NATS ${natsVersion() || '(not installed)'} with JetStream. Each has a third of the streams, with room for half of them, in rooms of 100 that are spread over all nodes. Streams are pinged every ${PING_INTERVAL_S} s. The charts are those of the first node.`,
     `${PER_SECOND} publications per second go to the rooms in turn, over 16 connections that are spread over all nodes. A publication that is not answered with 200 is sent again with the same id, to the next node.`,
     'While that goes on, all processes of one node are killed at once (SIGKILL). Its clients come back at the other two, as fast as the ramp allows, with the cursors that they have. Each stream checks that it gets everything that was answered with 200, once and in order.',
     'Memory is PSS of all nodes, without NATS; ticks are those of the worst worker.',

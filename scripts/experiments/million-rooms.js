@@ -72,7 +72,7 @@ export default {
     },
     {
       name: FLOOR,
-      text: 'bare epoll loops that send texts of the same length, without any check',
+      text: 'bare epoll loops that send texts of the same length, without any check; how many per second is given, only their CPU counts',
       mayFail: true,
       prepare: buildBare,
     },

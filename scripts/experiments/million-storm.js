@@ -64,7 +64,7 @@ export default {
     figure('awayS', 'time they were away after that', 's'),
     figure('openS', 'from the return until all were open again', 's'),
     figure('recoveredS', 'from the return until they had got all they missed', 's'),
-    figure('recovered', 'publications that they had missed and got', 'count'),
+    figure('recovered', 'deliveries that they had missed and got', 'count'),
     figure('resumed', 'streams that came back with their cursor', 'count'),
     figure('restarted', 'streams that came back without a cursor', 'count'),
     ...FAULT_FIGURES,

@@ -102,7 +102,7 @@ export default {
     ];
   },
   comparison: (findings) =>
-    `The targets, and the figures of others, are for 1,000,000 streams.\n\n${targetsText(TARGETS, findings, { run: 'hold', others: OTHERS })}`,
+    `The figures of others are for 1,000,000 streams, too.\n\n${targetsText(TARGETS, findings, { run: 'hold', others: OTHERS })}`,
 };
 
 /** @param {(name: string) => string} value @param {string} phase */

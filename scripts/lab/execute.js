@@ -13,6 +13,8 @@ import { setSysctls } from './sysctls.js';
 import { valueText } from './text.js';
 import { runSteps } from './trial.js';
 
+const SMALLER = 'The targets are for a full run. This one was small, so its verdicts mean little.';
+
 /** @typedef {import('./experiment.js').Experiment} Experiment */
 /** @typedef {import('./experiment.js').Run} Run */
 /** @typedef {import('./experiment.js').Values} Values */
@@ -163,7 +165,14 @@ export function interpret(experiment, report) {
   if (report.outcomes.length === 0) return;
   const findings = findingsOf(experiment, report);
   report.sentences = experiment.read(findings);
-  report.comparison = experiment.comparison?.(findings) ?? '';
+  const comparison = experiment.comparison?.(findings) ?? '';
+  report.comparison =
+    comparison && isSmaller(experiment, report) ? `${SMALLER}\n\n${comparison}` : comparison;
+}
+
+/** @param {Experiment} experiment @param {Report} report @returns {boolean} whether its targets are for more streams */
+function isSmaller({ targets = [], usual }, { plan }) {
+  return targets.length > 0 && plan.streams < (usual.streams ?? 0);
 }
 
 /** @param {Experiment} experiment @param {Report} report */

@@ -40,7 +40,7 @@ export const NODE_FIGURES = [
   figure('backS', 'from the kill until all of them are open at other nodes', 's'),
   figure('recoveredS', 'from the kill until they have everything that they missed', 's'),
   figure('moved', 'streams opened at another node than before', 'count'),
-  figure('recovered', 'publications that streams missed at first, and then got', 'count'),
+  figure('recovered', 'deliveries that streams missed at first, and then got', 'count'),
   figure('accepted', 'publications answered with 200', 'count'),
   figure('missing', 'deliveries of them that did not arrive', 'count'),
   figure('duplicated', 'deliveries that arrived again', 'count'),
