@@ -220,8 +220,7 @@ for (const kind of KINDS) {
       const init = { method: 'POST', credentials: 'include', form: { topic: 'a' } };
       const { cursor } = hub.core;
       const [near, evil] = [await openPage(origins.near), await openPage(origins.evil)];
-      const refused =
-        'with a cookie, only pages of listed origins may publish (publish-origins), and they say which they are (Origin)\n';
+      const refused = 'publishing with a cookie needs an Origin that is listed in publish-origins\n';
       assert.deepEqual(await fetchIn(near, nearUrl, init), { status: 400, text: refused });
       assert.equal(await fetchIn(evil, nearUrl, init), 'blocked');
       // A form needs no permission to be sent, and Chromium adds the cookie if it is new.

@@ -2,6 +2,7 @@
  * The hub in applications: node:http, Express and Fastify, with streams and pages of their own. On both kinds of Hold.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, createServer as createHttp2Server } from 'node:http2';
 import { describe, test } from 'node:test';
@@ -477,6 +478,27 @@ for (const kind of KINDS) {
         createServer((request, response) => hub.handler(request, response)),
       );
       assert.equal((await fetch(`http://localhost:${alone}/page`)).status, 404);
+    });
+
+    test('without onError, a failure of the hub becomes a process warning with its code', async (t) => {
+      const { hold } = startHold(t, kind);
+      const hub = new Hub({ hold: /** @type {any} */ (hold), anonymous: true, jwt: { secret: SECRET } });
+      const warned = once(process, 'warning');
+      const server = createServer((request, response) => {
+        request.resume().once('end', () => hub.handler(request, response)); // the body is gone
+      }).listen(0, '127.0.0.1');
+      t.after(() => server.close());
+      await once(server, 'listening');
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+      const url = `http://127.0.0.1:${port}/.well-known/mercure`;
+      const response = await fetch(url, {
+        method: 'QUERY',
+        body: 'match=a',
+        headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      });
+      assert.equal(response.status, 500);
+      const [warning] = await warned;
+      assert.deepEqual([warning.name, warning.code], ['HoldfastWarning', 'HUB_FAILED']);
     });
 
     test('takes bodies that a framework has parsed, and says so if one has taken them away', async (t) => {

@@ -336,8 +336,7 @@ for (const surface of SURFACES)
       const listed = await open({ ...COOKIE, Origin: 'https://good.example' });
       for (const client of [own, listed])
         assert.deepEqual(await client.ask({ publish: { topic: 'a' } }), {
-          error:
-            'with a cookie, only pages of listed origins may publish (publish-origins), and they say which they are (Origin)',
+          error: 'publishing with a cookie needs an Origin that is listed in publish-origins',
           status: 400,
         });
       const publisher = await open({ ...COOKIE, Origin: 'https://publisher.example' });

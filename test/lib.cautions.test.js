@@ -31,6 +31,13 @@ test('a short secret is named by its option and its length, and not shown', () =
   assert.deepEqual(cautions('--jwt-secret', 'é'.repeat(16)), []);
 });
 
+test('every website as an origin that may publish is worth a line', () => {
+  assert.match(
+    cautions('--jwt-secret', LONG, '--publish-origins', '*')[0],
+    /^--publish-origins \*: every website can publish/,
+  );
+});
+
 test('a JWKS URL should come with an audience, and over https', () => {
   const [exposed, audience] = cautions('--jwks-url', 'http://issuer.example/jwks?key=hunter2');
   assert.match(exposed, /http: someone on the network/);

@@ -74,6 +74,25 @@ test('a publication to several channels is refused rather than sent to the first
   assert.match(await response.text(), /got 2 channels: publish to one at a time/);
 });
 
+test('a publication to a channel that no stream can have, or with a compressed body, is refused', async (t) => {
+  const server = await startServer(t);
+  for (const [
+    channel,
+    headers,
+    status,
+    line,
+  ] of /** @type {[string, Record<string, string>, number, RegExp][]} */ ([
+    ['x'.repeat(257), {}, 400, /at most 256 bytes, not 257/],
+    ['%01', {}, 400, /no control characters/],
+    ['a', { 'Content-Encoding': 'gzip' }, 415, /must not be compressed/],
+  ])) {
+    const url = `http://127.0.0.1:${server.adminPort}/publish?channel=${channel}`;
+    const response = await fetch(url, { method: 'POST', headers, body: 'hello' });
+    assert.equal(response.status, status);
+    assert.match(await response.text(), line);
+  }
+});
+
 test('other paths are 404, other methods 405', async (t) => {
   const server = await startServer(t);
   const missing = await server.admin('/nothing');

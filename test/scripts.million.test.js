@@ -42,7 +42,10 @@ for (const network of ['off', 'on']) {
       'only in its own network the last socket can be seen',
     );
     const text = readFileSync(copy, 'utf8');
-    assert.match(text, /## Comparison\n\nThe targets are for a full run\.[^\n]+\n\n[^\n]+\n\n\| figure \| to reach \| here \|/);
+    assert.match(
+      text,
+      /## Comparison\n\nThe targets are for a full run\.[^\n]+\n\n[^\n]+\n\n\| figure \| to reach \| here \|/,
+    );
     const charts = [...text.matchAll(/\]\((copy\/[^)]+\.svg)\)/g)].map(([, path]) => decodeURI(path));
     assert.ok(charts.length >= 4 && charts.every((path) => existsSync(join(folder, path))), `${charts}`);
   });

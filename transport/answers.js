@@ -58,13 +58,18 @@ export class Answers {
   }
 
   /** Answers, and ends the connection once its client has read that. @param {DoorSocket} socket @param {Response} response */
-  respondLast(socket, { status, headers, body }) {
+  respondLast(socket, response) {
     socket[kState] = ANSWERED;
     this.room.noteAnswer(socket);
-    socket.end(withDate(`${headLines(status, headers)}Connection: close\r\n`, body));
-    socket.resume();
-    destroySoon(socket);
+    endWith(socket, response);
   }
+}
+
+/** Answers, and ends the connection once its client has had time to read that. @param {DoorSocket} socket @param {Response} response */
+export function endWith(socket, { status, headers, body }) {
+  socket.end(withDate(`${headLines(status, headers)}Connection: close\r\n`, body));
+  socket.resume();
+  destroySoon(socket);
 }
 
 /** @param {import('node:http').ServerResponse} response after which the connection goes on @param {Response} what */

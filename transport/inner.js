@@ -5,10 +5,10 @@
 import { createServer } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { limitConnections } from '../lib/crowd.js';
-import { destroySoon } from './doorsocket.js';
+import { endWith } from './answers.js';
 import { statusOfError } from './failures.js';
 import { incomingWith, takeOnlyWebSockets } from './incoming.js';
-import { headLines, refusal, responseOf, withDate } from './responses.js';
+import { refusal, responseOf } from './responses.js';
 
 /** Connections of one worker. */
 const MOST_CONNECTIONS = 4096;
@@ -58,10 +58,7 @@ export function innerServer(listener, { maxHeadBytes, headTimeoutMs }) {
 function onClientError(error, socket) {
   const status = statusOfError(error.code ?? '');
   if (!status || !socket.writable || socket._httpMessage?.headersSent) return void socket.destroy();
-  const { headers, body } = responseOf(refusal({ refuse: status }), false);
-  socket.end(withDate(`${headLines(status, headers)}Connection: close\r\n`, body));
-  socket.resume();
-  destroySoon(socket);
+  endWith(socket, responseOf(refusal({ refuse: status }), false));
 }
 
 /** @type {WeakMap<import('node:http').Server, Set<import('node:net').Socket>>} */

@@ -22,7 +22,7 @@ export class AccessError extends RequestError {}
 const REFUSALS = {
   missing:      { status: 401, code: '', message: 'this needs an access token' },
   malformed:    { status: 400, code: 'invalid_request', message: 'the access token must be sent once, as Authorization: Bearer TOKEN or as a cookie' },
-  origin:       { status: 400, code: 'invalid_request', message: 'with a cookie, only pages of listed origins may publish (publish-origins), and they say which they are (Origin)' },
+  origin:       { status: 400, code: 'invalid_request', message: 'publishing with a cookie needs an Origin that is listed in publish-origins' },
   invalid:      { status: 401, code: 'invalid_token', message: 'the access token is not valid' },
   insufficient: { status: 403, code: 'insufficient_scope', message: 'the access token does not allow this' },
 };
